@@ -1,11 +1,13 @@
 """`normscope lab`: the list, runs that are killed or shared among processes and ranks, exports, bad input."""
 
+import contextlib
 import csv
 import json
 import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import time
 import unittest
@@ -18,7 +20,7 @@ LAB = Path(COMMAND).with_name("normscope-lab")
 EXPERIMENT = "brody-majority"
 # All configurations, with so few steps that a run takes a moment, and with enough to kill a run before its end.
 SHORT = {"values": {"steps": [74]}, "seeds": [1, 2]}
-LONG = {"values": {"steps": [1480]}, "seeds": [1]}
+LONG = {"values": {"steps": [740]}, "seeds": [1]}
 
 
 def without_places(rows):
@@ -59,13 +61,21 @@ class Lab(CommandTest):
         return ranks.running(LAB, store, self.folder)
 
     def at_work(self, job, store, number):
-        """Waits until `number` workers have begun; returns them."""
+        """Waits until `number` runs have begun; returns the processes that work on the store."""
         end = time.monotonic() + 60
-        while len(self.workers(store)) < number and time.monotonic() < end:
+        while self.begun(store) < number and time.monotonic() < end:
             time.sleep(0.05)
-        time.sleep(1)
+        time.sleep(0.2)
         self.assertIsNone(job.poll(), "it was done before anything could be stopped")
         return self.workers(store)
+
+    def begun(self, store):
+        """The number of runs that have begun and are not complete."""
+        try:
+            with contextlib.closing(sqlite3.connect(f"file:{self.folder / store}?mode=ro", uri=True)) as database:
+                return database.execute("SELECT count(*) FROM runs WHERE state = 1").fetchone()[0]
+        except sqlite3.OperationalError:  # it is not there yet, or is being made
+            return 0
 
     def test_the_list_names_what_can_be_run(self):
         listed = self.json("lab", "list")["experiments"]
@@ -156,7 +166,7 @@ class Lab(CommandTest):
         command = self.sweep(LONG, "stopped", "--threads", "2")
         job = subprocess.Popen([COMMAND, *command], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                encoding="utf-8", start_new_session=True)
-        self.at_work(job, "stopped", 3)
+        self.at_work(job, "stopped", 2)
         os.killpg(job.pid, signal.SIGINT)
         _, said = job.communicate(timeout=60)
         self.assertEqual(job.returncode, 130, said)

@@ -6,9 +6,11 @@ target_compile_options(normscope_build_flags INTERFACE
   -ffp-contract=off
   # GCC 12 warns of overlaps in std::string that do not exist (GCC bug 105651).
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
-  # At -O3, GCC 12 takes the growth of a vector for an overflow.
+  # At -O3, GCC 12 takes the growth of a vector for an overflow, and Eigen's aligned memory for memory of others.
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wno-array-bounds>
-  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wno-stringop-overflow>)
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wno-stringop-overflow>
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wno-stringop-overread>
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wno-free-nonheap-object>)
 if(NORMSCOPE_WARNINGS_AS_ERRORS)
   target_compile_options(normscope_build_flags INTERFACE -Werror)
 endif()

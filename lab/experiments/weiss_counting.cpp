@@ -249,7 +249,7 @@ const Experiment weiss_counting{
     .full_minutes = 8,
     .scale = {.paper =
                   "n to 100 (a^n b^n) and 50 (a^n b^n c^n), ten units; words, rate and seeds are not stated",
-              .ours = "the same n and units, 4000 words, three seeds"},
+              .ours = "the same n and units, 4000 words"},
     .plan = plan,
     .perform = perform,
     .claims = {{"lstm_beyond_training", "An LSTM is right on a^n b^n beyond the n it was trained on",

@@ -145,7 +145,7 @@ Forecast forecast(const Store* store, const Experiment& experiment, Size size, s
     const std::string configuration = key.configuration.dump();
     configurations.insert(configuration);
     seeds.insert(key.seed);
-    if (complete.count({configuration, key.seed}) > 0) {
+    if (complete.contains({configuration, key.seed})) {
       ++result.done;
     } else {
       const auto known = times.find(configuration);

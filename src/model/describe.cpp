@@ -133,6 +133,7 @@ bool describe_as(const Match& match, const Checkpoint& checkpoint, const Config&
   described.architecture = match.architecture->name;
   described.title = match.architecture->title;
   described.evidence = match.evidence;
+  described.other_type = match.other_type;
   const Config config = whole.of(match.architecture->tower);
   Builder builder(checkpoint, config, inventory, *inventory.prefix_of(match.architecture->signature.front()),
                   described);

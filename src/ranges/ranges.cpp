@@ -219,21 +219,6 @@ LogitRanges of_logits(const model::Vocabulary& vocabulary, const ReaderRanges& r
           .soft_cap = vocabulary.soft_cap};
 }
 
-/// Why nothing is known of a model whose configuration names a type that is not known, although its tensor
-/// names are those of an architecture: its norms may be of another kind. Empty for other models.
-std::string why_no_ranges(const model::Model& model) {
-  const auto stranger = [](const std::string& reasons) {
-    return reasons.rfind("model_type: ", 0) == 0 || reasons.find("; model_type: ") != std::string::npos;
-  };
-  if (model.vocabulary && stranger(model.vocabulary->not_modelled)) {
-    return "not modelled: " + model.vocabulary->not_modelled;
-  }
-  for (const model::Head& head : model.heads) {
-    if (stranger(head.not_modelled)) return "not modelled: " + head.not_modelled;
-  }
-  return "";
-}
-
 void add_logits(const Run& run, const model::Model& model, ModelRanges& result) {
   if (!model.vocabulary || !model.vocabulary->unembedding) {
     result.logits_refused = model::why_no_logits(model);
@@ -270,7 +255,8 @@ ModelRanges of_model(const checkpoint::Checkpoint& checkpoint, const model::Mode
                      const Progress& progress, std::chrono::steady_clock::time_point until) {
   const Run run{checkpoint, threads, progress, until};
   ModelRanges result;
-  const std::string refused = why_no_ranges(model);
+  // Of a model_type that is not known, the norms may be of another kind than the tensor names suggest.
+  const std::string refused = model.other_type.empty() ? "" : "not modelled: model_type: " + model.other_type;
   for (const model::Norm& norm : model.norms) {
     result.norms.push_back(refused.empty() ? of_norm(run, norm)
                                            : NormRanges{.name = norm.name, .refused = refused});

@@ -5,10 +5,11 @@ import re
 import shutil
 import subprocess
 import unittest
+from pathlib import Path
 
 import numpy as np
 
-from command import CommandTest, safetensors
+from command import SOURCE, CommandTest, safetensors
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), None)
 WIDTH, HEADS, DIM, TOKENS = 8, 2, 4, 12
@@ -133,6 +134,15 @@ class ModelledTest(CommandTest):
         ranges = document["ranges"]["norms"]
         self.assertEqual({norm["refused"] for norm in ranges}, {"not modelled: model_type: minicpm"})
         self.assertTrue(any("minicpm is not known" in note for note in document["model"]["notes"]))
+
+    def test_nothing_is_proved_of_an_unknown_type_without_heads_and_vocabulary(self):
+        folder = Path(shutil.copytree(SOURCE / "tests/model/fixtures/convnext", self.folder / "convnext"))
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps(config | {"model_type": "stranger"}))
+        document = self.json("report", folder)
+        self.assertEqual((document["heads"], document["model"]["architecture"]), ([], "convnext"))
+        self.assertEqual({norm["refused"] for norm in document["ranges"]["norms"]},
+                         {"not modelled: model_type: stranger"})
 
     @unittest.skipUnless(CHROMIUM, "no chromium to show the page")
     def test_a_page_shows_why_heads_are_not_modelled(self):

@@ -161,7 +161,10 @@ struct Model {
   std::string architecture;  ///< short name such as "gpt2"; "unknown" where none matched
   std::string title;         ///< "GPT-2 or minGPT"
   std::string
-      evidence;    ///< reason for that architecture: "config.json model_type gpt2", "tensor names h.*.ln_1"
+      evidence;  ///< reason for that architecture: "config.json model_type gpt2", "tensor names h.*.ln_1"
+  /// The configuration's model_type, if it is not one of that architecture's and only tensor names are: what
+  /// the model computes may differ. Empty otherwise.
+  std::string other_type{};
   int layers = 0;  ///< of all stacks together; shared layers count once per application
   std::size_t width = 0;
   std::size_t heads_per_layer = 0;

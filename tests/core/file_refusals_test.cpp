@@ -1,7 +1,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <span>
 #include <string>
 
@@ -10,24 +9,15 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 
+#include "support/files.hpp"
 #include "support/scratch.hpp"
 
 namespace normscope {
 namespace {
 
 namespace fs = std::filesystem;
+using test::error_of;
 using test::Scratch;
-
-std::string refusal(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::Io);
-    return error.what();
-  }
-  ADD_FAILURE() << "no error";
-  return "";
-}
 
 TEST(RangedFile, ReadsAtAnyOffset) {
   const Scratch scratch;
@@ -40,9 +30,11 @@ TEST(RangedFile, ReadsAtAnyOffset) {
     EXPECT_EQ(part, std::string("0123456789").substr(offset, 3));
   }
   const auto reads = [&] { file.read(8, std::as_writable_bytes(std::span(part))); };
-  EXPECT_NE(refusal(reads).find("ends early"), std::string::npos);
-  EXPECT_NE(refusal([&] { RangedFile folder(scratch.folder()); }).find("is a folder"), std::string::npos);
-  EXPECT_NE(refusal([&] { RangedFile none(scratch / "none"); }).find("cannot be opened"), std::string::npos);
+  EXPECT_NE(error_of(ErrorCode::Io, reads).find("ends early"), std::string::npos);
+  EXPECT_NE(error_of(ErrorCode::Io, [&] { RangedFile folder(scratch.folder()); }).find("is a folder"),
+            std::string::npos);
+  EXPECT_NE(error_of(ErrorCode::Io, [&] { RangedFile none(scratch / "none"); }).find("cannot be opened"),
+            std::string::npos);
 }
 
 TEST(SpelledOut, IsAbsoluteAndWithoutDots) {
@@ -52,12 +44,13 @@ TEST(SpelledOut, IsAbsoluteAndWithoutDots) {
 
 TEST(AtomicFile, NamesThatCannotBeWrittenAreRefused) {
   const Scratch scratch;
-  EXPECT_NE(refusal([] { AtomicFile file(""); }).find("has no name"), std::string::npos);
+  EXPECT_NE(error_of(ErrorCode::Io, [] { AtomicFile file(""); }).find("has no name"), std::string::npos);
   fs::create_symlink("b", scratch / "a");
   fs::create_symlink("a", scratch / "b");
-  EXPECT_NE(refusal([&] { AtomicFile file(scratch / "a"); }).find("Too many levels of symbolic links"),
+  EXPECT_NE(error_of(ErrorCode::Io, [&] { AtomicFile file(scratch / "a"); })
+                .find("Too many levels of symbolic links"),
             std::string::npos);
-  EXPECT_FALSE(refusal([&] { AtomicFile file(scratch / "none/file"); }).empty());
+  EXPECT_FALSE(error_of(ErrorCode::Io, [&] { AtomicFile file(scratch / "none/file"); }).empty());
 }
 
 }  // namespace

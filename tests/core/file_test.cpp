@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -17,12 +16,14 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 
+#include "support/files.hpp"
 #include "support/scratch.hpp"
 
 namespace normscope {
 namespace {
 
 namespace fs = std::filesystem;
+using test::error_of;
 using test::Scratch;
 
 void put(const fs::path& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
@@ -38,18 +39,6 @@ std::string text_of(const MappedFile& file) {
 
 std::size_t count_files(const fs::path& folder) {
   return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), {}));
-}
-
-/// The message of the Error of code Io that `action` throws.
-std::string io_error(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::Io);
-    return error.what();
-  }
-  ADD_FAILURE() << "no error";
-  return "";
 }
 
 mode_t mode_of(const fs::path& path) {
@@ -92,18 +81,20 @@ TEST(MappedFile, IsEmptyForAnEmptyFile) {
 TEST(MappedFile, NamesWhatItCannotOpen) {
   const Scratch scratch;
   const std::string folder = scratch.folder().string();
-  EXPECT_EQ(io_error([&] { MappedFile file(scratch / "none"); }),
+  EXPECT_EQ(error_of(ErrorCode::Io, [&] { MappedFile file(scratch / "none"); }),
             "file: " + folder + "/none: cannot be opened: No such file or directory");
-  EXPECT_EQ(io_error([&] { MappedFile file(scratch.folder()); }),
+  EXPECT_EQ(error_of(ErrorCode::Io, [&] { MappedFile file(scratch.folder()); }),
             "file: " + folder + ": is a folder, expected a regular file");
-  EXPECT_EQ(io_error([&] { MappedFile file("/dev/null"); }), "file: /dev/null: is not a regular file");
+  EXPECT_EQ(error_of(ErrorCode::Io, [&] { MappedFile file("/dev/null"); }),
+            "file: /dev/null: is not a regular file");
 }
 
 TEST(MappedFile, DoesNotWaitForAPipesWriter) {
   const Scratch scratch;
   const fs::path pipe = scratch / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_EQ(io_error([&] { MappedFile file(pipe); }), "file: " + pipe.string() + ": is not a regular file");
+  EXPECT_EQ(error_of(ErrorCode::Io, [&] { MappedFile file(pipe); }),
+            "file: " + pipe.string() + ": is not a regular file");
 }
 
 TEST(MappedFile, RefusesUnreadableFiles) {
@@ -111,7 +102,7 @@ TEST(MappedFile, RefusesUnreadableFiles) {
   const Scratch scratch;
   put(scratch / "secret", "x");
   ASSERT_EQ(::chmod((scratch / "secret").c_str(), 0), 0);
-  EXPECT_NE(io_error([&] { MappedFile file(scratch / "secret"); }).find("Permission denied"),
+  EXPECT_NE(error_of(ErrorCode::Io, [&] { MappedFile file(scratch / "secret"); }).find("Permission denied"),
             std::string::npos);
 }
 
@@ -225,7 +216,7 @@ TEST(AtomicFile, RefusesAnotherUsersLinkInASharedFolder) {
   fs::create_symlink(scratch / "mine/planted", scratch / "shared/fresh");
   for (const char* name : {"shared/out", "shared/fresh"}) {
     ASSERT_EQ(::lchown((scratch / name).c_str(), 65534, 65534), 0);
-    EXPECT_NE(io_error([&] { AtomicFile file(scratch / name); }).find("cannot be written"),
+    EXPECT_NE(error_of(ErrorCode::Io, [&] { AtomicFile file(scratch / name); }).find("cannot be written"),
               std::string::npos);
   }
   EXPECT_EQ(get(scratch / "mine/kept"), "kept");
@@ -235,7 +226,7 @@ TEST(AtomicFile, RefusesAnotherUsersLinkInASharedFolder) {
 TEST(AtomicFile, RefusesALinkWhoseTargetCannotBeExamined) {
   const Scratch scratch;
   fs::create_symlink(std::string(300, 'x'), scratch / "link");
-  EXPECT_EQ(io_error([&] { AtomicFile file(scratch / "link"); }),
+  EXPECT_EQ(error_of(ErrorCode::Io, [&] { AtomicFile file(scratch / "link"); }),
             "file: " + (scratch / "link").string() + ": cannot be written: File name too long");
 }
 
@@ -394,18 +385,18 @@ TEST(AtomicFile, WritesPlainlyToADevice) {
 TEST(AtomicFile, NamesWhatItCannotWrite) {
   const Scratch scratch;
   const std::string folder = scratch.folder().string();
-  EXPECT_EQ(io_error([&] { AtomicFile file(scratch / "none/out"); }),
+  EXPECT_EQ(error_of(ErrorCode::Io, [&] { AtomicFile file(scratch / "none/out"); }),
             "file: " + folder + "/none/out: cannot be written: No such file or directory");
-  EXPECT_EQ(io_error([&] { AtomicFile file(scratch.folder()); }),
+  EXPECT_EQ(error_of(ErrorCode::Io, [&] { AtomicFile file(scratch.folder()); }),
             "file: " + folder + ": is a folder, expected a file to write");
   fs::create_symlink("loop", scratch / "loop");
-  EXPECT_EQ(io_error([&] { AtomicFile file(scratch / "loop"); }),
+  EXPECT_EQ(error_of(ErrorCode::Io, [&] { AtomicFile file(scratch / "loop"); }),
             "file: " + folder + "/loop: cannot be written: Too many levels of symbolic links");
 }
 
 TEST(AtomicFile, ReportsAFullDeviceAndLeavesNothingBehind) {
   AtomicFile file("/dev/full");
-  EXPECT_EQ(io_error([&] { file.write("x"); }),
+  EXPECT_EQ(error_of(ErrorCode::Io, [&] { file.write("x"); }),
             "file: /dev/full: cannot be written: No space left on device");
 }
 

@@ -22,8 +22,8 @@ class FolderLock {
   int descriptor_ = -1;
 };
 
-/// Removes a folder and what is in it, as far as it can; follows no links. Allocates nothing, so that it works
-/// when there is no memory left.
+/// Removes a folder and what is in it, as far as it can; follows no links. Allocates nothing, so that it
+/// works when there is no memory left.
 void remove_folder(const std::filesystem::path& folder) noexcept;
 
 /// Makes what was written to a file last through a loss of power; of a folder, the names in it, which some

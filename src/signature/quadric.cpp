@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <normscope/core/parallel.hpp>
 #include <normscope/numeric/product.hpp>
 
 namespace normscope::signature {
@@ -53,67 +54,92 @@ void Design::values_of(const Quadric& quadric, std::vector<double>& result) cons
   const std::size_t d = width();
   const std::vector<T> right = to_the_right<T>(quadric.matrix, d);
   result.resize(rows());
-  slices_.over_blocks(block_of_rows, threads_, [&](const RowSlices::Block& block) {
-    thread_local std::vector<T> buffer;
-    thread_local std::vector<T> image;
-    const std::size_t count = block.rows;
-    const MatrixView<const double> points = block_of(block);
-    const MatrixView<const T> x = converted(points, buffer);
-    image.resize(count * d);
-    for (std::size_t j = 0; j < d; j += block_of_columns) {
-      const std::size_t columns = std::min(block_of_columns, d - j);
-      const std::size_t above = j + columns;
-      multiply(Factor<T>(x.data(), count, above, d), Factor<T>(right.data() + j, above, columns, d),
-               MatrixView<T>(image.data() + j, count, columns, d));
-    }
-    for (std::size_t row = 0; row < count; ++row) {
-      const std::span<const double> point = points.row(row);
-      const T* const mapped = image.data() + row * d;
-      double sum = quadric.constant;
-      for (std::size_t i = 0; i < d; ++i)
-        sum += point[i] * (static_cast<double>(mapped[i]) + quadric.linear[i]);
-      result[block.first + row] = sum;
+  const std::vector<RowSlices::Block> blocks = slices_.blocks(block_of_rows);
+  parallel_for(blocks.size(), 2, threads_, [&](std::size_t begin, std::size_t end) {
+    std::vector<T> buffer;
+    std::vector<T> image;
+    for (std::size_t k = begin; k < end; ++k) {
+      const RowSlices::Block& block = blocks[k];
+      const MatrixView<const double> points = block_of(block);
+      const MatrixView<const T> x = converted(points, buffer);
+      image.resize(block.rows * d);
+      for (std::size_t j = 0; j < d; j += block_of_columns) {
+        const std::size_t columns = std::min(block_of_columns, d - j);
+        const std::size_t above = j + columns;
+        multiply(Factor<T>(x.data(), block.rows, above, d), Factor<T>(right.data() + j, above, columns, d),
+                 MatrixView<T>(image.data() + j, block.rows, columns, d));
+      }
+      for (std::size_t row = 0; row < block.rows; ++row) {
+        const std::span<const double> point = points.row(row);
+        const T* const mapped = image.data() + row * d;
+        double sum = quadric.constant;
+        for (std::size_t i = 0; i < d; ++i)
+          sum += point[i] * (static_cast<double>(mapped[i]) + quadric.linear[i]);
+        result[block.first + row] = sum;
+      }
     }
   });
   slices_.gather(result);
 }
 
 template <typename T>
+void Design::add_columns(const RowSlices::Block& block, const std::vector<double>& weights, std::size_t begin,
+                         std::size_t end, std::span<double> sums) const {
+  const std::size_t d = width();
+  thread_local std::vector<T> buffer;
+  thread_local std::vector<T> weighted;
+  thread_local std::vector<T> part;
+  const MatrixView<const double> points = block_of(block);
+  const Factor<T> turned = Factor<T>(converted(points, buffer)).transposed();
+  double* const linear = sums.data() + d * d;
+  const std::size_t own = end - begin;
+  weighted.resize(block.rows * own);
+  part.resize(d * block_of_columns);
+  for (std::size_t row = 0; row < block.rows; ++row) {
+    const double weight = weights[block.first + row];
+    const std::span<const double> point = points.row(row);
+    for (std::size_t i = begin; i < end; ++i) {
+      const double term = weight * point[i];
+      weighted[row * own + i - begin] = static_cast<T>(term);
+      linear[i] += term;
+    }
+    if (begin == 0) linear[d] += weight;
+  }
+  for (std::size_t j = begin; j < end; j += block_of_columns) {
+    const std::size_t columns = std::min(block_of_columns, end - j);
+    const std::size_t above = j + columns;
+    multiply(Factor<T>(turned.data, above, block.rows, turned.row_step, turned.column_step),
+             Factor<T>(weighted.data() + j - begin, block.rows, columns, own),
+             MatrixView<T>(part.data(), above, columns));
+    for (std::size_t i = 0; i < above; ++i) {
+      for (std::size_t k = 0; k < columns; ++k)
+        sums[i * d + j + k] += static_cast<double>(part[i * columns + k]);
+    }
+  }
+}
+
+template <typename T>
 void Design::transposed_of(const std::vector<double>& weights, Quadric& result) const {
   const std::size_t d = width();
+  const std::size_t slices = slices_.own_slices();
   // The matrix, then the linear part, then the constant.
-  std::vector<std::vector<double>> sums(slices_.own_slices(), std::vector<double>(d * d + d + 1));
-  slices_.over_blocks(block_of_rows, threads_, [&](const RowSlices::Block& block) {
-    thread_local std::vector<T> buffer;
-    thread_local std::vector<T> weighted;
-    thread_local std::vector<T> part;
-    const std::size_t count = block.rows;
-    const MatrixView<const double> points = block_of(block);
-    const MatrixView<const T> x = converted(points, buffer);
-    double* const matrix = sums[block.slice].data();
-    double* const linear = matrix + d * d;
-    double& constant = linear[d];
-    weighted.resize(count * d);
-    part.resize(d * block_of_columns);
-    for (std::size_t row = 0; row < count; ++row) {
-      const double weight = weights[block.first + row];
-      const std::span<const double> point = points.row(row);
-      for (std::size_t i = 0; i < d; ++i) {
-        const double term = weight * point[i];
-        weighted[row * d + i] = static_cast<T>(term);
-        linear[i] += term;
-      }
-      constant += weight;
-    }
-    const Factor<T> turned = Factor<T>(x).transposed();
-    for (std::size_t j = 0; j < d; j += block_of_columns) {
-      const std::size_t columns = std::min(block_of_columns, d - j);
-      const std::size_t above = j + columns;
-      multiply(Factor<T>(turned.data, above, count, turned.row_step, turned.column_step),
-               Factor<T>(weighted.data() + j, count, columns, d), MatrixView<T>(part.data(), above, columns));
-      for (std::size_t i = 0; i < above; ++i) {
-        for (std::size_t k = 0; k < columns; ++k)
-          matrix[i * d + j + k] += static_cast<double>(part[i * columns + k]);
+  std::vector<std::vector<double>> sums(slices, std::vector<double>(d * d + d + 1));
+  const std::vector<RowSlices::Block> blocks = slices_.blocks(block_of_rows);
+  // Columns are divided among threads where there are fewer slices than threads; the order of each sum is that
+  // of the rows.
+  const std::size_t column_blocks = (d + block_of_columns - 1) / block_of_columns;
+  const std::size_t parts =
+      std::clamp<std::size_t>((2 * thread_count(threads_) + slices - 1) / slices, 1, column_blocks);
+  const auto first_column = [&](std::size_t part) {
+    return std::min(d, column_blocks * part / parts * block_of_columns);
+  };
+  parallel_for(slices * parts, 2, threads_, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t task = begin; task < end; ++task) {
+      const std::size_t slice = task / parts;
+      const std::size_t part = task % parts;
+      for (const RowSlices::Block& block : blocks) {
+        if (block.slice == slice)
+          add_columns<T>(block, weights, first_column(part), first_column(part + 1), sums[slice]);
       }
     }
   });

@@ -5,7 +5,6 @@
 #include <span>
 #include <vector>
 
-#include <normscope/core/parallel.hpp>
 #include <normscope/core/team.hpp>
 
 namespace normscope::signature {
@@ -14,7 +13,7 @@ namespace normscope::signature {
 /// threads nor on the members of a team, each of which takes consecutive slices.
 class RowSlices {
  public:
-  static constexpr std::size_t count = 16;
+  static constexpr std::size_t count = 64;
   struct Block {
     std::size_t slice = 0;  ///< counted from the member's first
     std::size_t first = 0;  ///< row
@@ -31,17 +30,6 @@ class RowSlices {
   [[nodiscard]] std::size_t end() const { return row_of(first_slice(rank() + 1)); }
   /// The member's rows in blocks of at most `size`, none of which is in two slices.
   [[nodiscard]] std::vector<Block> blocks(std::size_t size) const;
-
-  /// Calls `work(block)` for all blocks of the member, those of a slice in order and by one thread.
-  template <typename Work>
-  void over_blocks(std::size_t size, unsigned threads, const Work& work) const {
-    const std::vector<Block> all = blocks(size);
-    parallel_for(own_slices(), 2, threads, [&](std::size_t from, std::size_t to) {
-      for (const Block& block : all) {
-        if (block.slice >= from && block.slice < to) work(block);
-      }
-    });
-  }
 
   /// Sum over all slices of all members.
   ///

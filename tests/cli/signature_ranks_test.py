@@ -65,7 +65,7 @@ class Ranks(CommandTest):
     def test_errors_end_all_processes(self):
         self.outputs(24, 100)
         for count, name, message in ((3, "missing/e.safetensors", "missing"),
-                                     (17, "e.safetensors", "17 processes, expected at most 16")):
+                                     (65, "e.safetensors", "65 processes, expected at most 64")):
             job = self.start(count, "-o", name)
             status, _, complaint = ranks.finished(job, PROGRAM, "extract", self.folder)
             self.assertIn(message, complaint)

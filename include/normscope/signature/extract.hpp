@@ -47,7 +47,7 @@ struct ExtractOptions {
   /// File in which the state of the fit is saved every 30 s and when it is cancelled, and from which it
   /// continues; none if empty. Only the first member of a team reads and writes it.
   std::filesystem::path resume{};
-  /// Processes that share the rows, at most 16; the result and the saved state have the same bits whatever
+  /// Processes that share the rows, at most 64; the result and the saved state have the same bits whatever
   /// their number. Each needs memory for its part of the rows' coordinates.
   const Team* team = &alone();
 };

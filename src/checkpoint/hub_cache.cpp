@@ -75,7 +75,7 @@ fs::path snapshot_of(const fs::path& path) {
                           path.string(), snapshots.size()));
 }
 
-std::optional<fs::path> cached(const fs::path& name) {
+fs::path place_in_cache(const fs::path& name) {
   const std::string text = name.string();
   const std::size_t slash = text.find('/');
   const std::string_view all = text;
@@ -83,12 +83,17 @@ std::optional<fs::path> cached(const fs::path& name) {
                            ? is_name_part(all)
                            : is_name_part(all.substr(0, slash)) && is_name_part(all.substr(slash + 1));
   const fs::path folder = cache();
-  if (!is_name || folder.empty()) return std::nullopt;
+  if (!is_name || folder.empty()) return {};
   std::string entry = std::string(folder_prefix) + text;
   if (slash != std::string::npos) entry.replace(folder_prefix.size() + slash, 1, "--");
+  return folder / entry;
+}
+
+std::optional<fs::path> cached(const fs::path& name) {
+  const fs::path folder = place_in_cache(name);
   std::error_code ignored;
-  if (!fs::is_directory(folder / entry, ignored)) return std::nullopt;
-  return snapshot_of(folder / entry);
+  if (folder.empty() || !fs::is_directory(folder, ignored)) return std::nullopt;
+  return snapshot_of(folder);
 }
 
 }  // namespace normscope::checkpoint

@@ -14,8 +14,12 @@ namespace normscope::checkpoint {
 /// Errors    Argument for a folder with several snapshots and no refs/main; Io
 [[nodiscard]] std::filesystem::path snapshot_of(const std::filesystem::path& path);
 
-/// The snapshot of a model named "NAME" or "ORG/NAME" in the cache: $HF_HUB_CACHE, else $HF_HOME/hub, else
-/// $XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub; nothing where the cache does not hold it.
+/// The folder of a model named "NAME" or "ORG/NAME" in the cache, whether it exists or not: in $HF_HUB_CACHE,
+/// else $HF_HOME/hub, else $XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub. Empty if `name` is
+/// no such name.
+[[nodiscard]] std::filesystem::path place_in_cache(const std::filesystem::path& name);
+
+/// The snapshot of a model of that name; nothing where the cache does not hold it.
 ///
 /// Errors    as `snapshot_of`
 [[nodiscard]] std::optional<std::filesystem::path> cached(const std::filesystem::path& name);

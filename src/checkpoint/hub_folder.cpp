@@ -1,6 +1,7 @@
 #include "hub_folder.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cstddef>
 #include <span>
 #include <string_view>
@@ -105,6 +106,21 @@ fs::path other_weights(const fs::path& folder) {
                           torch_weights, unread));
 }
 
+/// Names of models may contain a dot (Llama-3.2-1B); a file's extension begins with a letter.
+bool has_file_extension(const fs::path& path) {
+  const std::string extension = path.extension().string();
+  return extension.size() > 1 && std::isalpha(static_cast<unsigned char>(extension[1])) != 0;
+}
+
+fs::path model_in_cache(const fs::path& name) {
+  if (const std::optional<fs::path> snapshot = cached(name)) return *snapshot;
+  const fs::path place = place_in_cache(name);
+  if (place.empty() || has_file_extension(name)) return name;
+  throw Error(ErrorCode::Io, fmt::format("checkpoint: {}: no such file or folder, and no model of that name in "
+                                         "the hub's cache ({})",
+                                         name.string(), place.string()));
+}
+
 bool is_shard_name(std::string_view name, std::string_view begin, std::string_view end) {
   return name.size() > begin.size() + end.size() && name.substr(0, begin.size()) == begin &&
          name.substr(name.size() - end.size()) == end && name.find("-of-") != std::string_view::npos;
@@ -116,7 +132,7 @@ fs::path entry_file(const fs::path& given) {
   std::error_code ignored;
   // TensorFlow names a checkpoint by what its files begin with.
   if (fs::path index = given.string() + ".index"; !is_there(given) && is_there(index)) return index;
-  fs::path path = is_there(given) ? snapshot_of(given) : cached(given).value_or(given);
+  fs::path path = is_there(given) ? snapshot_of(given) : model_in_cache(given);
   if (!fs::is_directory(path, ignored)) return path;
   const auto hub = single_or_index(path, "model.safetensors", "model.safetensors.index.json");
   return hub ? *hub : other_weights(path);

@@ -181,9 +181,16 @@ TEST(Checkpoint, OpensTheSnapshotOfAHubCache) {
 
   ASSERT_EQ(setenv("HF_HUB_CACHE", scratch.folder().c_str(), 1), 0);
   EXPECT_NE(Checkpoint("org/small.model").find("abc2"), nullptr);
-  for (const char* name : {"org/other", "org/../org", "small.model"}) {
+  for (const char* name : {"org/../org", "small.model"}) {
     EXPECT_EQ(error_of(ErrorCode::Io, [&] { Checkpoint checkpoint{name}; }).find("checkpoint: "),
               std::string::npos);
+  }
+  for (const std::string name : {"other", "org/other-1.5B"}) {
+    const std::string entry = "models--" + (name == "other" ? name : "org--other-1.5B");
+    EXPECT_EQ(error_of(ErrorCode::Io, [&] { Checkpoint checkpoint{name}; }),
+              "checkpoint: " + name +
+                  ": no such file or folder, and no model of that name in the hub's cache (" +
+                  (scratch / entry).string() + ")");
   }
   unsetenv("HF_HUB_CACHE");
 }

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include <Eigen/Dense>
+#include <Eigen/Jacobi>
 
 namespace normscope::convex {
 

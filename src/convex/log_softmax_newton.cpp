@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include <Eigen/Dense>
+#include <Eigen/Cholesky>
 
 #include <normscope/numeric/eigen/decompositions.hpp>
 

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include <fmt/core.h>
-#include <Eigen/Cholesky>
+#include <Eigen/Core>
 
 #include <normscope/core/error.hpp>
 #include <normscope/numeric/binary_scale.hpp>
@@ -138,7 +138,7 @@ ExtremeLength prove_largest(const Problem& p, const VectorXd& u, double multipli
   const double hidden = hidden_at(first + above);
   const double mu = first + above + hidden;
   const MatrixXd a = mu * identity - gram;
-  const VectorXd x = Eigen::LLT<MatrixXd>(a).solve(b);
+  const VectorXd x = solve_positive(a, b);
   const VectorXd residual = b - a * x;
   const double size = a.norm() * x.norm() + b.norm();
   const double off = residual.norm() + rounding(p.matrix.rows() + width) * size;

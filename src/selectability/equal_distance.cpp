@@ -18,7 +18,7 @@ using Eigen::VectorXd;
 
 /// Whether M w + m = 0 has a solution of any length, up to rounding.
 bool has_zero(const MatrixXd& matrix, const VectorXd& offset) {
-  const VectorXd w = matrix.completeOrthogonalDecomposition().solve(-offset);
+  const VectorXd w = least_squares(matrix, -offset);
   return (matrix * w + offset).norm() <= 1e-10 * offset.norm();
 }
 

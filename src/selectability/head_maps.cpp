@@ -148,7 +148,7 @@ VectorXd OwnNorm::preimage(const VectorXd& v) const {
   const double rest = std::sqrt(std::max(0.0, (1.0 - length) * (1.0 + length)));
   const double most = radius_ / std::max(length, unit_roundoff);
   const double stretch = eps_ > 0.0 && rest > 0.0 ? std::min(most, std::sqrt(eps_) / rest) : most;
-  return input_.map.completeOrthogonalDecomposition().solve(stretch * v - input_.constant);
+  return least_squares(input_.map, stretch * v - input_.constant);
 }
 
 }  // namespace normscope::selectability

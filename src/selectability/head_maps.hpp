@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 #include <normscope/core/norm_spec.hpp>
 #include <normscope/core/view.hpp>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include <normscope/numeric/eigen/decompositions.hpp>
 #include <normscope/numeric/sum.hpp>
 #include <normscope/selectability/verify.hpp>
 
@@ -58,7 +59,7 @@ Refined refine(const std::vector<std::vector<DoubleDouble>>& carriers) {
   }
   Refined result{.point = to_doubles(carriers[0]), .weights = VectorXd::Ones(count + 1)};
   if (count == 0) return result;
-  const Eigen::ColPivHouseholderQR<MatrixXd> factors(differences);
+  const PivotedQr factors(differences);
   // Each entry of μ is a pair; the second number holds what a double cannot.
   VectorXd high = VectorXd::Zero(count);
   VectorXd low = VectorXd::Zero(count);

@@ -286,7 +286,7 @@ bool uniform_without_scaling_over_distances(const AttentionSides& sides, const H
   conditions.bottomRightCorner(still.rows(), stay) = still;
   const MatrixXd matrix = conditions * queries;
   const VectorXd offset = conditions * constant;
-  const VectorXd solution = matrix.completeOrthogonalDecomposition().solve(-offset);
+  const VectorXd solution = least_squares(matrix, -offset);
   return (matrix * solution + offset).norm() <= 1e-10 * offset.norm();
 }
 

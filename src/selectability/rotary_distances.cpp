@@ -185,7 +185,7 @@ class Enumeration {
       shape *= 1.0 + square;
     }
     shape.diagonal().array() += thickening * shape.trace();
-    factor_ = Eigen::LLT<MatrixXd>(shape).matrixL();
+    factor_ = cholesky_factor(shape);
     inverse_ = factor_.triangularView<Eigen::Lower>().solve(MatrixXd::Identity(scores_.dim(), scores_.dim()));
   }
   void set_key_square(double square) { key_square_ = square; }

@@ -115,8 +115,9 @@ RotaryWeights::RotaryWeights(const RotaryScores& scores, double slowest_turn)
     still_.push_back(2 * j);
     still_.push_back(2 * j + 1);
     const double middle = 0.5 * frequency * static_cast<double>(scores.distances - 1);
-    const Eigen::Rotation2Dd rotation(middle);
-    key_map_.middleRows(2 * j, 2) = rotation.toRotationMatrix() * key_map_.middleRows(2 * j, 2).eval();
+    Eigen::Matrix2d rotation;
+    rotation << std::cos(middle), -std::sin(middle), std::sin(middle), std::cos(middle);
+    key_map_.middleRows(2 * j, 2) = rotation * key_map_.middleRows(2 * j, 2).eval();
   }
   for (Index i = scores.turning(); i < scores.dim(); ++i) still_.push_back(i);
   balance();
@@ -179,7 +180,7 @@ void RotaryWeights::balance() {
   const MatrixXd a_back = spectral(a, [](double value) { return 1.0 / std::sqrt(std::max(value, 1e-300)); });
   const MatrixXd middle = spectral(a_root * b * a_root, root);
   factor_ = spectral(a_back * middle * a_back, root);
-  inverse_ = factor_.inverse().transpose();
+  inverse_ = inverse_of(factor_).transpose();
 }
 
 void RotaryWeights::improve() {
@@ -206,7 +207,7 @@ void RotaryWeights::improve() {
       inverse_ = (stretch(-1.0) * inverse_).eval();
     }
   }
-  if (still > 0) inverse_ = factor_.inverse().transpose();
+  if (still > 0) inverse_ = inverse_of(factor_).transpose();
 }
 
 void RotaryWeights::prove() {

@@ -46,11 +46,11 @@ double mean_rounding(const KeySet& key_set) {
 Span::Span(const KeySet& key_set, double rank_tolerance) {
   const Index width = static_cast<Index>(key_set.width());
   const MatrixXd triangle = triangle_of_keys(key_set);
-  const Eigen::ColPivHouseholderQR<MatrixXd> factors(triangle.transpose());
-  const auto pivots = factors.matrixQR().diagonal().cwiseAbs();
+  const PivotedQr factors(triangle.transpose());
+  const VectorXd pivots = factors.pivots();
   const double least = std::max(rank_tolerance * pivots.maxCoeff(), mean_rounding(key_set));
   rank_ = std::max<Index>(1, (pivots.array() > least).count());
-  if (rank_ < width) basis_ = factors.householderQ() * MatrixXd::Identity(width, rank_);
+  if (rank_ < width) basis_ = factors.basis(rank_);
   triangle_ = rank_ == width ? triangle : triangle_of(triangle * basis_);
   triangle_ /= std::sqrt(static_cast<double>(key_set.size()));
 }

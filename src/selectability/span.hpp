@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 #include "key_set.hpp"
 

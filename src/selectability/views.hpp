@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 #include <normscope/core/view.hpp>
 #include <normscope/numeric/eigen/row_major.hpp>

@@ -1,8 +1,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 #include <normscope/core/parallel.hpp>
 #include <normscope/numeric/binary_scale.hpp>
@@ -157,9 +158,7 @@ LinearRatio linear_ratio(MatrixView<const double> x, std::span<const std::size_t
 
   LinearRatio result;
   result.rank_tolerance = static_cast<double>(std::max(x.rows(), x.width())) * 0x1p-52;
-  Eigen::CompleteOrthogonalDecomposition<MatrixXd> decomposition;
-  decomposition.setThreshold(result.rank_tolerance);
-  decomposition.compute(both);
+  const CompleteOrthogonal decomposition(both, result.rank_tolerance);
   const Index rank = decomposition.rank();
   result.rank = static_cast<std::size_t>(rank);
   if (rank == 0) {
@@ -168,11 +167,10 @@ LinearRatio linear_ratio(MatrixView<const double> x, std::span<const std::size_t
   }
   MatrixXd means = MatrixXd::Zero(both.rows(), between.rows());
   means.bottomRows(between.rows()).setIdentity();
-  means.applyOnTheLeft(decomposition.householderQ().adjoint());
+  means = decomposition.to_basis(std::move(means));
   VectorXd target = VectorXd::Zero(both.rows());
   target.head(rank) = most_spread(means.topRows(rank));
-  target.applyOnTheLeft(decomposition.householderQ());
-  VectorXd direction = decomposition.solve(target);
+  VectorXd direction = decomposition.solve(decomposition.from_basis(target));
 
   // Computed for the returned direction, so that ratio and direction agree; powers of two round nothing.
   direction /= euclidean_norm(frame.given(direction));

@@ -13,22 +13,23 @@ class ReportTest(CommandTest):
         if not self.model.exists():
             self.skipTest(f"real data absent: {self.model}")
 
-    def vocabulary(self, *options):
-        found = self.json("report", self.model, "-o", "page.html", *options)["vocabulary"]
+    def report(self, *options):
+        found = self.json("report", self.model, "-o", "page.html", *options)
         self.assertTrue((self.folder / "page.html").exists())
         return found
 
     def test_the_vocabulary_can_be_left_out(self):
-        found = self.vocabulary("--no-vocabulary")
+        found = self.report("--no-vocabulary")["vocabulary"]
         self.assertNotIn("reach", found)
         self.assertIn("left out on request", found["refused"])
 
+    @unittest.skipIf(SANITIZED, "sanitizers take longer than the budget")
     def test_a_budget_leaves_out_what_takes_longer_and_counts_it(self):
-        whole = self.vocabulary()["reach"]
+        whole = self.report()["vocabulary"]["reach"]
         self.assertEqual(whole["left_out"], {"tokens": 0, "leads": 0, "probabilities": 0})
-        none = self.vocabulary("--budget", "0")["reach"]
-        heads = self.json("report", self.model, "-o", "page.html", "--budget", "0")["heads"]
-        self.assertTrue(all("time for heads was over" in head["refused"] for head in heads))
+        in_no_time = self.report("--budget", "0")
+        self.assertTrue(all("time for heads was over" in head["refused"] for head in in_no_time["heads"]))
+        none = in_no_time["vocabulary"]["reach"]
         self.assertGreater(none["left_out"]["probabilities"], 0)
         self.assertEqual(none["reachable"] + none["left_out"]["tokens"], whole["reachable"])
 
@@ -51,8 +52,9 @@ class ReportTest(CommandTest):
         self.assertEqual({one["text"] for one in alone["usual"]["ranges"]}, {""})
         self.assertEqual({finding["usual"] for finding in alone["findings"]}, {None})
 
+    @unittest.skipIf(SANITIZED, "checked once, by the faster build")
     def test_what_one_norm_in_twenty_has_is_a_finding_in_a_model_of_the_table_too(self):
-        found = self.json("report", CHECKPOINTS / "gpt2_small_without_mlp", "-o", "page.html")
+        found = self.json("report", CHECKPOINTS / "gpt2_small_without_mlp", "-o", "page.html", "--no-vocabulary")
         unusual = [finding for finding in found["findings"] if not finding["is_usual"]]
         for kind in ("stretched_axis", "concentrated_image", "condition_range", "null_direction", "image_change"):
             self.assertIn(kind, [finding["kind"] for finding in unusual])

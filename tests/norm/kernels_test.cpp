@@ -267,7 +267,7 @@ TEST(KernelsStreaming, StoresAreVisibleToANotifiedThread) {
     while (turn.load(std::memory_order_acquire) != now) {
     }
   };
-  const int turns = 300;
+  const int turns = 60;
   int late = 0;
   std::thread reader([&] {
     for (int now = 1; now <= turns; ++now) {

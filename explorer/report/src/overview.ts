@@ -67,7 +67,7 @@ function keyFacts(report: Report): HTMLElement[] {
     facts.push(
       fact(
         "Most stretched",
-        `${number(stretched.value)} : 1`,
+        `${number(stretched.value, 4)} : 1`,
         "longest to shortest axis, ",
         at(stretched.norm),
         ...usualOf(report, "condition"),

@@ -1,10 +1,7 @@
-#include <normscope/core/file.hpp>
-
-#include "frame/data.hpp"
 #include "frame/experiment.hpp"
 #include "frame/figures.hpp"
 #include "grouped/compare.hpp"
-#include "grouped/training.hpp"
+#include "grouped/language.hpp"
 
 namespace normscope::lab {
 namespace {
@@ -17,22 +14,6 @@ Plan plan(Size size) {
       size, {{"length", 64}, {"batch", quick ? 8 : 16}, {"pieces", quick ? 16 : 256}},
       quick ? Schedule{.steps = 20, .warmup = 5, .rate = 3e-3, .measure_every = 10}
             : Schedule{.steps = 2000, .warmup = 100, .rate = 3e-3, .measure_every = 200});
-}
-
-void perform(Run& run) {
-  const MappedFile file(data_file("text/tinyshakespeare.txt"));
-  const auto* characters = reinterpret_cast<const char*>(file.bytes().data());
-  const auto length = run.get<std::size_t>("length");
-  const Text text = text_data({characters, file.bytes().size()}, length, run.get<std::size_t>("batch"),
-                              run.get<std::size_t>("pieces"));
-  const Network network({.kind = Kind::language,
-                         .width = run.get<std::size_t>("width"),
-                         .groups = run.get<std::size_t>("groups"),
-                         .layers = run.get<std::size_t>("layers"),
-                         .heads = run.get<std::size_t>("heads"),
-                         .length = length,
-                         .classes = text.alphabet});
-  train(run, network, text.data);
 }
 
 Finding lower_loss(const Results& results) {
@@ -65,7 +46,7 @@ const Experiment ni_language_model{
     .scale = {.paper = "translation, IWSLT14 De-En, 160,000 pairs of sentences",
               .ours = "a character model on one megabyte of text, 2000 steps, no translation"},
     .plan = plan,
-    .perform = perform,
+    .perform = train_language,
     .claims = {{.name = "lower_loss",
                 .says = "LN-G in groups of eight features has a lower held-out loss than LN.",
                 .paper =

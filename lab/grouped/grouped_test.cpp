@@ -86,6 +86,83 @@ TEST(Grouped, GradientsMatchFiniteDifferences) {
   }
 }
 
+TEST(Grouped, OtherNormsHaveTheirGradients) {
+  for (const NormKind norm : {NormKind::rms, NormKind::dyt, NormKind::derf}) {
+    for (const bool both : {false, true}) {
+      Shape shape = tiny(Kind::language, 1);
+      shape.norm = norm;
+      shape.peri = shape.normalizes_queries = both;
+      const Network network(shape);
+      std::vector<float> values = shaken(network);
+      const Batch batch = tiny_batch(Kind::language, 4);
+      std::vector<float> gradient(values.size());
+      network.loss_and_gradient(values, batch, gradient);
+      for (const Parameter& tensor : network.parameters()) {
+        const std::size_t i = tensor.offset + tensor.count / 2;
+        const float middle = values[i];
+        const float step = 0.01F;
+        values[i] = middle + step;
+        const double above = network.score(values, batch).loss;
+        values[i] = middle - step;
+        const double below = network.score(values, batch).loss;
+        values[i] = middle;
+        EXPECT_NEAR(gradient[i], (above - below) / (2.0 * step), 2e-3)
+            << to_string(norm) << ", " << tensor.name;
+      }
+    }
+  }
+}
+
+TEST(Grouped, ObservedInputsAreThoseOfTheNorms) {
+  Shape shape = tiny(Kind::language, 1);
+  shape.peri = true;
+  const Network network(shape);
+  const std::vector<float> values = shaken(network);
+  const Batch batch = tiny_batch(Kind::language, 4);
+  const Observation found = network.observe(values, batch);
+  std::vector<std::string> names;
+  for (const NormInput& input : found.norms) names.push_back(input.norm);
+  EXPECT_EQ(names, (std::vector<std::string>{"block0.norm1", "block0.norm1_out", "block0.norm2",
+                                             "block0.norm2_out", "norm"}));
+  EXPECT_GT(found.largest_score, 0.0);
+  // The first norm reads embeddings.
+  const auto& tokens = network.parameters()[0];
+  const auto& places = network.parameters()[1];
+  double cosine = 0.0;
+  double mean_square = 0.0;
+  double sigma = 0.0;
+  const std::size_t rows = batch.tokens.size();
+  for (std::size_t row = 0; row < rows; ++row) {
+    double sum = 0.0;
+    double squares = 0.0;
+    for (std::size_t i = 0; i < width; ++i) {
+      const double x = values[tokens.offset + static_cast<std::size_t>(batch.tokens[row]) * width + i] +
+                       values[places.offset + row % shape.length * width + i];
+      sum += x / static_cast<double>(width);
+      squares += x * x / static_cast<double>(width);
+    }
+    cosine += sum / std::sqrt(squares) / static_cast<double>(rows);
+    mean_square += squares / static_cast<double>(rows);
+    sigma += std::sqrt(squares - sum * sum + shape.eps) / static_cast<double>(rows);
+  }
+  EXPECT_NEAR(found.norms[0].cosine, cosine, 1e-6);
+  EXPECT_NEAR(found.norms[0].mean_square, mean_square, 1e-6);
+  EXPECT_NEAR(found.norms[0].sigma, sigma, 1e-6);
+}
+
+TEST(Grouped, ConstantDenominatorsMakeNormsAffine) {
+  Shape shape = tiny(Kind::language, 1);
+  shape.length = 1;
+  const Network kept(shape);
+  const std::vector<float> values = shaken(kept);
+  // A batch of one token, whose denominators are their own means.
+  const Batch batch{.rows = 1, .tokens = {2}, .labels = {1}};
+  for (const NormInput& input : kept.observe(values, batch).norms) shape.frozen.push_back(input.sigma);
+  EXPECT_NEAR(Network(shape).score(values, batch).loss, kept.score(values, batch).loss, 1e-5);
+  shape.frozen[0] *= 2.0;
+  EXPECT_GT(std::abs(Network(shape).score(values, batch).loss - kept.score(values, batch).loss), 1e-4);
+}
+
 TEST(Grouped, OnlyNormsSeeTheGroups) {
   for (const Kind kind : {Kind::language, Kind::vision, Kind::convolution}) {
     const Network one(tiny(kind, 1));
@@ -133,6 +210,9 @@ TEST(Grouped, SizesMustDivide) {
   Shape shape = tiny(Kind::vision);
   shape.patch = 3;
   EXPECT_THROW(Network{shape}, Error);
+  shape = tiny(Kind::language, 4);
+  shape.norm = NormKind::rms;
+  EXPECT_THROW(Network{shape}, Error);
 }
 
 Json tiny_configuration() { return to_json({.steps = 24, .warmup = 4, .rate = 0.01, .measure_every = 5}); }
@@ -157,6 +237,20 @@ TEST(Grouped, InterruptedTrainingResumesBitwise) {
                    Progress([](std::string_view, std::size_t done, std::size_t) { return done != 12; }));
   EXPECT_THROW(train(stopped, network, text.data), Error);
   EXPECT_EQ(stopped.step(), 12U);
+  train(stopped, network, text.data);
+  EXPECT_EQ(stopped.measured(), whole.measured());
+}
+
+TEST(Grouped, ARemovalIsResumedBitwise) {
+  const Text text = tiny_text();
+  const Network network(tiny(Kind::language, 1));
+  Json configuration = tiny_configuration();
+  configuration.update(Json{{"removed_at", 10}, {"observe", true}});
+  lab::Run whole(configuration, 5);
+  train(whole, network, text.data);
+  lab::Run stopped(configuration, 5,
+                   Progress([](std::string_view, std::size_t done, std::size_t) { return done != 12; }));
+  EXPECT_THROW(train(stopped, network, text.data), Error);
   train(stopped, network, text.data);
   EXPECT_EQ(stopped.measured(), whole.measured());
 }

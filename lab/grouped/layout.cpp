@@ -8,6 +8,8 @@ namespace {
 
 /// Fan-in of embeddings, which are not multiplied with an input.
 constexpr double embedding_deviation = 0.02;
+/// Of DyT and Derf.
+constexpr double initial_alpha = 0.5;
 constexpr std::size_t image_channels = 3;
 constexpr std::size_t kernel = 9;
 
@@ -16,9 +18,12 @@ class Tensors {
   void embedding(const std::string& name, std::size_t rows, std::size_t width) {
     add(name, {rows, width}, 0.0, embedding_deviation, false);
   }
-  void norm(const std::string& name, std::size_t width) {
+  void norm(const std::string& name, std::size_t width, NormKind kind) {
     add(name + ".gain", {width}, 1.0, 0.0, false);
+    if (kind == NormKind::rms) return;
     add(name + ".bias", {width}, 0.0, 0.0, false);
+    if (is_elementwise(kind)) add(name + ".alpha", {1}, initial_alpha, 0.0, false);
+    if (facts(kind).has_shift) add(name + ".shift", {1}, 0.0, 0.0, false);
   }
   void linear(const std::string& name, std::size_t in, std::size_t out, double scale = 1.0) {
     add(name + ".weight", {in, out}, 0.0, scale / std::sqrt(static_cast<double>(in)), true);
@@ -50,14 +55,20 @@ void blocks(const Shape& shape, Tensors& tensors) {
   const double residual = 1.0 / std::sqrt(2.0 * static_cast<double>(shape.layers));
   for (std::size_t layer = 0; layer < shape.layers; ++layer) {
     const std::string name = "block" + std::to_string(layer);
-    tensors.norm(name + ".norm1", shape.width);
+    tensors.norm(name + ".norm1", shape.width, shape.norm);
     tensors.linear(name + ".attention", shape.width, 3 * shape.width);
+    if (shape.normalizes_queries) {
+      tensors.norm(name + ".queries", shape.width / shape.heads, NormKind::layer);
+      tensors.norm(name + ".keys", shape.width / shape.heads, NormKind::layer);
+    }
     tensors.linear(name + ".merge", shape.width, shape.width, residual);
-    tensors.norm(name + ".norm2", shape.width);
+    if (shape.peri) tensors.norm(name + ".norm1_out", shape.width, shape.norm);
+    tensors.norm(name + ".norm2", shape.width, shape.norm);
     tensors.linear(name + ".widen", shape.width, 4 * shape.width);
     tensors.linear(name + ".narrow", 4 * shape.width, shape.width, residual);
+    if (shape.peri) tensors.norm(name + ".norm2_out", shape.width, shape.norm);
   }
-  tensors.norm("norm", shape.width);
+  tensors.norm("norm", shape.width, shape.norm);
 }
 
 }  // namespace
@@ -68,7 +79,7 @@ std::vector<Parameter> layout(const Shape& shape) {
     for (std::size_t stage = 0; stage < 3; ++stage) {
       const std::string name = "stage" + std::to_string(stage);
       tensors.convolution(name + ".convolution", stage == 0 ? image_channels : shape.width, shape.width);
-      if (shape.between == Between::norm) tensors.norm(name + ".norm", shape.width);
+      if (shape.between == Between::norm) tensors.norm(name + ".norm", shape.width, shape.norm);
     }
   } else {
     if (shape.kind == Kind::language) {

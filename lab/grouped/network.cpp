@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string_view>
 
 #include <fmt/core.h>
 #include <normscope/core/error.hpp>
@@ -34,10 +35,25 @@ Tensor normalized(const Tensor& x, std::size_t groups, double eps, const Tensor&
   return torch::layer_norm(x.reshape({-1, size}), {size}, {}, {}, eps).view(x.sizes()) * gain + bias;
 }
 
+NormInput observed(const Tensor& x, double eps) {
+  const Tensor rows = x.detach().reshape({-1, x.size(-1)}).to(torch::kFloat64);
+  const Tensor mean = rows.mean(-1);
+  const Tensor square = (rows * rows).mean(-1);
+  const Tensor cosine = mean / square.sqrt();
+  const Tensor sigma = (square - mean * mean + eps).sqrt();
+  return {.norm = {},
+          .cosine = cosine.mean().item<double>(),
+          .cosine_size = cosine.abs().mean().item<double>(),
+          .sigma = sigma.mean().item<double>(),
+          .sigma_deviation = sigma.std(false).item<double>(),
+          .mean_square = square.mean().item<double>()};
+}
+
 /// A forward pass, which reads the tensors in the order of `layout`.
 class Pass {
  public:
-  Pass(const Shape& shape, const std::vector<Tensor>& tensors) : shape_(shape), next_(tensors.data()) {}
+  Pass(const Shape& shape, const std::vector<Tensor>& tensors, Observation* observation = nullptr)
+      : shape_(shape), next_(tensors.data()), observation_(observation) {}
 
   /// Logits, one row per label.
   Tensor logits(const Batch& batch) {
@@ -53,10 +69,30 @@ class Pass {
   const Tensor& tensor() { return *next_++; }
 
   Tensor norm(const Tensor& x) {
+    if (observation_ != nullptr) observation_->norms.push_back(observed(x, shape_.eps));
+    const std::size_t index = norms_++;
     const Tensor& gain = tensor();
+    if (shape_.norm == NormKind::rms) return x * torch::rsqrt((x * x).mean(-1, true) + shape_.eps) * gain;
     const Tensor& bias = tensor();
+    if (is_elementwise(shape_.norm)) {
+      Tensor scaled = tensor() * x;
+      if (facts(shape_.norm).has_shift) scaled = scaled + tensor();
+      return (shape_.norm == NormKind::dyt ? torch::tanh(scaled) : torch::erf(scaled)) * gain + bias;
+    }
+    if (!shape_.frozen.empty()) return (x - x.mean(-1, true)) / shape_.frozen[index] * gain + bias;
     return normalized(x, shape_.groups, shape_.eps, gain, bias);
   }
+
+  /// Of each head's queries or keys (…, depth), where they are normalized.
+  Tensor of_heads(const Tensor& x) {
+    if (!shape_.normalizes_queries) return x;
+    const Tensor& gain = tensor();
+    const Tensor& bias = tensor();
+    return normalized(x, 1, shape_.eps, gain, bias);
+  }
+
+  /// Added to the stream.
+  Tensor out(const Tensor& x) { return shape_.peri ? norm(x) : x; }
 
   Tensor linear(const Tensor& x) {
     const Tensor& matrix = tensor();
@@ -70,8 +106,13 @@ class Pass {
     const std::int64_t length = stream.size(0) / rows;
     const std::int64_t depth = to_int64(shape_.width) / heads;
     const Tensor parts = linear(stream).view({rows, length, 3, heads, depth}).permute({2, 0, 3, 1, 4});
+    const Tensor queries = of_heads(parts[0]);
+    const Tensor keys = of_heads(parts[1]);
     Tensor scores =
-        torch::matmul(parts[0] * (1.0 / std::sqrt(static_cast<double>(depth))), parts[1].transpose(-2, -1));
+        torch::matmul(queries * (1.0 / std::sqrt(static_cast<double>(depth))), keys.transpose(-2, -1));
+    if (observation_ != nullptr) {
+      observation_->largest_score = std::max(observation_->largest_score, scores.abs().max().item<double>());
+    }
     if (causal) {
       const Tensor later = torch::ones({length, length}, torch::kBool).triu(1);
       scores = scores.masked_fill(later, -std::numeric_limits<float>::infinity());
@@ -82,9 +123,9 @@ class Pass {
 
   Tensor blocks(Tensor stream, std::int64_t rows, bool causal) {
     for (std::size_t layer = 0; layer < shape_.layers; ++layer) {
-      stream = stream + attention(norm(stream), rows, causal);
+      stream = stream + out(attention(norm(stream), rows, causal));
       const Tensor wide = torch::gelu(linear(norm(stream)), "tanh");
-      stream = stream + linear(wide);
+      stream = stream + out(linear(wide));
     }
     return norm(stream);
   }
@@ -127,6 +168,8 @@ class Pass {
 
   const Shape& shape_;
   const Tensor* next_;
+  Observation* observation_;
+  std::size_t norms_ = 0;
 };
 
 std::vector<Tensor> leaves(const std::vector<Parameter>& parameters, std::span<const float> values,
@@ -156,6 +199,15 @@ Network::Network(const Shape& shape) : shape_(shape) {
   expect_divides("groups", shape.groups, shape.width);
   if (shape.kind != Kind::convolution) expect_divides("heads", shape.heads, shape.width);
   if (shape.kind == Kind::vision) expect_divides("patch", shape.patch, shape.side);
+  if (shape.norm == NormKind::spherical || (shape.norm != NormKind::layer && shape.groups > 1)) {
+    throw Error(ErrorCode::Argument,
+                fmt::format("grouped network: {} norms in {} groups, expected LayerNorm, or "
+                            "RMSNorm, DyT or Derf in one group",
+                            to_string(shape.norm), shape.groups));
+  }
+  if (!shape.frozen.empty() && (shape.norm != NormKind::layer || shape.groups > 1)) {
+    throw Error(ErrorCode::Argument, "grouped network: frozen denominators need LayerNorms in one group");
+  }
   parameters_ = layout(shape);
   at::globalContext().setDeterministicAlgorithms(true, false);
 }
@@ -181,6 +233,20 @@ Score Network::score(std::span<const float> values, const Batch& batch) const {
   const Tensor labels = view_of(batch.labels, {to_int64(batch.labels.size())});
   return {mean_loss(logits, labels).item<double>(),
           logits.argmax(1).eq(labels).to(torch::kFloat64).mean().item<double>()};
+}
+
+Observation Network::observe(std::span<const float> values, const Batch& batch) const {
+  const torch::NoGradGuard no_gradient;
+  Observation result;
+  static_cast<void>(Pass(shape_, leaves(parameters_, values, false), &result).logits(batch));
+  std::size_t norm = 0;
+  for (const Parameter& parameter : parameters_) {
+    const std::string_view name = parameter.name;
+    const bool of_heads = name.find(".queries") != name.npos || name.find(".keys") != name.npos;
+    if (name.ends_with(".gain") && !of_heads)
+      result.norms[norm++].norm = name.substr(0, name.size() - std::string_view(".gain").size());
+  }
+  return result;
 }
 
 std::vector<float> grouped_norm(const NormSpec& spec, std::span<const float> rows) {

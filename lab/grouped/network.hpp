@@ -7,11 +7,12 @@
 #include <string>
 #include <vector>
 
+#include <normscope/core/norm_kind.hpp>
 #include <normscope/core/norm_spec.hpp>
 
 #include "wordlist_gpt/parameters.hpp"
 
-/// Networks with grouped LayerNorms (LN-G), computed by torch.
+/// Networks with grouped LayerNorms (LN-G) or other norms in their place, computed by torch.
 namespace normscope::lab::grouped {
 
 enum class Kind {
@@ -36,6 +37,28 @@ struct Shape {
   std::size_t classes = 0;
   Between between = Between::norm;
   double eps = 1e-5;
+  NormKind norm = NormKind::layer;  ///< with one group any but spherical
+  bool peri = false;  ///< a transformer's attention and MLP are followed by a norm as well (Peri-LN)
+  bool normalizes_queries = false;  ///< LayerNorm of each head's queries and keys (QK-norm)
+  /// The denominators of the norms in the order of the forward pass, for LayerNorms that have been removed;
+  /// empty: those of each row.
+  std::vector<double> frozen{};
+};
+
+/// What enters one norm, over all rows of a batch.
+struct NormInput {
+  std::string norm;              ///< "block0.norm1"
+  double cosine = 0.0;           ///< mean of x·1/(|x| sqrt(width))
+  double cosine_size = 0.0;      ///< mean of its absolute value
+  double sigma = 0.0;            ///< mean standard deviation over the features, with eps
+  double sigma_deviation = 0.0;  ///< its standard deviation over rows
+  double mean_square = 0.0;      ///< of all entries
+};
+
+/// What a forward pass shows of the inputs of the norms and of attention.
+struct Observation {
+  std::vector<NormInput> norms{};  ///< in the order of the forward pass
+  double largest_score = 0.0;      ///< by size, before the softmax
 };
 
 /// Input of a network: tokens (rows × length) and as many labels, or pixels (rows × 3 × side × side) and one
@@ -57,7 +80,8 @@ struct Score {
 /// same input gives the same bits.
 class Network {
  public:
-  /// Errors    Argument for groups or heads that do not divide the width, or a patch the side
+  /// Errors    Argument for groups or heads that do not divide the width, or a patch the side; for groups or
+  ///           frozen denominators of other norms than LayerNorm
   explicit Network(const Shape& shape);
 
   [[nodiscard]] const Shape& shape() const { return shape_; }
@@ -70,6 +94,8 @@ class Network {
                            std::span<float> gradient) const;
 
   [[nodiscard]] Score score(std::span<const float> values, const Batch& batch) const;
+
+  [[nodiscard]] Observation observe(std::span<const float> values, const Batch& batch) const;
 
  private:
   Shape shape_;

@@ -29,6 +29,12 @@ struct Schedule {
 /// Trains the run's network as configured ("steps", "warmup", "rate", "measure_every"). Measures
 /// "train_loss", the mean since the last point, and "loss" and "accuracy" on held-out data.
 ///
+/// With "observe" it measures at the same steps and at step 0, on the first held-out batch, what enters each
+/// norm: "NORM.cosine", "NORM.cosine_size", "NORM.sigma_off" (deviation over mean of the denominator),
+/// "NORM.mean_square"; of all norms together "worst_cosine", the largest mean cosine by size, and
+/// "cosine_size", the mean; and "largest_score". After step "removed_at" the denominators of all norms are
+/// their means over a batch; "loss_before" and "loss_behind" are the held-out losses on both sides of that.
+///
 /// Errors    Cancelled, from Run::reached
 ///
 /// Accuracy  an interrupted run measures the same bits as an uninterrupted one (test:

@@ -1,0 +1,90 @@
+#include <cmath>
+#include <numbers>
+
+#include <fmt/core.h>
+
+#include "frame/experiment.hpp"
+#include "frame/figures.hpp"
+#include "grouped/compare.hpp"
+#include "grouped/language.hpp"
+
+namespace normscope::lab {
+namespace {
+
+using namespace grouped;
+
+Plan plan(Size size) {
+  const bool quick = size == Size::quick;
+  const Schedule schedule = quick
+                                ? Schedule{.steps = 8, .warmup = 2, .rate = 3e-3, .measure_every = 4}
+                                : Schedule{.steps = 1000, .warmup = 100, .rate = 3e-3, .measure_every = 200};
+  Plan plan{.configurations = {}, .seeds = quick ? 1U : least_seeds};
+  for (const char* norm : {"layer", "rms"}) {
+    plan.configurations.push_back(
+        language_configuration(size, quick ? 2 : 4, {{"norm", norm}, {"observe", true}}, schedule));
+  }
+  return plan;
+}
+
+Finding component(const Results& results, const char* norm) {
+  const Results runs = results.where("norm", norm);
+  if (runs.runs().empty()) return {"not run"};
+  const Spread worst = runs.last("worst_cosine");
+  const Spread sizes = runs.last("cosine_size");
+  const auto width = runs.runs().front().configuration.at("width").get<double>();
+  return {
+      fmt::format("the mean cosine is at most {:.3f} by size in any norm's inputs ({:.3f} to {:.3f} over {} "
+                  "seeds); the mean size of a single cosine is {:.3f}, of random vectors {:.3f}",
+                  worst.mean, worst.least, worst.most, worst.count, sizes.mean,
+                  std::sqrt(2.0 / (std::numbers::pi * width))),
+      runs.numbers([](const Done& run) { return run.last("worst_cosine"); })};
+}
+
+Finding of_layer_norm(const Results& results) { return component(results, "layer"); }
+Finding of_rms_norm(const Results& results) { return component(results, "rms"); }
+
+std::vector<Figure> figures(const Results& results) {
+  return {over_steps(
+      "uniform-vector",
+      "Size of the cosine between the inputs of the norms and all-ones over training, mean over all "
+      "norms; 0.100 is that of random vectors of this width. Mean and deviation of the seeds.",
+      results, {.series = "norm", .metric = "cosine_size", .title = "mean |cosine| to all-ones"})};
+}
+
+constexpr std::string_view rule =
+    "largest mean cosine to all-ones, by size, among the inputs of the model's norms; at most two standard "
+    "deviations of a random vector's, 2/sqrt(64)";
+constexpr double two_deviations = 0.25;
+constexpr std::string_view missing = "a large language model";
+
+}  // namespace
+
+namespace experiments {
+
+extern const Experiment gupta_uniform_vector;
+const Experiment gupta_uniform_vector{
+    .name = "gupta-uniform-vector",
+    .paper = "Gupta 2024",
+    .claim =
+        "Hidden vectors have on average no component along all-ones, with LayerNorm, which would remove it, "
+        "and "
+        "with RMSNorm, which would not.",
+    .quick_seconds = 2,
+    .full_minutes = 10,
+    .scale = {.paper = "language models of up to 7 billion parameters", .ours = language_scale},
+    .plan = plan,
+    .perform = train_language,
+    .claims = {{.name = "layer",
+                .says = "With LayerNorm hidden vectors have on average no component along all-ones.",
+                .paper = "all models that were tried, during training and inference (abstract)",
+                .rule = {rule, Test::equivalence, least_seeds, two_deviations, 0.0, missing},
+                .judge = of_layer_norm},
+               {.name = "rms",
+                .says = "With RMSNorm hidden vectors have on average no component along all-ones.",
+                .paper = "all models that were tried, during training and inference (abstract)",
+                .rule = {rule, Test::equivalence, least_seeds, two_deviations, 0.0, missing},
+                .judge = of_rms_norm}},
+    .figures = figures};
+
+}  // namespace experiments
+}  // namespace normscope::lab

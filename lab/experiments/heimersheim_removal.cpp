@@ -1,0 +1,108 @@
+#include <string>
+#include <string_view>
+
+#include <fmt/core.h>
+
+#include "frame/experiment.hpp"
+#include "frame/figures.hpp"
+#include "grouped/compare.hpp"
+#include "grouped/language.hpp"
+
+namespace normscope::lab {
+namespace {
+
+using namespace grouped;
+
+Plan plan(Size size) {
+  const bool quick = size == Size::quick;
+  const Schedule schedule = quick
+                                ? Schedule{.steps = 12, .warmup = 2, .rate = 3e-3, .measure_every = 4}
+                                : Schedule{.steps = 1500, .warmup = 100, .rate = 3e-3, .measure_every = 250};
+  Plan plan{.configurations = {}, .seeds = quick ? 1U : least_seeds};
+  for (const bool removed : {false, true}) {
+    plan.configurations.push_back(
+        language_configuration(size, 2,
+                               {{"arm", removed ? "removed" : "kept"},
+                                {"removed_at", removed ? schedule.steps * 2 / 3 : 0},
+                                {"observe", true}},
+                               schedule));
+  }
+  return plan;
+}
+
+Finding costs_little(const Results& results) {
+  return compare("LN", results.where("arm", "kept"), "frozen denominators", results.where("arm", "removed"),
+                 {.metric = "loss", .lower_is_better = true});
+}
+
+/// Deviations over mean of the denominators, which a constant in their place is off by.
+std::string denominators(const Done& run) {
+  std::string text;
+  for (const Metric& metric : run.metrics) {
+    const std::string_view suffix = ".sigma_off";
+    if (metric.step != run.metrics.back().step || !metric.name.ends_with(suffix)) continue;
+    text += fmt::format("{}{} {:.2f}", text.empty() ? "" : ", ",
+                        metric.name.substr(0, metric.name.size() - suffix.size()), metric.value);
+  }
+  return text;
+}
+
+Finding needs_fine_tuning(const Results& results) {
+  const Results removed = results.where("arm", "removed");
+  if (removed.runs().empty()) return {"not run"};
+  const auto cost = [](const Done& run) { return run.last("loss_behind") - run.last("loss_before"); };
+  const Spread spread = removed.spread(cost);
+  const Results kept = results.where("arm", "kept");
+  return {fmt::format(
+              "loss higher by {:.3f} ± {:.3f} nats at the step of the removal; deviation over mean of the "
+              "denominators at the end of training with LN, seed {}: {}",
+              spread.mean, spread.deviation, kept.runs().empty() ? 0 : kept.runs().front().seed,
+              kept.runs().empty() ? std::string("not run") : denominators(kept.runs().front())),
+          removed.numbers(cost)};
+}
+
+std::vector<Figure> figures(const Results& results) {
+  return {over_steps(
+      "removal-loss",
+      "Held-out loss with LayerNorms, and with denominators that are constants from two thirds of the "
+      "training on; mean and deviation of the seeds.",
+      results, {.series = "arm", .metric = "loss", .title = "held-out loss (nats a character)"})};
+}
+
+}  // namespace
+
+namespace experiments {
+
+extern const Experiment heimersheim_removal;
+const Experiment heimersheim_removal{
+    .name = "heimersheim-removal",
+    .paper = "Heimersheim 2024",
+    .claim =
+        "The denominators of a trained model's LayerNorms can be made constants: after some training the "
+        "loss is "
+        "nearly what it was.",
+    .quick_seconds = 2,
+    .full_minutes = 8,
+    .scale = {.paper = "GPT-2 small, fine-tuned on 500 million tokens; later GPT-2 XL",
+              .ours = language_scale},
+    .plan = plan,
+    .perform = train_language,
+    .claims =
+        {{.name = "costs_little",
+          .says = "After fine-tuning the loss without LayerNorms is within 0.05 nats of that with them.",
+          .paper =
+              "0.05 nats on OpenWebText and The Pile (abstract); 0.067 and 0.040 in the later work's table",
+          .rule = {"held-out loss with LN minus that with constant denominators, both trained on for as "
+                   "long, nats",
+                   Test::equivalence, least_seeds, 0.05, 0.0, "a pretrained GPT-2"},
+          .judge = costs_little},
+         {.name = "needs_fine_tuning",
+          .says = "Without fine-tuning the removal costs more than that.",
+          .paper = "LayerNorms are removed one after the other during fine-tuning",
+          .rule = {"held-out loss just after the removal minus that just before, nats", Test::mean,
+                   least_seeds, 0.05, 0.0, "a pretrained GPT-2"},
+          .judge = needs_fine_tuning}},
+    .figures = figures};
+
+}  // namespace experiments
+}  // namespace normscope::lab

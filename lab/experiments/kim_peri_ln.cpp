@@ -1,0 +1,126 @@
+#include <cmath>
+#include <string>
+
+#include <fmt/core.h>
+
+#include "frame/experiment.hpp"
+#include "frame/figures.hpp"
+#include "grouped/compare.hpp"
+#include "grouped/language.hpp"
+
+namespace normscope::lab {
+namespace {
+
+using namespace grouped;
+
+constexpr std::size_t layers = 6;
+
+Plan plan(Size size) {
+  const bool quick = size == Size::quick;
+  const Schedule schedule = quick
+                                ? Schedule{.steps = 4, .warmup = 2, .rate = 3e-3, .measure_every = 2}
+                                : Schedule{.steps = 1000, .warmup = 100, .rate = 3e-3, .measure_every = 200};
+  Plan plan{.configurations = {}, .seeds = quick ? 1U : least_seeds};
+  for (const char* arm : {"Pre-LN", "Peri-LN", "Pre-LN with QK-norm"}) {
+    plan.configurations.push_back(
+        language_configuration(size, layers,
+                               {{"arm", arm},
+                                {"peri", std::string(arm) == "Peri-LN"},
+                                {"qk_norm", std::string(arm) == "Pre-LN with QK-norm"},
+                                {"observe", true}},
+                               schedule));
+  }
+  return plan;
+}
+
+/// Mean square of the stream before a block, or behind the last.
+double stream(const Done& run, std::size_t block) {
+  return run.last(block < layers ? fmt::format("block{}.norm1.mean_square", block) : "norm.mean_square");
+}
+
+/// What the last third of the blocks adds to the mean square over what the first third adds: 1 for linear
+/// growth.
+double acceleration(const Done& run) {
+  return (stream(run, layers) - stream(run, layers - layers / 3)) /
+         (stream(run, layers / 3) - stream(run, 0));
+}
+
+Finding log_ratio(const Results& one, const Results& other, double (*number)(const Done&), const char* what) {
+  if (one.runs().empty() || other.runs().empty()) return {"not run"};
+  const Results::Paired paired =
+      Results::paired(other, one, [&](const Done& run) { return std::log2(std::abs(number(run))); });
+  if (paired.differences.empty()) return {"no seed has both"};
+  const auto shown = [&](const Results& runs) {
+    const Spread spread = runs.spread(number);
+    return fmt::format("{} {:.3g} ({:.3g} to {:.3g})",
+                       runs.runs().front().configuration.at("arm").get<std::string>(), spread.mean,
+                       spread.least, spread.most);
+  };
+  return {fmt::format("{}: {}, {}; 2^({:.2f} ± {:.2f}) times", what, shown(one), shown(other),
+                      paired.difference.mean, paired.difference.deviation),
+          paired.differences};
+}
+
+Finding balanced_growth(const Results& results) {
+  return log_ratio(results.where("arm", "Pre-LN"), results.where("arm", "Peri-LN"), acceleration,
+                   "growth of the stream in the last third of the blocks over that in the first");
+}
+
+Finding smaller_scores(const Results& results) {
+  return log_ratio(
+      results.where("arm", "Pre-LN"), results.where("arm", "Pre-LN with QK-norm"),
+      [](const Done& run) { return run.last("largest_score"); }, "largest attention score");
+}
+
+std::vector<Figure> figures(const Results& results) {
+  return {over_steps(
+              "stream-size",
+              "Mean square of the residual stream behind six blocks over training; mean and deviation of the "
+              "seeds.",
+              results,
+              {.series = "arm",
+               .metric = "norm.mean_square",
+               .title = "mean square before the last norm",
+               .logarithmic = true}),
+          over_steps(
+              "largest-score",
+              "Largest attention score over training, by size; mean and deviation of the seeds.", results,
+              {.series = "arm", .metric = "largest_score", .title = "largest score", .logarithmic = true})};
+}
+
+constexpr std::string_view missing = "a model of a billion parameters";
+
+}  // namespace
+
+namespace experiments {
+
+extern const Experiment kim_peri_ln;
+const Experiment kim_peri_ln{
+    .name = "kim-peri-ln",
+    .paper = "Kim 2025",
+    .claim =
+        "A norm behind every sublayer as well (Peri-LN) makes the residual stream grow evenly through depth; "
+        "norms of "
+        "queries and keys bound the scores.",
+    .quick_seconds = 4,
+    .full_minutes = 15,
+    .scale = {.paper = "language models of up to 3.2 billion parameters", .ours = language_scale},
+    .plan = plan,
+    .perform = train_language,
+    .claims = {{.name = "balanced_growth",
+                .says = "The stream's mean square grows faster in late blocks with Pre-LN than with Peri-LN.",
+                .paper = "exponential growth with Pre-LN, linear with Peri-LN",
+                .rule = {"log2 of (growth in the last third of the blocks over that in the first), Pre-LN "
+                         "minus Peri-LN",
+                         Test::mean, least_seeds, 1.0, 0.0, missing},
+                .judge = balanced_growth},
+               {.name = "smaller_scores",
+                .says = "The largest attention score is smaller with QK-norm.",
+                .paper = "Henry and others 2020: without it scores grow until the softmax saturates",
+                .rule = {"log2 of the largest attention score, Pre-LN minus Pre-LN with QK-norm", Test::mean,
+                         least_seeds, 1.0, 0.0, missing},
+                .judge = smaller_scores}},
+    .figures = figures};
+
+}  // namespace experiments
+}  // namespace normscope::lab

@@ -1,0 +1,77 @@
+#include "frame/experiment.hpp"
+#include "frame/figures.hpp"
+#include "grouped/compare.hpp"
+#include "grouped/language.hpp"
+
+namespace normscope::lab {
+namespace {
+
+using namespace grouped;
+
+Plan plan(Size size) {
+  const bool quick = size == Size::quick;
+  const Schedule schedule = quick
+                                ? Schedule{.steps = 8, .warmup = 2, .rate = 3e-3, .measure_every = 4}
+                                : Schedule{.steps = 1500, .warmup = 100, .rate = 3e-3, .measure_every = 250};
+  Plan plan{.configurations = {}, .seeds = quick ? 1U : least_seeds};
+  for (const char* norm : {"layer", "dyt", "derf"})
+    plan.configurations.push_back(language_configuration(size, 2, {{"norm", norm}}, schedule));
+  return plan;
+}
+
+Finding better(const Results& results, const char* name, const char* norm, const char* other_name,
+               const char* other) {
+  return compare(name, results.where("norm", norm), other_name, results.where("norm", other),
+                 {.metric = "loss", .lower_is_better = true});
+}
+
+Finding dyt_matches(const Results& results) { return better(results, "LN", "layer", "DyT", "dyt"); }
+Finding derf_matches(const Results& results) { return better(results, "LN", "layer", "Derf", "derf"); }
+Finding derf_over_dyt(const Results& results) { return better(results, "DyT", "dyt", "Derf", "derf"); }
+
+std::vector<Figure> figures(const Results& results) {
+  return {
+      over_steps("elementwise-loss",
+                 "Held-out loss with LayerNorm, DyT and Derf over training; mean and deviation of the seeds.",
+                 results, {.series = "norm", .metric = "loss", .title = "held-out loss (nats a character)"})};
+}
+
+constexpr std::string_view missing = "a large language model";
+
+}  // namespace
+
+namespace experiments {
+
+extern const Experiment zhu_elementwise;
+const Experiment zhu_elementwise{
+    .name = "zhu-elementwise",
+    .paper = "Zhu 2025",
+    .claim = "DyT (tanh) and Derf (erf) of every feature alone train transformers as well as LayerNorm.",
+    .quick_seconds = 2,
+    .full_minutes = 10,
+    .scale = {.paper = "LLaMA of 7 to 70 billion parameters and others (DyT); GPT-2 and others (Derf)",
+              .ours = language_scale},
+    .plan = plan,
+    .perform = train_language,
+    .claims = {{.name = "dyt_matches",
+                .says = "The loss with DyT is that with LN, within 0.02 nats.",
+                .paper = "the same performance or better (abstract)",
+                .rule = {"held-out loss with LN minus that with DyT, nats", Test::equivalence, least_seeds,
+                         0.02, 0.0, missing},
+                .judge = dyt_matches},
+               {.name = "derf_matches",
+                .says = "The loss with Derf is that with LN, within 0.02 nats.",
+                .paper = "Chen and others 2025: better than LN in images, speech and DNA (abstract)",
+                .rule = {"held-out loss with LN minus that with Derf, nats", Test::equivalence, least_seeds,
+                         0.02, 0.0, missing},
+                .judge = derf_matches},
+               {.name = "derf_over_dyt",
+                .says = "The loss with Derf is lower than with DyT.",
+                .paper = "Chen and others 2025: better than DyT across domains (abstract)",
+                .rule = {"held-out loss with DyT minus that with Derf, nats", Test::mean, least_seeds, 0.005,
+                         0.0, missing},
+                .judge = derf_over_dyt}},
+    .figures = figures};
+
+}  // namespace experiments
+}  // namespace normscope::lab

@@ -1,0 +1,44 @@
+#include "language.hpp"
+
+#include <normscope/core/file.hpp>
+#include <normscope/core/norm_kind.hpp>
+
+#include "frame/data.hpp"
+
+namespace normscope::lab::grouped {
+
+Json language_configuration(Size size, std::size_t layers, const Json& arm, const Schedule& schedule) {
+  const bool quick = size == Size::quick;
+  Json result = arm;
+  result.update(Json{{"width", 64},
+                     {"layers", layers},
+                     {"heads", 4},
+                     {"length", 64},
+                     {"batch", quick ? 8 : 16},
+                     {"pieces", quick ? 16 : 256}});
+  result.update(to_json(schedule));
+  return result;
+}
+
+void train_language(Run& run) {
+  const MappedFile file(data_file("text/tinyshakespeare.txt"));
+  const auto* characters = reinterpret_cast<const char*>(file.bytes().data());
+  const auto length = run.get<std::size_t>("length");
+  const Text text = text_data({characters, file.bytes().size()}, length, run.get<std::size_t>("batch"),
+                              run.get<std::size_t>("pieces"));
+  const Json& configuration = run.configuration();
+  train(run,
+        Network({.kind = Kind::language,
+                 .width = run.get<std::size_t>("width"),
+                 .groups = configuration.value("groups", std::size_t{1}),
+                 .layers = run.get<std::size_t>("layers"),
+                 .heads = run.get<std::size_t>("heads"),
+                 .length = length,
+                 .classes = text.alphabet,
+                 .norm = norm_kind(configuration.value("norm", std::string("layer"))),
+                 .peri = configuration.value("peri", false),
+                 .normalizes_queries = configuration.value("qk_norm", false)}),
+        text.data);
+}
+
+}  // namespace normscope::lab::grouped

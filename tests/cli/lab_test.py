@@ -18,9 +18,10 @@ from command import COMMAND, SANITIZED, CommandTest
 
 LAB = Path(COMMAND).with_name("normscope-lab")
 EXPERIMENT = "brody-majority"
-# All configurations, with so few steps that a run takes a moment, and with enough to kill a run before its end.
-SHORT = {"values": {"steps": [74]}, "seeds": [1, 2]}
-LONG = {"values": {"steps": [740]}, "seeds": [1]}
+# All configurations with small batches, so few steps that a run takes a moment, and enough to kill it before its end.
+SMALL = {"batch": [300], "sequences": [3000], "read_sequences": [50]}
+SHORT = {"values": {**SMALL, "steps": [74]}, "seeds": [1, 2]}
+LONG = {"values": {**SMALL, "steps": [1480]}, "seeds": [1]}
 
 
 def without_places(rows):

@@ -12,6 +12,7 @@
 #include <normscope/lnnet/morph.hpp>
 #include <normscope/lnnet/recording.hpp>
 #include <normscope/lnnet/tasks.hpp>
+#include <normscope/lnnet/train_runs.hpp>
 
 #include "values.hpp"
 
@@ -45,31 +46,28 @@ const lnnet::Task& task_named(const std::string& name) {
   throw Error(ErrorCode::Argument, "training: there is no task " + name);
 }
 
-/// {task, rows, seed, noise}, or {width, x, labels} of the reader's own.
-lnnet::Dataset data_set(const val& data) {
-  const std::string name = get<std::string>(data, "task", "");
-  if (name.empty())
-    return lnnet::dataset("points", size(data, "width"), numbers(data["x"]), numbers(data["labels"]));
-  const lnnet::Task& task = task_named(name);
-  const std::size_t seed = size(data, "seed", 1);
-  return lnnet::with_noise(task.make(size(data, "rows", task.rows), seed), get<double>(data, "noise", 0.0),
-                           seed);
-}
+/// Samples to train on, {task, rows, seed, noise}, and new ones of the same task; or a reader's own,
+/// {width, x, labels}, and those given as {held: {x, labels}}.
+struct Samples {
+  lnnet::Dataset train;
+  std::optional<lnnet::Dataset> held_out;
+};
 
-/// Samples of the same kind that are not trained on: new ones of a task, with its noise, or those given as
-/// {held: {x, labels}}.
-std::optional<lnnet::Dataset> held_out(const val& data) {
+Samples samples_of(const val& data) {
   const std::string name = get<std::string>(data, "task", "");
   if (name.empty()) {
+    const auto points = [&](const char* what, const val& part) {
+      return lnnet::dataset(what, size(data, "width"), numbers(part["x"]), numbers(part["labels"]));
+    };
     const val held = data["held"];
-    if (held.isUndefined() || held.isNull()) return std::nullopt;
-    return lnnet::dataset("points held out", size(data, "width"), numbers(held["x"]),
-                          numbers(held["labels"]));
+    const bool has_held = !held.isUndefined() && !held.isNull();
+    return {points("points", data), has_held ? std::optional(points("points held out", held)) : std::nullopt};
   }
   const lnnet::Task& task = task_named(name);
-  if (!task.test) return std::nullopt;
+  const lnnet::TrainData found =
+      lnnet::with_noise(lnnet::data_of(task, size(data, "rows", task.rows)), get<double>(data, "noise", 0.0));
   const std::size_t seed = size(data, "seed", 1);
-  return lnnet::with_noise(task.test(seed), get<double>(data, "noise", 0.0), seed + 1);
+  return {*found.samples(seed), found.test ? std::optional(found.test(seed)) : std::nullopt};
 }
 
 lnnet::Grid grid(const val& value) {
@@ -104,7 +102,7 @@ val marks_of(std::span<const lnnet::Transition> transitions) {
 class Training {
  public:
   static Training* make(const val& spec, const val& data) {
-    return guarded([&] { return new Training(train_spec(spec), data_set(data), held_out(data)); });
+    return guarded([&] { return new Training(train_spec(spec), samples_of(data)); });
   }
 
   /// Trains on → {steps, loss, accuracy, distance}, loss and accuracy of the last record.
@@ -235,8 +233,8 @@ class Training {
   }
 
  private:
-  Training(const lnnet::TrainSpec& spec, const lnnet::Dataset& data, std::optional<lnnet::Dataset> held)
-      : recording_(spec, data), held_(std::move(held)) {}
+  Training(const lnnet::TrainSpec& spec, Samples samples)
+      : recording_(spec, std::move(samples.train)), held_(std::move(samples.held_out)) {}
 
   [[nodiscard]] MatrixView<const double> rows(const std::vector<double>& x) const {
     const std::size_t width = recording_.trainer().data().width;
@@ -251,7 +249,7 @@ class Training {
 /// {x, labels, width, classes, grid}: the samples, and for two features the rectangle around them.
 val samples(const val& data, double cells) {
   return guarded([&] {
-    const lnnet::Dataset found = data_set(data);
+    const lnnet::Dataset found = samples_of(data).train;
     const std::vector<std::int32_t> labels(found.labels.begin(), found.labels.end());
     val result = val::object();
     result.set("x", float64_array(found.x));

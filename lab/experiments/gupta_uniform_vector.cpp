@@ -1,5 +1,6 @@
 #include <cmath>
 #include <numbers>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -14,16 +15,9 @@ namespace {
 using namespace grouped;
 
 Plan plan(Size size) {
-  const bool quick = size == Size::quick;
-  const Schedule schedule = quick
-                                ? Schedule{.steps = 8, .warmup = 2, .rate = 3e-3, .measure_every = 4}
-                                : Schedule{.steps = 1000, .warmup = 100, .rate = 3e-3, .measure_every = 200};
-  Plan plan{.configurations = {}, .seeds = quick ? 1U : least_seeds};
-  for (const char* norm : {"layer", "rms"}) {
-    plan.configurations.push_back(
-        language_configuration(size, quick ? 2 : 4, {{"norm", norm}, {"observe", true}}, schedule));
-  }
-  return plan;
+  std::vector<Json> arms;
+  for (const char* norm : {"layer", "rms"}) arms.push_back(Json::object({{"norm", norm}, {"observe", true}}));
+  return language_plan(size, 4, arms, language_schedule(size, 1000));
 }
 
 Finding component(const Results& results, const char* norm) {

@@ -1,5 +1,6 @@
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -14,20 +15,14 @@ namespace {
 using namespace grouped;
 
 Plan plan(Size size) {
-  const bool quick = size == Size::quick;
-  const Schedule schedule = quick
-                                ? Schedule{.steps = 12, .warmup = 2, .rate = 3e-3, .measure_every = 4}
-                                : Schedule{.steps = 1500, .warmup = 100, .rate = 3e-3, .measure_every = 250};
-  Plan plan{.configurations = {}, .seeds = quick ? 1U : least_seeds};
+  const Schedule schedule = language_schedule(size, 1500);
+  std::vector<Json> arms;
   for (const bool removed : {false, true}) {
-    plan.configurations.push_back(
-        language_configuration(size, 2,
-                               {{"arm", removed ? "removed" : "kept"},
-                                {"removed_at", removed ? schedule.steps * 2 / 3 : 0},
-                                {"observe", true}},
-                               schedule));
+    arms.push_back(Json::object({{"arm", removed ? "removed" : "kept"},
+                                 {"removed_at", removed ? schedule.steps * 2 / 3 : 0},
+                                 {"observe", true}}));
   }
-  return plan;
+  return language_plan(size, 2, arms, schedule);
 }
 
 Finding costs_little(const Results& results) {

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -16,21 +17,14 @@ using namespace grouped;
 constexpr std::size_t layers = 6;
 
 Plan plan(Size size) {
-  const bool quick = size == Size::quick;
-  const Schedule schedule = quick
-                                ? Schedule{.steps = 4, .warmup = 2, .rate = 3e-3, .measure_every = 2}
-                                : Schedule{.steps = 1000, .warmup = 100, .rate = 3e-3, .measure_every = 200};
-  Plan plan{.configurations = {}, .seeds = quick ? 1U : least_seeds};
-  for (const char* arm : {"Pre-LN", "Peri-LN", "Pre-LN with QK-norm"}) {
-    plan.configurations.push_back(
-        language_configuration(size, layers,
-                               {{"arm", arm},
-                                {"peri", std::string(arm) == "Peri-LN"},
-                                {"qk_norm", std::string(arm) == "Pre-LN with QK-norm"},
-                                {"observe", true}},
-                               schedule));
+  std::vector<Json> arms;
+  for (const std::string arm : {"Pre-LN", "Peri-LN", "Pre-LN with QK-norm"}) {
+    arms.push_back(Json::object({{"arm", arm},
+                                 {"peri", arm == "Peri-LN"},
+                                 {"qk_norm", arm == "Pre-LN with QK-norm"},
+                                 {"observe", true}}));
   }
-  return plan;
+  return language_plan(size, layers, arms, language_schedule(size, 1000));
 }
 
 /// Mean square of the stream before a block, or behind the last.

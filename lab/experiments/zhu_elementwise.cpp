@@ -1,3 +1,5 @@
+#include <vector>
+
 #include "frame/experiment.hpp"
 #include "frame/figures.hpp"
 #include "grouped/compare.hpp"
@@ -9,14 +11,9 @@ namespace {
 using namespace grouped;
 
 Plan plan(Size size) {
-  const bool quick = size == Size::quick;
-  const Schedule schedule = quick
-                                ? Schedule{.steps = 8, .warmup = 2, .rate = 3e-3, .measure_every = 4}
-                                : Schedule{.steps = 1500, .warmup = 100, .rate = 3e-3, .measure_every = 250};
-  Plan plan{.configurations = {}, .seeds = quick ? 1U : least_seeds};
-  for (const char* norm : {"layer", "dyt", "derf"})
-    plan.configurations.push_back(language_configuration(size, 2, {{"norm", norm}}, schedule));
-  return plan;
+  std::vector<Json> arms;
+  for (const char* norm : {"layer", "dyt", "derf"}) arms.push_back(Json::object({{"norm", norm}}));
+  return language_plan(size, 2, arms, language_schedule(size, 1500));
 }
 
 Finding better(const Results& results, const char* name, const char* norm, const char* other_name,

@@ -65,50 +65,37 @@ TEST(Grouped, TheNormIsOurs) {
   }
 }
 
-TEST(Grouped, GradientsMatchFiniteDifferences) {
-  for (const Kind kind : {Kind::language, Kind::vision, Kind::convolution}) {
-    const Network network(tiny(kind));
-    std::vector<float> values = shaken(network);
-    const Batch batch = tiny_batch(kind, 4);
-    std::vector<float> gradient(values.size());
-    network.loss_and_gradient(values, batch, gradient);
-    for (const Parameter& tensor : network.parameters()) {
-      const std::size_t i = tensor.offset + tensor.count / 2;
-      const float middle = values[i];
-      const float step = 0.01F;
-      values[i] = middle + step;
-      const double above = network.score(values, batch).loss;
-      values[i] = middle - step;
-      const double below = network.score(values, batch).loss;
-      values[i] = middle;
-      EXPECT_NEAR(gradient[i], (above - below) / (2.0 * step), 2e-3) << tensor.name;
-    }
+void expect_gradients(const Network& network) {
+  std::vector<float> values = shaken(network);
+  const Batch batch = tiny_batch(network.shape().kind, 4);
+  std::vector<float> gradient(values.size());
+  network.loss_and_gradient(values, batch, gradient);
+  for (const Parameter& tensor : network.parameters()) {
+    const std::size_t i = tensor.offset + tensor.count / 2;
+    const float middle = values[i];
+    const float step = 0.01F;
+    values[i] = middle + step;
+    const double above = network.score(values, batch).loss;
+    values[i] = middle - step;
+    const double below = network.score(values, batch).loss;
+    values[i] = middle;
+    EXPECT_NEAR(gradient[i], (above - below) / (2.0 * step), 2e-3) << tensor.name;
   }
+}
+
+TEST(Grouped, GradientsMatchFiniteDifferences) {
+  for (const Kind kind : {Kind::language, Kind::vision, Kind::convolution})
+    expect_gradients(Network(tiny(kind)));
 }
 
 TEST(Grouped, OtherNormsHaveTheirGradients) {
   for (const NormKind norm : {NormKind::rms, NormKind::dyt, NormKind::derf}) {
+    SCOPED_TRACE(to_string(norm));
     for (const bool both : {false, true}) {
       Shape shape = tiny(Kind::language, 1);
       shape.norm = norm;
       shape.peri = shape.normalizes_queries = both;
-      const Network network(shape);
-      std::vector<float> values = shaken(network);
-      const Batch batch = tiny_batch(Kind::language, 4);
-      std::vector<float> gradient(values.size());
-      network.loss_and_gradient(values, batch, gradient);
-      for (const Parameter& tensor : network.parameters()) {
-        const std::size_t i = tensor.offset + tensor.count / 2;
-        const float middle = values[i];
-        const float step = 0.01F;
-        values[i] = middle + step;
-        const double above = network.score(values, batch).loss;
-        values[i] = middle - step;
-        const double below = network.score(values, batch).loss;
-        values[i] = middle;
-        EXPECT_NEAR(gradient[i], (above - below) / (2.0 * step), 2e-3)
-            << to_string(norm) << ", " << tensor.name;
-      }
+      expect_gradients(Network(shape));
     }
   }
 }

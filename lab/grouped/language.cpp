@@ -4,20 +4,30 @@
 #include <normscope/core/norm_kind.hpp>
 
 #include "frame/data.hpp"
+#include "grouped/compare.hpp"
 
 namespace normscope::lab::grouped {
 
-Json language_configuration(Size size, std::size_t layers, const Json& arm, const Schedule& schedule) {
+Schedule language_schedule(Size size, std::uint64_t steps) {
+  return size == Size::quick
+             ? Schedule{.steps = 8, .warmup = 2, .rate = 3e-3, .measure_every = 4}
+             : Schedule{
+                   .steps = steps, .warmup = 100, .rate = 3e-3, .measure_every = steps > 1000 ? 250U : 200U};
+}
+
+Plan language_plan(Size size, std::size_t layers, const std::vector<Json>& arms, const Schedule& schedule) {
   const bool quick = size == Size::quick;
-  Json result = arm;
-  result.update(Json{{"width", 64},
-                     {"layers", layers},
-                     {"heads", 4},
-                     {"length", 64},
-                     {"batch", quick ? 8 : 16},
-                     {"pieces", quick ? 16 : 256}});
-  result.update(to_json(schedule));
-  return result;
+  Plan plan{.configurations = arms, .seeds = quick ? 1U : least_seeds};
+  for (Json& configuration : plan.configurations) {
+    configuration.update(Json{{"width", 64},
+                              {"layers", layers},
+                              {"heads", 4},
+                              {"length", 64},
+                              {"batch", quick ? 8 : 16},
+                              {"pieces", quick ? 16 : 256}});
+    configuration.update(to_json(schedule));
+  }
+  return plan;
 }
 
 void train_language(Run& run) {

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
 #include "frame/experiment.hpp"
 
 #include "network.hpp"
@@ -11,9 +15,13 @@ namespace normscope::lab::grouped {
 inline constexpr const char* language_scale =
     "a character model of width 64 on one megabyte of text, some 0.1 to 0.3 million parameters";
 
-/// The configuration of one arm: what the experiment adds, sizes and schedule.
-[[nodiscard]] Json language_configuration(Size size, std::size_t layers, const Json& arm,
-                                          const Schedule& schedule);
+/// Their schedule: `steps` of the full size, eight of the quick one.
+[[nodiscard]] Schedule language_schedule(Size size, std::uint64_t steps);
+
+/// A configuration for each arm, which is what the experiment adds to sizes and schedule; `least_seeds`
+/// seeds.
+[[nodiscard]] Plan language_plan(Size size, std::size_t layers, const std::vector<Json>& arms,
+                                 const Schedule& schedule);
 
 /// Trains the run's model: a Pre-LN GPT of its "norm" (default "layer"), with "peri" and "qk_norm".
 ///

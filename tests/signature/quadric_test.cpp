@@ -11,9 +11,9 @@
 namespace normscope::signature {
 namespace {
 
-// More than two blocks of columns, and slices of unequal length.
-constexpr std::size_t width = 270;
-constexpr std::size_t rows = 333;
+// Two blocks of columns, and slices of unequal length.
+constexpr std::size_t width = 140;
+constexpr std::size_t rows = 150;
 
 std::vector<double> normal(std::size_t count, std::uint64_t seed) {
   Random random(seed);
@@ -22,39 +22,41 @@ std::vector<double> normal(std::size_t count, std::uint64_t seed) {
   return result;
 }
 
+/// Random points, weights of the rows, and the map on one thread.
+struct OneThread {
+  std::vector<double> points = normal(rows * width, 1);
+  std::vector<double> weights = normal(rows, 2);
+  RowSlices slices{rows, alone()};
+  Design design{{points.data(), rows, width}, slices, 1};
+};
+
 TEST(Design, TheTransposeIsTheSumOverRows) {
-  const std::vector<double> points = normal(rows * width, 1);
-  const std::vector<double> weights = normal(rows, 2);
-  const RowSlices slices(rows, alone());
-  const Design design({points.data(), rows, width}, slices, 1);
+  const OneThread of;
   Quadric found(width);
-  design.transposed(weights, Design::Arithmetic::float64, found);
+  of.design.transposed(of.weights, Design::Arithmetic::float64, found);
   double trace = 0.0;
   for (std::size_t row = 0; row < rows; ++row) {
     for (std::size_t i = 0; i < width; ++i)
-      trace += weights[row] * points[row * width + i] * points[row * width + i];
+      trace += of.weights[row] * of.points[row * width + i] * of.points[row * width + i];
   }
   double constant = 0.0;
-  for (const double weight : weights) constant += weight;
+  for (const double weight : of.weights) constant += weight;
   EXPECT_NEAR(found.constant, constant, 1e-11);
   for (std::size_t i = 0; i < width; i += 7) {
     double linear = 0.0;
-    for (std::size_t row = 0; row < rows; ++row) linear += weights[row] * points[row * width + i];
+    for (std::size_t row = 0; row < rows; ++row) linear += of.weights[row] * of.points[row * width + i];
     EXPECT_NEAR(found.linear[i], linear, 1e-11);
     for (std::size_t j = 0; j < width; j += 11) {
       double sum = i == j ? -trace / static_cast<double>(width) : 0.0;
       for (std::size_t row = 0; row < rows; ++row)
-        sum += weights[row] * points[row * width + i] * points[row * width + j];
+        sum += of.weights[row] * of.points[row * width + i] * of.points[row * width + j];
       EXPECT_NEAR(found.matrix[i * width + j], sum, 1e-11) << i << ", " << j;
     }
   }
 }
 
 TEST(Design, ValuesAndTransposeAreAdjoint) {
-  const std::vector<double> points = normal(rows * width, 1);
-  const std::vector<double> weights = normal(rows, 2);
-  const RowSlices slices(rows, alone());
-  const Design design({points.data(), rows, width}, slices, 1);
+  const OneThread of;
   Quadric quadric(width);
   quadric.linear = normal(width, 3);
   quadric.constant = 0.5;
@@ -67,32 +69,29 @@ TEST(Design, ValuesAndTransposeAreAdjoint) {
   }
   for (std::size_t i = 0; i < width; ++i) quadric.matrix[i * width + i] -= trace / static_cast<double>(width);
   std::vector<double> values;
-  design.values(quadric, Design::Arithmetic::float64, values);
+  of.design.values(quadric, Design::Arithmetic::float64, values);
   Quadric transposed(width);
-  design.transposed(weights, Design::Arithmetic::float64, transposed);
+  of.design.transposed(of.weights, Design::Arithmetic::float64, transposed);
   double left = 0.0;
-  for (std::size_t row = 0; row < rows; ++row) left += weights[row] * values[row];
+  for (std::size_t row = 0; row < rows; ++row) left += of.weights[row] * values[row];
   EXPECT_NEAR(transposed.dot(quadric) / left, 1.0, 1e-10);
 }
 
 TEST(Design, TheSameBitsForAnyNumberOfThreadsAndProcesses) {
-  const std::vector<double> points = normal(rows * width, 1);
-  const std::vector<double> weights = normal(rows, 2);
-  const RowSlices all(rows, alone());
+  const OneThread of;
   Quadric one(width);
   std::vector<double> of_one;
-  const Design by_one({points.data(), rows, width}, all, 1);
-  by_one.transposed(weights, Design::Arithmetic::float32, one);
-  by_one.values(one, Design::Arithmetic::float32, of_one);
+  of.design.transposed(of.weights, Design::Arithmetic::float32, one);
+  of.design.values(one, Design::Arithmetic::float32, of_one);
   for (const std::size_t members : {std::size_t{1}, std::size_t{3}, RowSlices::count}) {
     ThreadTeam::run(members, [&](const Team& team) {
       const RowSlices slices(rows, team);
       // Of a member with few slices, the columns are divided among threads.
-      const Design design({points.data() + slices.begin() * width, slices.end() - slices.begin(), width},
-                          slices, members == 1 ? 100 : 4);
+      const Design design({of.points.data() + slices.begin() * width, slices.end() - slices.begin(), width},
+                          slices, members == 1 ? 100 : 2);
       Quadric found(width);
       std::vector<double> values;
-      design.transposed(weights, Design::Arithmetic::float32, found);
+      design.transposed(of.weights, Design::Arithmetic::float32, found);
       design.values(found, Design::Arithmetic::float32, values);
       EXPECT_EQ(found.matrix, one.matrix);
       EXPECT_EQ(found.linear, one.linear);

@@ -116,9 +116,10 @@ fs::path model_in_cache(const fs::path& name) {
   if (const std::optional<fs::path> snapshot = cached(name)) return *snapshot;
   const fs::path place = place_in_cache(name);
   if (place.empty() || has_file_extension(name)) return name;
-  throw Error(ErrorCode::Io, fmt::format("checkpoint: {}: no such file or folder, and no model of that name in "
-                                         "the hub's cache ({})",
-                                         name.string(), place.string()));
+  throw Error(ErrorCode::Io,
+              fmt::format("checkpoint: {}: no such file or folder, and no model of that name in "
+                          "the hub's cache ({})",
+                          name.string(), place.string()));
 }
 
 bool is_shard_name(std::string_view name, std::string_view begin, std::string_view end) {

@@ -125,8 +125,8 @@ void Design::transposed_of(const std::vector<double>& weights, Quadric& result) 
   // The matrix, then the linear part, then the constant.
   std::vector<std::vector<double>> sums(slices, std::vector<double>(d * d + d + 1));
   const std::vector<RowSlices::Block> blocks = slices_.blocks(block_of_rows);
-  // Columns are divided among threads where there are fewer slices than threads; the order of each sum is that
-  // of the rows.
+  // Columns are divided among threads where there are fewer slices than threads; the order of each sum is
+  // that of the rows.
   const std::size_t column_blocks = (d + block_of_columns - 1) / block_of_columns;
   const std::size_t parts =
       std::clamp<std::size_t>((2 * thread_count(threads_) + slices - 1) / slices, 1, column_blocks);

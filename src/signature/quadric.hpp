@@ -51,7 +51,8 @@ class Design {
   void values_of(const Quadric& quadric, std::vector<double>& result) const;
   template <typename T>
   void transposed_of(const std::vector<double>& weights, Quadric& result) const;
-  /// Adds a block's part of the columns from `begin` to `end` of the transpose: matrix, linear part, constant.
+  /// Adds a block's part of the columns from `begin` to `end` of the transpose: matrix, linear part,
+  /// constant.
   template <typename T>
   void add_columns(const RowSlices::Block& block, const std::vector<double>& weights, std::size_t begin,
                    std::size_t end, std::span<double> sums) const;

@@ -26,27 +26,27 @@ Finding component(const Results& results, const char* norm) {
   const Spread worst = runs.last("worst_cosine");
   const Spread sizes = runs.last("cosine_size");
   const auto width = runs.runs().front().configuration.at("width").get<double>();
-  return {
-      fmt::format("the mean cosine is at most {:.3f} by size in any norm's inputs ({:.3f} to {:.3f} over {} "
-                  "seeds); the mean size of a single cosine is {:.3f}, of random vectors {:.3f}",
-                  worst.mean, worst.least, worst.most, worst.count, sizes.mean,
-                  std::sqrt(2.0 / (std::numbers::pi * width))),
-      runs.numbers([](const Done& run) { return run.last("worst_cosine"); })};
+  return {fmt::format(
+              "largest absolute mean cosine of a norm's inputs {:.3f} ({:.3f} to {:.3f} over {} seeds); mean "
+              "absolute cosine of a single input {:.3f}, of random vectors {:.3f}",
+              worst.mean, worst.least, worst.most, worst.count, sizes.mean,
+              std::sqrt(2.0 / (std::numbers::pi * width))),
+          runs.numbers([](const Done& run) { return run.last("worst_cosine"); })};
 }
 
 Finding of_layer_norm(const Results& results) { return component(results, "layer"); }
 Finding of_rms_norm(const Results& results) { return component(results, "rms"); }
 
 std::vector<Figure> figures(const Results& results) {
-  return {over_steps(
-      "uniform-vector",
-      "Size of the cosine between the inputs of the norms and all-ones over training, mean over all "
-      "norms; 0.100 is that of random vectors of this width. Mean and deviation of the seeds.",
-      results, {.series = "norm", .metric = "cosine_size", .title = "mean |cosine| to all-ones"})};
+  return {
+      over_steps("uniform-vector",
+                 "Absolute cosine between the inputs of the norms and all-ones over training, mean over all "
+                 "norms; 0.100 is that of random vectors of this width. Mean and deviation of the seeds.",
+                 results, {.series = "norm", .metric = "cosine_size", .title = "mean |cosine| to all-ones"})};
 }
 
 constexpr std::string_view rule =
-    "largest mean cosine to all-ones, by size, among the inputs of the model's norms; at most two standard "
+    "largest absolute mean cosine to all-ones among the inputs of the model's norms; at most two standard "
     "deviations of a random vector's, 2/sqrt(64)";
 constexpr double two_deviations = 0.25;
 constexpr std::string_view missing = "a large language model";
@@ -65,7 +65,9 @@ const Experiment gupta_uniform_vector{
         "with RMSNorm, which would not.",
     .quick_seconds = 2,
     .full_minutes = 10,
-    .scale = {.paper = "language models of up to 7 billion parameters", .ours = language_scale},
+    .scale = {.paper = "language models of up to 7 billion parameters",
+              .ours = language_scale,
+              .factor = 35000.0},
     .plan = plan,
     .perform = train_language,
     .claims = {{.name = "layer",

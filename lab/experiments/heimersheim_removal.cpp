@@ -30,7 +30,7 @@ Finding costs_little(const Results& results) {
                  {.metric = "loss", .lower_is_better = true});
 }
 
-/// Deviations over mean of the denominators, which a constant in their place is off by.
+/// Deviation over mean of each denominator: the relative error of a constant in its place.
 std::string denominators(const Done& run) {
   std::string text;
   for (const Metric& metric : run.metrics) {
@@ -45,7 +45,7 @@ std::string denominators(const Done& run) {
 Finding needs_fine_tuning(const Results& results) {
   const Results removed = results.where("arm", "removed");
   if (removed.runs().empty()) return {"not run"};
-  const auto cost = [](const Done& run) { return run.last("loss_behind") - run.last("loss_before"); };
+  const auto cost = [](const Done& run) { return run.last("loss_after") - run.last("loss_before"); };
   const Spread spread = removed.spread(cost);
   const Results kept = results.where("arm", "kept");
   return {fmt::format(
@@ -73,13 +73,14 @@ const Experiment heimersheim_removal{
     .name = "heimersheim-removal",
     .paper = "Heimersheim 2024",
     .claim =
-        "The denominators of a trained model's LayerNorms can be made constants: after some training the "
-        "loss is "
-        "nearly what it was.",
+        "The denominators of a trained model's LayerNorms can be replaced by constants; after some "
+        "fine-tuning "
+        "the loss is nearly unchanged.",
     .quick_seconds = 2,
     .full_minutes = 8,
     .scale = {.paper = "GPT-2 small, fine-tuned on 500 million tokens; later GPT-2 XL",
-              .ours = language_scale},
+              .ours = language_scale,
+              .factor = 1000.0},
     .plan = plan,
     .perform = train_language,
     .claims =
@@ -92,7 +93,7 @@ const Experiment heimersheim_removal{
                    Test::equivalence, least_seeds, 0.05, 0.0, "a pretrained GPT-2"},
           .judge = costs_little},
          {.name = "needs_fine_tuning",
-          .says = "Without fine-tuning the removal costs more than that.",
+          .says = "Without fine-tuning the removal raises the loss by more than 0.05 nats.",
           .paper = "LayerNorms are removed one after the other during fine-tuning",
           .rule = {"held-out loss just after the removal minus that just before, nats", Test::mean,
                    least_seeds, 0.05, 0.0, "a pretrained GPT-2"},

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -33,16 +34,18 @@ double stream(const Done& run, std::size_t block) {
 }
 
 /// What the last third of the blocks adds to the mean square over what the first third adds: 1 for linear
-/// growth.
+/// growth. Between 2⁻¹⁰ and 2¹⁰, so that a third without growth counts as one with little.
 double acceleration(const Done& run) {
-  return (stream(run, layers) - stream(run, layers - layers / 3)) /
-         (stream(run, layers / 3) - stream(run, 0));
+  const double last = stream(run, layers) - stream(run, layers - layers / 3);
+  const double first = stream(run, layers / 3) - stream(run, 0);
+  if (!(last > 0.0)) return 0x1p-10;
+  return first > 0.0 ? std::clamp(last / first, 0x1p-10, 0x1p10) : 0x1p10;
 }
 
 Finding log_ratio(const Results& one, const Results& other, double (*number)(const Done&), const char* what) {
   if (one.runs().empty() || other.runs().empty()) return {"not run"};
   const Results::Paired paired =
-      Results::paired(other, one, [&](const Done& run) { return std::log2(std::abs(number(run))); });
+      Results::paired(other, one, [&](const Done& run) { return std::log2(number(run)); });
   if (paired.differences.empty()) return {"no seed has both"};
   const auto shown = [&](const Results& runs) {
     const Spread spread = runs.spread(number);
@@ -50,8 +53,8 @@ Finding log_ratio(const Results& one, const Results& other, double (*number)(con
                        runs.runs().front().configuration.at("arm").get<std::string>(), spread.mean,
                        spread.least, spread.most);
   };
-  return {fmt::format("{}: {}, {}; 2^({:.2f} ± {:.2f}) times", what, shown(one), shown(other),
-                      paired.difference.mean, paired.difference.deviation),
+  return {fmt::format("{}: {}, {}; the first is 2^({:.2f} ± {:.2f}) times the second", what, shown(one),
+                      shown(other), paired.difference.mean, paired.difference.deviation),
           paired.differences};
 }
 
@@ -69,7 +72,7 @@ Finding smaller_scores(const Results& results) {
 std::vector<Figure> figures(const Results& results) {
   return {over_steps(
               "stream-size",
-              "Mean square of the residual stream behind six blocks over training; mean and deviation of the "
+              "Mean square of the residual stream after six blocks over training; mean and deviation of the "
               "seeds.",
               results,
               {.series = "arm",
@@ -78,7 +81,7 @@ std::vector<Figure> figures(const Results& results) {
                .logarithmic = true}),
           over_steps(
               "largest-score",
-              "Largest attention score over training, by size; mean and deviation of the seeds.", results,
+              "Largest absolute attention score over training; mean and deviation of the seeds.", results,
               {.series = "arm", .metric = "largest_score", .title = "largest score", .logarithmic = true})};
 }
 
@@ -93,16 +96,19 @@ const Experiment kim_peri_ln{
     .name = "kim-peri-ln",
     .paper = "Kim 2025",
     .claim =
-        "A norm behind every sublayer as well (Peri-LN) makes the residual stream grow evenly through depth; "
-        "norms of "
-        "queries and keys bound the scores.",
+        "A norm after every sublayer as well (Peri-LN) makes the residual stream grow linearly through "
+        "depth; "
+        "norms of queries and keys bound the scores.",
     .quick_seconds = 4,
     .full_minutes = 15,
-    .scale = {.paper = "language models of up to 3.2 billion parameters", .ours = language_scale},
+    .scale = {.paper = "language models of up to 3.2 billion parameters",
+              .ours = language_scale,
+              .factor = 10000.0},
     .plan = plan,
     .perform = train_language,
     .claims = {{.name = "balanced_growth",
-                .says = "The stream's mean square grows faster in late blocks with Pre-LN than with Peri-LN.",
+                .says = "Through depth, growth of the stream's mean square accelerates more with Pre-LN than "
+                        "with Peri-LN.",
                 .paper = "exponential growth with Pre-LN, linear with Peri-LN",
                 .rule = {"log2 of (growth in the last third of the blocks over that in the first), Pre-LN "
                          "minus Peri-LN",

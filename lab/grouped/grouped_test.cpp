@@ -94,7 +94,7 @@ TEST(Grouped, OtherNormsHaveTheirGradients) {
     for (const bool both : {false, true}) {
       Shape shape = tiny(Kind::language, 1);
       shape.norm = norm;
-      shape.peri = shape.normalizes_queries = both;
+      shape.peri = shape.qk_norm = both;
       expect_gradients(Network(shape));
     }
   }

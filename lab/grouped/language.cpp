@@ -47,7 +47,7 @@ void train_language(Run& run) {
                  .classes = text.alphabet,
                  .norm = norm_kind(configuration.value("norm", std::string("layer"))),
                  .peri = configuration.value("peri", false),
-                 .normalizes_queries = configuration.value("qk_norm", false)}),
+                 .qk_norm = configuration.value("qk_norm", false)}),
         text.data);
 }
 

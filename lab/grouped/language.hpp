@@ -18,14 +18,15 @@ inline constexpr const char* language_scale =
 /// Their schedule: `steps` of the full size, eight of the quick one.
 [[nodiscard]] Schedule language_schedule(Size size, std::uint64_t steps);
 
-/// A configuration for each arm, which is what the experiment adds to sizes and schedule; `least_seeds`
-/// seeds.
+/// One configuration an arm: the arm's own settings with common sizes and the schedule; three seeds, one if
+/// quick.
 [[nodiscard]] Plan language_plan(Size size, std::size_t layers, const std::vector<Json>& arms,
                                  const Schedule& schedule);
 
-/// Trains the run's model: a Pre-LN GPT of its "norm" (default "layer"), with "peri" and "qk_norm".
+/// Trains the run's model, a GPT with norms before its sublayers. The configuration may have "norm" (default
+/// "layer"), "groups", "peri" and "qk_norm" (`Shape`), and what `train` reads.
 ///
-/// Errors    those of `train` and `data_file`
+/// Errors    those of `train`, `data_file`, `Network` and `norm_kind`
 void train_language(Run& run);
 
 }  // namespace normscope::lab::grouped

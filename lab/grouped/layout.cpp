@@ -57,7 +57,7 @@ void blocks(const Shape& shape, Tensors& tensors) {
     const std::string name = "block" + std::to_string(layer);
     tensors.norm(name + ".norm1", shape.width, shape.norm);
     tensors.linear(name + ".attention", shape.width, 3 * shape.width);
-    if (shape.normalizes_queries) {
+    if (shape.qk_norm) {
       tensors.norm(name + ".queries", shape.width / shape.heads, NormKind::layer);
       tensors.norm(name + ".keys", shape.width / shape.heads, NormKind::layer);
     }

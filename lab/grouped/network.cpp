@@ -85,7 +85,7 @@ class Pass {
 
   /// Of each head's queries or keys (…, depth), where they are normalized.
   Tensor of_heads(const Tensor& x) {
-    if (!shape_.normalizes_queries) return x;
+    if (!shape_.qk_norm) return x;
     const Tensor& gain = tensor();
     const Tensor& bias = tensor();
     return normalized(x, 1, shape_.eps, gain, bias);
@@ -110,13 +110,12 @@ class Pass {
     const Tensor keys = of_heads(parts[1]);
     Tensor scores =
         torch::matmul(queries * (1.0 / std::sqrt(static_cast<double>(depth))), keys.transpose(-2, -1));
+    const Tensor later = torch::ones({length, length}, torch::kBool).triu(1);
     if (observation_ != nullptr) {
-      observation_->largest_score = std::max(observation_->largest_score, scores.abs().max().item<double>());
+      const Tensor seen = causal ? scores.masked_fill(later, 0.0) : scores;
+      observation_->largest_score = std::max(observation_->largest_score, seen.abs().max().item<double>());
     }
-    if (causal) {
-      const Tensor later = torch::ones({length, length}, torch::kBool).triu(1);
-      scores = scores.masked_fill(later, -std::numeric_limits<float>::infinity());
-    }
+    if (causal) scores = scores.masked_fill(later, -std::numeric_limits<float>::infinity());
     const Tensor mixed = torch::matmul(torch::softmax(scores, -1), parts[2]);
     return linear(mixed.transpose(1, 2).reshape({rows * length, heads * depth}));
   }
@@ -205,8 +204,13 @@ Network::Network(const Shape& shape) : shape_(shape) {
                             "RMSNorm, DyT or Derf in one group",
                             to_string(shape.norm), shape.groups));
   }
-  if (!shape.frozen.empty() && (shape.norm != NormKind::layer || shape.groups > 1)) {
-    throw Error(ErrorCode::Argument, "grouped network: frozen denominators need LayerNorms in one group");
+  const std::size_t norms = shape.layers * (shape.peri ? 4U : 2U) + 1;
+  if (!shape.frozen.empty() &&
+      (shape.norm != NormKind::layer || shape.groups > 1 || shape.frozen.size() != norms)) {
+    throw Error(ErrorCode::Argument,
+                fmt::format("grouped network: {} constant denominators of {} norms in {} "
+                            "groups, expected one for each of {} LayerNorms in one group",
+                            shape.frozen.size(), to_string(shape.norm), shape.groups, norms));
   }
   parameters_ = layout(shape);
   at::globalContext().setDeterministicAlgorithms(true, false);

@@ -37,15 +37,15 @@ struct Shape {
   std::size_t classes = 0;
   Between between = Between::norm;
   double eps = 1e-5;
-  NormKind norm = NormKind::layer;  ///< with one group any but spherical
-  bool peri = false;  ///< a transformer's attention and MLP are followed by a norm as well (Peri-LN)
-  bool normalizes_queries = false;  ///< LayerNorm of each head's queries and keys (QK-norm)
-  /// The denominators of the norms in the order of the forward pass, for LayerNorms that have been removed;
-  /// empty: those of each row.
+  NormKind norm = NormKind::layer;  ///< not spherical; several groups need layer
+  bool peri = false;     ///< a transformer's attention and MLP are followed by a norm as well (Peri-LN)
+  bool qk_norm = false;  ///< LayerNorm of each head's queries and keys (QK-norm)
+  /// Constant denominators of the stream's LayerNorms, one a norm in the order of the forward pass; QK-norms
+  /// keep theirs. Empty: the standard deviation of each row.
   std::vector<double> frozen{};
 };
 
-/// What enters one norm, over all rows of a batch.
+/// Statistics of the input of one norm, over all rows of a batch.
 struct NormInput {
   std::string norm;              ///< "block0.norm1"
   double cosine = 0.0;           ///< mean of x·1/(|x| sqrt(width))
@@ -55,10 +55,11 @@ struct NormInput {
   double mean_square = 0.0;      ///< of all entries
 };
 
-/// What a forward pass shows of the inputs of the norms and of attention.
+/// Statistics of one forward pass.
 struct Observation {
   std::vector<NormInput> norms{};  ///< in the order of the forward pass
-  double largest_score = 0.0;      ///< by size, before the softmax
+  /// Largest absolute attention score that the softmax sees, with its factor 1/√depth.
+  double largest_score = 0.0;
 };
 
 /// Input of a network: tokens (rows × length) and as many labels, or pixels (rows × 3 × side × side) and one

@@ -126,7 +126,7 @@ void train(Run& run, const Network& given, const Data& data) {
       for (const NormInput& input : network.observe(state.values, data.batch(recipe.seed, step)).norms)
         state.frozen.push_back(input.sigma);
       network = removed(given, state.frozen);
-      run.measure("loss_behind", step, held_out(network, state, data.held_out).loss);
+      run.measure("loss_after", step, held_out(network, state, data.held_out).loss);
     }
     run.reached(step, recipe.steps, [&] { return bytes_of(state); });
   }

@@ -11,7 +11,7 @@
 
 namespace normscope::lab::grouped {
 
-/// Training data. Both kinds draw only from the given generator.
+/// Training data. A batch depends on seed and step only.
 struct Data {
   std::function<Batch(std::uint64_t seed, std::uint64_t step)> batch;
   std::vector<Batch> held_out{};
@@ -29,11 +29,13 @@ struct Schedule {
 /// Trains the run's network as configured ("steps", "warmup", "rate", "measure_every"). Measures
 /// "train_loss", the mean since the last point, and "loss" and "accuracy" on held-out data.
 ///
-/// With "observe" it measures at the same steps and at step 0, on the first held-out batch, what enters each
-/// norm: "NORM.cosine", "NORM.cosine_size", "NORM.sigma_off" (deviation over mean of the denominator),
-/// "NORM.mean_square"; of all norms together "worst_cosine", the largest mean cosine by size, and
-/// "cosine_size", the mean; and "largest_score". After step "removed_at" the denominators of all norms are
-/// their means over a batch; "loss_before" and "loss_behind" are the held-out losses on both sides of that.
+/// With "observe" it measures at the same steps and at step 0, on the first held-out batch, statistics of
+/// each norm's inputs: "NORM.cosine" to all-ones, "NORM.cosine_size" (its absolute value),
+/// "NORM.mean_square", and "NORM.sigma_off", deviation over mean of the rows' standard deviation, which is
+/// the denominator of a LayerNorm in one group; of all norms "worst_cosine", the largest absolute mean
+/// cosine, and "cosine_size", the mean; and "largest_score". After step "removed_at" the denominators of the
+/// stream's norms are constants, their means over a batch; "loss_before" and "loss_after" are the held-out
+/// losses before and after that.
 ///
 /// Errors    Cancelled, from Run::reached
 ///
@@ -47,7 +49,7 @@ struct Text {
   Data data{};
   std::size_t alphabet = 0;
 };
-/// Requires  a text that is longer than ten times `length`
+/// Requires  a text of at least 10 (length + 1) characters
 [[nodiscard]] Text text_data(std::string_view text, std::size_t length, std::size_t rows, std::size_t pieces);
 
 /// The images of CIFAR-10 in that folder, `train` of them and `test` of the test set. A batch is `rows`

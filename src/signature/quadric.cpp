@@ -1,6 +1,7 @@
 #include "quadric.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <normscope/core/parallel.hpp>
 #include <normscope/numeric/product.hpp>
@@ -20,8 +21,8 @@ MatrixView<const T> converted(MatrixView<const double> points, std::vector<T>& b
   return {buffer.data(), points.rows(), points.width()};
 }
 
-/// The matrix with everything left of its diagonal blocks moved to the right of them: the same quadratic form
-/// in half the products.
+/// The matrix with the blocks below its diagonal blocks added to those above: the same quadratic form in half
+/// the products.
 template <typename T>
 std::vector<T> to_the_right(const std::vector<double>& matrix, std::size_t width) {
   std::vector<T> result(matrix.size(), T{0});
@@ -154,7 +155,7 @@ void Design::transposed_of(const std::vector<double>& weights, Quadric& result) 
   for (std::size_t i = 0; i < d; ++i) trace += result.matrix[i * d + i];
   for (std::size_t i = 0; i < d; ++i) {
     result.matrix[i * d + i] -= trace / static_cast<double>(d);
-    // A product's two halves differ by rounding.
+    // Only blocks on the diagonal and above it were computed.
     for (std::size_t j = i + 1; j < d; ++j) result.matrix[j * d + i] = result.matrix[i * d + j];
   }
 }

@@ -21,8 +21,8 @@ struct Quadric {
   [[nodiscard]] double dot(const Quadric& other) const;
 };
 
-/// The linear map from quadrics to their values at given points, and its transpose, without its matrix of
-/// rows × width²/2: two products of rows × width² each, whose rows are shared by a team.
+/// The linear map from quadrics to their values at given points, and its transpose, applied without forming
+/// its matrix of rows × width²/2. Each takes about rows × width²/2 multiplications; a team shares the rows.
 class Design {
  public:
   /// Shapes    points (slices.end() − slices.begin() × width): the rows of this member
@@ -35,10 +35,11 @@ class Design {
 
   [[nodiscard]] std::size_t rows() const { return slices_.rows(); }
   [[nodiscard]] std::size_t width() const { return points_.width(); }
-  /// Values at all points, in every member; sums of a row in float64.
+  /// Values at all points, in every member.
   ///
-  /// Accuracy  float32: a small multiple of 2⁻²⁴ of Σ |x_i A_ij x_j|
-  ///           (test: Extract.FindsTheAxesOfTheWeights, whose result would be off)
+  /// Accuracy  float32: a small multiple of 2⁻²⁴ of Σ |x_i A_ij x_j|; products x A in float32, their scalar
+  /// products
+  ///           with x in float64 (test: Extract.FindsTheAxesOfTheWeights)
   void values(const Quadric& quadric, Arithmetic arithmetic, std::vector<double>& result) const;
   /// Σ_rows weight (x xᵀ, x, 1), with the trace of its matrix removed: the transpose of
   /// `values` on matrices without trace.

@@ -9,8 +9,9 @@
 
 namespace normscope::signature {
 
-/// Rows in a fixed number of slices with sums of their own, which are added in order: sums depend neither on
-/// threads nor on the members of a team, each of which takes consecutive slices.
+/// Divides rows into a fixed number of slices. Each slice is summed for itself and the sums are added in
+/// order, so results depend neither on threads nor on the number of members of a team, each of which has
+/// consecutive slices.
 class RowSlices {
  public:
   static constexpr std::size_t count = 64;
@@ -36,7 +37,9 @@ class RowSlices {
   /// Shapes    of_slices[own slice] (entries), each of the length of `result`
   void sum(const std::vector<std::vector<double>>& of_slices, std::span<double> result) const;
 
-  /// Completes a value of every row in all members.
+  /// Sends a value of every row to all members: before, each has those of its own rows; after, of all rows.
+  ///
+  /// Requires  of_rows.size() == rows()
   template <typename T>
   void gather(std::vector<T>& of_rows) const {
     complete(std::as_writable_bytes(std::span(of_rows)),

@@ -36,7 +36,7 @@ struct ThinQr {
 /// Solves A x = b by that factor.
 [[nodiscard]] Eigen::VectorXd solve_positive(const Eigen::MatrixXd& matrix, const Eigen::VectorXd& right);
 
-/// The inverse of a regular matrix, by LU decomposition with row exchanges.
+/// The inverse of a nonsingular matrix, by LU decomposition with partial pivoting.
 [[nodiscard]] Eigen::MatrixXd inverse_of(const Eigen::MatrixXd& matrix);
 
 /// The shortest x for which |A x − b| is least.
@@ -58,7 +58,7 @@ class PivotedQr {
   std::unique_ptr<const Factors> factors_;
 };
 
-/// A = Q [T 0; 0 0] Z with orthogonal Q and Z, where T (rank × rank) is regular.
+/// A = Q [T 0; 0 0] Z with orthogonal Q and Z, where T (rank × rank) is nonsingular.
 class CompleteOrthogonal {
  public:
   /// Pivots of at most `tolerance` times the largest count as zero.

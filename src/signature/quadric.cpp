@@ -9,7 +9,7 @@
 namespace normscope::signature {
 namespace {
 
-/// Rows and columns multiplied at a time.
+/// About how many rows, and how many columns, are multiplied at a time.
 constexpr std::size_t block_of_rows = 512;
 constexpr std::size_t block_of_columns = 128;
 

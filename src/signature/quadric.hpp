@@ -44,7 +44,7 @@ class Design {
   /// Σ_rows weight (x xᵀ, x, 1), with the trace of its matrix removed: the transpose of
   /// `values` on matrices without trace.
   ///
-  /// Accuracy  float32: sums over 512 rows in float32, those in float64
+  /// Accuracy  float32: sums over at most 768 rows in float32, those in float64
   void transposed(const std::vector<double>& weights, Arithmetic arithmetic, Quadric& result) const;
 
  private:

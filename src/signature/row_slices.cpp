@@ -6,9 +6,14 @@ std::vector<RowSlices::Block> RowSlices::blocks(std::size_t size) const {
   std::vector<Block> result;
   const std::size_t first = first_slice(rank());
   for (std::size_t slice = 0; slice < own_slices(); ++slice) {
-    const std::size_t end = row_of(first + slice + 1);
-    for (std::size_t row = row_of(first + slice); row < end; row += size) {
-      result.push_back({slice, row, std::min(size, end - row)});
+    const std::size_t begin = row_of(first + slice);
+    const std::size_t rows = row_of(first + slice + 1) - begin;
+    if (rows == 0) continue;
+    // Of equal size, since a product of few rows takes longer a row.
+    const std::size_t parts = std::max<std::size_t>(1, (rows + size / 2) / size);
+    for (std::size_t part = 0; part < parts; ++part) {
+      const std::size_t from = rows * part / parts;
+      result.push_back({slice, begin + from, rows * (part + 1) / parts - from});
     }
   }
   return result;

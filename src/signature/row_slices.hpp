@@ -29,7 +29,7 @@ class RowSlices {
   [[nodiscard]] std::size_t own_slices() const { return first_slice(rank() + 1) - first_slice(rank()); }
   [[nodiscard]] std::size_t begin() const { return row_of(first_slice(rank())); }
   [[nodiscard]] std::size_t end() const { return row_of(first_slice(rank() + 1)); }
-  /// The member's rows in blocks of at most `size`, none of which is in two slices.
+  /// The member's rows in blocks of about `size`, at most 3/2 of it, none of which is in two slices.
   [[nodiscard]] std::vector<Block> blocks(std::size_t size) const;
 
   /// Sum over all slices of all members.

@@ -82,7 +82,7 @@ struct Score {
 class Network {
  public:
   /// Errors    Argument for groups or heads that do not divide the width, or a patch the side; for groups or
-  ///           frozen denominators of other norms than LayerNorm
+  ///           frozen denominators of other norms than LayerNorm, or not one for each norm
   explicit Network(const Shape& shape);
 
   [[nodiscard]] const Shape& shape() const { return shape_; }

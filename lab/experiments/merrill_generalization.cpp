@@ -218,7 +218,7 @@ std::vector<Figure> figures(const Results& results) {
               [](Tagging of, std::size_t length) { return 1.0 - counting::positive_share(of, length); });
     base_line("majority", counting::majority);
     all.push_back({fmt::format("accuracy_{}", counting::to_string(tagging)),
-                   fmt::format("{}: mean, minimum and maximum over the seeds", title(tagging)),
+                   fmt::format("{}: mean, minimum and maximum over the seeds.", title(tagging)),
                    vega::curves(std::move(rows), {"letters in a word", "labels right, %", true})});
   }
   return all;

@@ -37,9 +37,8 @@ class Design {
   [[nodiscard]] std::size_t width() const { return points_.width(); }
   /// Values at all points, in every member.
   ///
-  /// Accuracy  float32: a small multiple of 2⁻²⁴ of Σ |x_i A_ij x_j|; products x A in float32, their scalar
-  /// products
-  ///           with x in float64 (test: Extract.FindsTheAxesOfTheWeights)
+  /// Accuracy  float32: a small multiple of 2⁻²⁴ of Σ |x_i A_ij x_j|; A x is computed in float32, x·A x in
+  ///           float64 (test: Extract.FindsTheAxesOfTheWeights)
   void values(const Quadric& quadric, Arithmetic arithmetic, std::vector<double>& result) const;
   /// Σ_rows weight (x xᵀ, x, 1), with the trace of its matrix removed: the transpose of
   /// `values` on matrices without trace.

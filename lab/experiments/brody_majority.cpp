@@ -20,20 +20,29 @@ using majority::width;
 constexpr const char* layer_norm = "LayerNorm";
 constexpr const char* published = "no projection, length 1/sqrt(d)";
 constexpr const char* matched = "no projection, length sqrt(d)";
+constexpr const char* by_deviation = "no projection, divided by sigma";
 constexpr const char* small = "projection, length 1/sqrt(d)";
 constexpr const char* projection = "projection only";
 constexpr const char* neither = "neither";
 
-/// Steps at which the paper's curves are read, and at which our runs end; the paper's end at 17,000.
+/// Steps at which the paper's curves are read; the last is the end, the paper's is 17,000.
 constexpr std::uint64_t early = 1554;
 constexpr std::uint64_t late = 5180;
+constexpr std::uint64_t end = 17020;
 
-Json configuration(const char* arm, bool projects, double squared_length, Size size) {
+/// After `late`, every so many measurements are made.
+constexpr std::size_t rarely = 8;
+
+/// The training loss at which the paper compares numbers of steps.
+constexpr double dashed_line = 0.21;
+
+Json configuration(const char* arm, bool projects, double squared_length, Size size, bool deviation = false) {
   const bool full = size == Size::full;
   return {{"arm", arm},
           {"projects", projects},
           {"squared_length", squared_length},
-          {"steps", full ? late : 296},
+          {"by_deviation", deviation},
+          {"steps", full ? end : 296},
           {"sequences", full ? 100000 : 12000},
           {"length", 50},
           {"lead", 6},
@@ -46,13 +55,14 @@ Json configuration(const char* arm, bool projects, double squared_length, Size s
 
 Plan plan(Size size) {
   constexpr double d = width;
-  return {
-      .configurations = {configuration(layer_norm, true, d, size),
-                         configuration(published, false, 1.0 / d, size),
-                         configuration(matched, false, d, size), configuration(small, true, 1.0 / d, size),
-                         configuration(projection, true, 0.0, size),
-                         configuration(neither, false, 0.0, size)},
-      .seeds = size == Size::full ? 10U : 2U};
+  return {.configurations = {configuration(layer_norm, true, d, size),
+                             configuration(published, false, 1.0 / d, size),
+                             configuration(matched, false, d, size),
+                             configuration(by_deviation, false, d, size, true),
+                             configuration(small, true, 1.0 / d, size),
+                             configuration(projection, true, 0.0, size),
+                             configuration(neither, false, 0.0, size)},
+          .seeds = size == Size::full ? 10U : 2U};
 }
 
 void measure(Run& run, Training& training) {
@@ -76,16 +86,17 @@ void measure(Run& run, Training& training) {
 void perform(Run& run) {
   const auto steps = run.get<std::size_t>("steps");
   const auto every = run.get<std::size_t>("measure_every");
-  Training training(
-      {.task = {.length = run.get<std::size_t>("length"),
-                .sequences = run.get<std::size_t>("sequences"),
-                .lead = run.get<std::size_t>("lead")},
-       .norm = {.projects = run.get<bool>("projects"), .squared_length = run.get<double>("squared_length")},
-       .batch = run.get<std::size_t>("batch"),
-       .rate = run.get<double>("rate"),
-       .schedule_epochs = run.get<double>("schedule_epochs"),
-       .read_sequences = run.get<std::size_t>("read_sequences")},
-      run.seed());
+  Training training({.task = {.length = run.get<std::size_t>("length"),
+                              .sequences = run.get<std::size_t>("sequences"),
+                              .lead = run.get<std::size_t>("lead")},
+                     .norm = {.projects = run.get<bool>("projects"),
+                              .squared_length = run.get<double>("squared_length"),
+                              .by_deviation = run.get<bool>("by_deviation")},
+                     .batch = run.get<std::size_t>("batch"),
+                     .rate = run.get<double>("rate"),
+                     .schedule_epochs = run.get<double>("schedule_epochs"),
+                     .read_sequences = run.get<std::size_t>("read_sequences")},
+                    run.seed());
   if (run.step() > 0) {
     training.restore(run.step(), run.progress());
   } else {
@@ -93,7 +104,8 @@ void perform(Run& run) {
   }
   while (training.step() < steps) {
     training.advance();
-    if (training.step() % every == 0 || training.step() == steps) measure(run, training);
+    const std::size_t stride = training.step() > late ? rarely * every : every;
+    if (training.step() % stride == 0 || training.step() == steps) measure(run, training);
     run.reached(training.step(), steps, [&] { return training.progress(); });
   }
 }
@@ -129,22 +141,22 @@ Finding judge_gap(const Results& results) {
           ratios(arm(results, layer_norm), arm(results, published), loss_at_early)};
 }
 
-std::uint64_t steps_to_loss(const Done& run, double loss) {
-  for (const Metric& metric : run.metrics) {
-    if (metric.name == "loss" && metric.value <= loss) return metric.step;
-  }
-  return run.configuration["steps"].get<std::uint64_t>();
-}
-
-double steps_to_one(const Done& run) { return static_cast<double>(steps_to_loss(run, 1.0)); }
-
-Finding judge_steps(const Results& results) {
+Finding steps_to_loss(const Results& results, double loss) {
   if (!some(results, {layer_norm, published})) return {missing};
-  const double with = arm(results, layer_norm).spread(steps_to_one).mean;
-  const double without = arm(results, published).spread(steps_to_one).mean;
+  const auto steps = [loss](const Done& run) {
+    for (const Metric& metric : run.metrics) {
+      if (metric.name == "loss" && metric.value <= loss) return static_cast<double>(metric.step);
+    }
+    return run.configuration["steps"].get<double>();
+  };
+  const double with = arm(results, layer_norm).spread(steps).mean;
+  const double without = arm(results, published).spread(steps).mean;
   return {fmt::format("{:.0f} with, {:.0f} without, {:.1f} times", with, without, without / with),
-          ratios(arm(results, layer_norm), arm(results, published), steps_to_one)};
+          ratios(arm(results, layer_norm), arm(results, published), steps)};
 }
+
+Finding judge_steps(const Results& results) { return steps_to_loss(results, 1.0); }
+Finding judge_dashed_line(const Results& results) { return steps_to_loss(results, 0.21); }
 
 /// The gap between an arm and LayerNorm, divided by the published arm's mean gap, for every seed.
 std::vector<double> parts_of_gap(const Results& results, const char* name) {
@@ -155,15 +167,18 @@ std::vector<double> parts_of_gap(const Results& results, const char* name) {
   return parts;
 }
 
-Finding judge_matched(const Results& results) {
-  if (!some(results, {layer_norm, published, matched})) return {missing};
-  std::vector<double> closed = parts_of_gap(results, matched);
+/// How much of the gap is closed by an arm without projection.
+Finding closes_gap(const Results& results, const char* name) {
+  if (!some(results, {layer_norm, published, name})) return {missing};
+  std::vector<double> closed = parts_of_gap(results, name);
   for (double& part : closed) part = 1.0 - part;
-  return {fmt::format("{:.3f} at length sqrt(d) without projection, {:.3f} with LayerNorm",
-                      arm(results, matched).spread(loss_at_early).mean,
-                      arm(results, layer_norm).spread(loss_at_early).mean),
+  return {fmt::format("{:.3f} with {}, {:.3f} with LayerNorm", arm(results, name).spread(loss_at_early).mean,
+                      name, arm(results, layer_norm).spread(loss_at_early).mean),
           std::move(closed)};
 }
+
+Finding judge_matched(const Results& results) { return closes_gap(results, matched); }
+Finding judge_by_deviation(const Results& results) { return closes_gap(results, by_deviation); }
 
 Finding judge_small(const Results& results) {
   if (!some(results, {layer_norm, published, small})) return {missing};
@@ -173,10 +188,11 @@ Finding judge_small(const Results& results) {
           parts_of_gap(results, small)};
 }
 
-/// `metric` at the end with LayerNorm beside that of `other`.
-Finding beside(const Results& results, const char* other, const char* metric, bool as_ratio) {
+/// `metric` at a step with LayerNorm beside that of `other`.
+Finding beside(const Results& results, const char* other, const char* metric, bool as_ratio,
+               std::uint64_t step = late) {
   if (!some(results, {layer_norm, other})) return {missing};
-  const auto number = [metric](const Done& run) { return run.at(metric, late); };
+  const auto number = [metric, step](const Done& run) { return run.at(metric, step); };
   const Spread with = arm(results, layer_norm).spread(number);
   const Spread without = arm(results, other).spread(number);
   const auto paired = Results::paired(arm(results, layer_norm), arm(results, other), number);
@@ -192,15 +208,23 @@ Finding judge_angle_matched(const Results& results) { return beside(results, mat
 Finding judge_uniform(const Results& results) { return beside(results, published, "divergence", true); }
 Finding judge_uniform_matched(const Results& results) { return beside(results, matched, "divergence", true); }
 
-Finding judge_accuracy(const Results& results) {
+Finding judge_angle_at_end(const Results& results) {
+  return beside(results, published, "query_angle", false, end);
+}
+Finding judge_loss_at_end(const Results& results) { return beside(results, published, "loss", true, end); }
+
+Finding more_accurate(const Results& results, std::uint64_t step) {
   if (!some(results, {layer_norm, published})) return {missing};
-  const auto number = [](const Done& run) { return run.at("test_accuracy", late); };
+  const auto number = [step](const Done& run) { return run.at("test_accuracy", step); };
   const auto paired = Results::paired(arm(results, published), arm(results, layer_norm), number);
   return {fmt::format("{:.3f} with, {:.3f} without; higher with in {} of {} seeds",
                       arm(results, layer_norm).spread(number).mean,
                       arm(results, published).spread(number).mean, paired.larger, paired.difference.count),
           paired.differences};
 }
+
+Finding judge_accuracy(const Results& results) { return more_accurate(results, late); }
+Finding judge_accuracy_at_end(const Results& results) { return more_accurate(results, end); }
 
 Finding judge_accuracy_matched(const Results& results) {
   if (!some(results, {layer_norm, matched})) return {missing};
@@ -241,10 +265,8 @@ const Experiment brody_majority{
         "The majority task is learned faster when the inputs of attention are longer; LayerNorm turns "
         "queries towards all-ones.",
     .quick_seconds = 8,
-    .full_minutes = 20,
-    .scale = {.paper = "17,000 steps, ten seeds; its numbers here are read at or before step 5180",
-              .ours = "5180 steps, ten seeds",
-              .factor = 3.28},
+    .full_minutes = 90,
+    .scale = {.paper = "17,000 steps, ten seeds", .ours = "17,020 steps, ten seeds", .factor = 1.0},
     .plan = plan,
     .perform = perform,
     .claims =
@@ -261,6 +283,13 @@ const Experiment brody_majority{
            "does not reach it counts with all its steps",
            Test::mean, 10, 1.5, 1.0},
           judge_steps},
+         {"dashed_line",
+          "Without projection, as released, training takes three times as many steps to a loss of 0.21.",
+          "4961 with, 15178 without, 3.06 times (figure 2a and its text)",
+          {"steps to loss 0.21 without projection divided by those with LayerNorm, in each seed; a run that "
+           "does not reach it counts with all its steps",
+           Test::mean, 10, 2.0, 1.0},
+          judge_dashed_line},
          {"gap_is_length",
           "The gap vanishes if keys without projection have LayerNorm's length (ours).",
           "no such arm: the released one without projection is also 8 times shorter",
@@ -268,6 +297,13 @@ const Experiment brody_majority{
            "sqrt(d)",
            Test::mean, 10, 0.8},
           judge_matched},
+         {"gap_with_deviation",
+          "The gap vanishes if keys without projection are divided by sigma, as the paper describes that "
+          "arm.",
+          "described, but the released arm divides by the length and by sqrt(d)",
+          {"share of the published arm's mean gap at step 1554 that is closed by x / sigma", Test::mean, 10,
+           0.8},
+          judge_by_deviation},
          {"gap_with_projection",
           "The gap appears with the projection too if keys are as short (ours).",
           "no such arm",
@@ -282,6 +318,12 @@ const Experiment brody_majority{
           {"angle of queries to all-ones at step 5180, degrees: without projection minus with LayerNorm",
            Test::mean, 10, 20.0},
           judge_angle},
+         {"query_angle_at_end",
+          "At the end of training queries with LayerNorm are still nearer to all-ones.",
+          "at step 17,000: 11.6 degrees with, 83.0 without (figure 2b)",
+          {"angle of queries to all-ones at step 17,020, degrees: without projection minus with LayerNorm",
+           Test::mean, 10, 20.0},
+          judge_angle_at_end},
          {"query_angle_matched",
           "LayerNorm turns queries towards all-ones also compared to keys of the same length without "
           "projection (ours).",
@@ -309,6 +351,17 @@ const Experiment brody_majority{
           "at step 5000: 0.927 with, 0.849 without (figure 3)",
           {"test accuracy at step 5180: with LayerNorm minus without projection", Test::mean, 10, 0.04},
           judge_accuracy},
+         {"accuracy_at_end",
+          "At the end of training LayerNorm is still more accurate than the released arm without projection.",
+          "at step 17,000: 0.940 with, 0.928 without (figure 3)",
+          {"test accuracy at step 17,020: with LayerNorm minus without projection", Test::mean, 10, 0.005},
+          judge_accuracy_at_end},
+         {"loss_at_end",
+          "At the end of training the loss with LayerNorm is still lower.",
+          "at step 17,000: 0.164 with, 0.202 without (figure 2a)",
+          {"training loss at step 17,020, in each seed: without projection divided by that with LayerNorm",
+           Test::mean, 10, 1.1, 1.0},
+          judge_loss_at_end},
          {"accuracy_matched",
           "Without projection, at LayerNorm's length, the accuracy is as high (ours).",
           "no such arm",

@@ -14,7 +14,8 @@ namespace normscope::lab::majority {
 namespace {
 
 const Task small_task{.length = 50, .sequences = 300};
-const std::vector<InputNorm> norms{{true, 8.0}, {false, 0.125}, {true, 0.0}, {false, 0.0}, {false, 8.0}};
+const std::vector<InputNorm> norms{{true, 8.0},  {false, 0.125}, {true, 0.0},
+                                   {false, 0.0}, {false, 8.0},   {false, 8.0, true}};
 
 std::vector<std::uint32_t> all_rows(const Examples& examples) {
   std::vector<std::uint32_t> rows(examples.size());
@@ -40,14 +41,16 @@ Vector product(const double* matrix, const Vector& x, std::size_t rows = width) 
   return y;
 }
 
-Vector normalized(Vector x, bool projects, double squared_length) {
+Vector normalized(Vector x, const InputNorm& norm) {
   const double mean = std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(width);
   double square = 0.0;
   for (double& entry : x) {
-    if (projects) entry -= mean;
-    square += entry * entry;
+    const double centred = entry - mean;
+    if (norm.projects) entry = centred;
+    const double measured = norm.by_deviation ? centred : entry;
+    square += measured * measured;
   }
-  for (double& entry : x) entry *= squared_length == 0.0 ? 1.0 : std::sqrt(squared_length / square);
+  for (double& entry : x) entry *= norm.squared_length == 0.0 ? 1.0 : std::sqrt(norm.squared_length / square);
   return x;
 }
 
@@ -59,7 +62,7 @@ double token_by_token(const InputNorm& norm, const double* at, const Counts& cou
     tokens.insert(tokens.end(), counts[j], Vector(row, row + width));
   }
   std::vector<Vector> inputs;
-  for (const Vector& token : tokens) inputs.push_back(normalized(token, norm.projects, norm.squared_length));
+  for (const Vector& token : tokens) inputs.push_back(normalized(token, norm));
   double loss = 0.0;
   for (std::size_t position = 0; position < tokens.size(); ++position) {
     const Vector query = product(at + layout::query, inputs[position]);
@@ -75,7 +78,7 @@ double token_by_token(const InputNorm& norm, const double* at, const Counts& cou
     for (double& entry : mixed) entry /= sum;
     Vector x = product(at + layout::out, mixed);
     for (std::size_t f = 0; f < width; ++f) x[f] += tokens[position][f] + at[layout::out_bias + f];
-    Vector hidden = normalized(x, true, static_cast<double>(width));
+    Vector hidden = normalized(x, {});
     for (std::size_t f = 0; f < width; ++f) {
       hidden[f] = hidden[f] * at[layout::gain + f] + at[layout::shift + f];
     }
@@ -170,7 +173,7 @@ TEST(Majority, NothingLearnedNamesEachTokenItself) {
   for (std::size_t j = 0; j < classes; ++j) {
     Vector row(width);
     for (double& entry : row) entry = random.normal();
-    row = normalized(row, false, 1.0);
+    row = normalized(row, {.projects = false, .squared_length = 1.0});
     std::copy(row.begin(), row.end(), parameters.begin() + static_cast<std::ptrdiff_t>(j * width));
   }
   const Outcome outcome = Network<double>({}).evaluate(parameters, data.test, all_rows(data.test));
@@ -186,7 +189,7 @@ TEST(Majority, ScoresAreThoseOfQueriesAndKeys) {
         EXPECT_NEAR(score, tables.score[i][j], 1e-12 * (1.0 + std::abs(score)));
       }
       const double square = std::inner_product(tables.key[i], tables.key[i] + width, tables.key[i], 0.0);
-      if (norm.squared_length > 0.0) {
+      if (norm.squared_length > 0.0 && !norm.by_deviation) {
         EXPECT_NEAR(square, norm.squared_length, 1e-12 * square);
       }
     }

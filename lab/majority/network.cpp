@@ -37,12 +37,26 @@ void project(double* x) {
   for (std::size_t f = 0; f < width; ++f) x[f] -= mean;
 }
 
+/// The numerator of a norm's output, and the vector whose length is the denominator.
+struct Fraction {
+  double numerator[width];
+  double measured[width];
+};
+
+Fraction fraction(const InputNorm& norm, const double* x) {
+  Fraction result;
+  std::copy_n(x, width, result.numerator);
+  if (norm.projects) project(result.numerator);
+  std::copy_n(result.numerator, width, result.measured);
+  if (norm.by_deviation) project(result.measured);
+  return result;
+}
+
 void normalize(const InputNorm& norm, const double* x, double* y) {
-  std::copy_n(x, width, y);
-  if (norm.projects) project(y);
-  if (norm.squared_length == 0.0) return;
-  const double factor = std::sqrt(norm.squared_length / dot(y, y));
-  for (std::size_t f = 0; f < width; ++f) y[f] *= factor;
+  const Fraction of = fraction(norm, x);
+  const double factor =
+      norm.squared_length == 0.0 ? 1.0 : std::sqrt(norm.squared_length / dot(of.measured, of.measured));
+  for (std::size_t f = 0; f < width; ++f) y[f] = factor * of.numerator[f];
 }
 
 /// dx += Jᵀ dy.
@@ -50,12 +64,11 @@ void normalize_back(const InputNorm& norm, const double* x, const double* dy, do
   double back[width];
   std::copy_n(dy, width, back);
   if (norm.squared_length != 0.0) {
-    double z[width];
-    normalize({.projects = norm.projects, .squared_length = 0.0}, x, z);
-    const double square = dot(z, z);
-    const double along = dot(z, dy) / square;
+    const Fraction of = fraction(norm, x);
+    const double square = dot(of.measured, of.measured);
+    const double along = dot(of.numerator, dy) / square;
     const double factor = std::sqrt(norm.squared_length / square);
-    for (std::size_t f = 0; f < width; ++f) back[f] = factor * (dy[f] - z[f] * along);
+    for (std::size_t f = 0; f < width; ++f) back[f] = factor * (dy[f] - of.measured[f] * along);
   }
   if (norm.projects) project(back);
   for (std::size_t f = 0; f < width; ++f) dx[f] += back[f];

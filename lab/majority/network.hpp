@@ -10,10 +10,12 @@
 namespace normscope::lab::majority {
 
 /// The transformation of tokens before attention: the projection orthogonal to all-ones if `projects`, then
-/// scaling to a length whose square this is, unless it is 0.
+/// scaling to a length whose square this is, unless it is 0. `by_deviation` divides by the length of the
+/// projection in either case: without `projects` and at squared length `width`, x / sigma.
 struct InputNorm {
   bool projects = true;
   double squared_length = width;
+  bool by_deviation = false;
 };
 
 /// One block of a transformer encoder with a head: x = e + W_o attention(norm(e)) + b_o, then

@@ -11,7 +11,7 @@
 
 // One copy per instruction set, chosen at program start. No operations are fused and sums keep their order,
 // so all copies give the same bits.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#if defined(__x86_64__) && defined(__linux__)
 #define NORMSCOPE_LAB_CLONES [[gnu::target_clones("avx512f", "avx2", "default")]]
 #else
 #define NORMSCOPE_LAB_CLONES

@@ -25,12 +25,13 @@ constexpr const char* with_scaling = "LayerNorm";
 constexpr const char* without_scaling = "projection only";
 constexpr std::size_t layers = 4;
 constexpr std::size_t seeds = 3;
-constexpr std::size_t least_steps = 600;
 
 Plan plan(Size size) {
   const bool full = size == Size::full;
   Plan plan{.seeds = full ? seeds : 1U};
-  for (const char* corpus : {"text", "words"}) {
+  // The word list is installed, so that the small size runs without data; a sweep over "corpus" trains on it
+  // too.
+  for (const char* corpus : full ? std::vector{"text"} : std::vector{"text", "words"}) {
     for (const bool scales : {true, false}) {
       plan.configurations.push_back({{"arm", scales ? with_scaling : without_scaling},
                                      {"scales", scales},
@@ -40,10 +41,10 @@ Plan plan(Size size) {
                                      {"layers", layers},
                                      {"context", full ? 256 : 32},
                                      {"batch", 8},
-                                     {"steps", full ? least_steps : 40},
+                                     {"steps", full ? 20000 : 40},
                                      {"rate", 3e-3},
                                      {"dropout", 0.1},
-                                     {"measure_every", full ? 100 : 20},
+                                     {"measure_every", full ? 1000 : 20},
                                      {"held_out_rows", full ? 64 : 8},
                                      {"read_rows", full ? 8 : 2}});
     }
@@ -204,6 +205,14 @@ Finding judge_scaled(const Results& results) {
           })};
 }
 
+Finding judge_before(const Results& results) {
+  const Results runs = arm(results, with_scaling);
+  if (runs.runs().empty()) return {"not every arm has been run"};
+  return {means_of(by_layer(runs, "lost_before")), weakest(runs, [](const Done& run, std::size_t layer) {
+            return at_layer(run, "lost_before", layer);
+          })};
+}
+
 Finding judge_unscaled(const Results& results) {
   const Results runs = arm(results, without_scaling);
   if (runs.runs().empty()) return {"not every arm has been run"};
@@ -246,6 +255,21 @@ Finding judge_loss(const Results& results) {
   return {text, Results::weakest(all)};
 }
 
+/// Unselectable keys of a layer over steps, beside as many normal keys.
+Figure lost_over_steps(const std::string& corpus, const Results& there, std::size_t layer) {
+  const std::string metric = fmt::format("lost_{}", layer);
+  Figure figure =
+      over_steps(fmt::format("{}-lost-{}", corpus, layer),
+                 fmt::format("Language model on {}: unselectable keys of layer {}.", corpus, layer), there,
+                 {.series = "arm", .metric = metric, .title = "share of keys"});
+  Json& rows = figure.specification["data"]["values"];
+  const Json drawn = rows;
+  for (const Json& row : drawn) {
+    rows.push_back({{"series", "normal keys"}, {"x", row["x"]}, {"y", there.last("normal_keys").mean}});
+  }
+  return figure;
+}
+
 std::vector<Figure> figures(const Results& results) {
   std::vector<Figure> all;
   for (const Json& corpus : results.all("corpus")) {
@@ -253,9 +277,7 @@ std::vector<Figure> figures(const Results& results) {
     const std::string name = shown(corpus);
     all.push_back(over_steps(name + "-loss", fmt::format("Language model on {}: loss held out.", name), there,
                              {.series = "arm", .metric = "held_out", .title = "nats a character"}));
-    all.push_back(over_steps(name + "-lost",
-                             fmt::format("Language model on {}: unselectable keys of layer 4.", name), there,
-                             {.series = "arm", .metric = "lost_4", .title = "share of keys"}));
+    for (std::size_t layer = 1; layer <= layers; ++layer) all.push_back(lost_over_steps(name, there, layer));
   }
   return all;
 }
@@ -272,10 +294,10 @@ const Experiment brody_language_model{
         "Without LayerNorm's scaling, keys of a language model become unselectable and it learns more "
         "slowly.",
     .quick_seconds = 10,
-    .full_minutes = 25,
+    .full_minutes = 60,
     .scale = {.paper = "50,000 steps of 16 rows of 1024 tokens",
-              .ours = "600 steps of 8 rows of 256 characters",
-              .factor = 667},
+              .ours = "20,000 steps of 8 rows of 256 characters",
+              .factor = 20},
     .plan = plan,
     .perform = perform,
     .claims = {{"scaled",
@@ -284,6 +306,13 @@ const Experiment brody_language_model{
                 {"0 unselectable at the end in every layer, sequence, corpus and seed, 3 seeds",
                  Test::every_case, seeds},
                 judge_scaled},
+               {"before",
+                "In a model with LayerNorm, many vectors before the norm would be unselectable as keys.",
+                "44.8, 28.5, 22.3, 26.1 % in layers 1 to 4, and 0 behind the norm (table 2)",
+                {"share at the end with scaling, of the norm's input rows, of the layer and corpus with the "
+                 "least",
+                 Test::mean, seeds, 0.1},
+                judge_before},
                {"unscaled",
                 "Without scaling many keys of every layer cannot be selected.",
                 "51.0, 32.2, 34.7, 36.8 % in layers 1 to 4 (table 1)",
@@ -305,11 +334,10 @@ const Experiment brody_language_model{
                 judge_heads},
                {"loss",
                 "The held-out loss is lower with scaling.",
-                "by 0.050 nats a token after 50,000 steps (figure 4b)",
+                "by 0.040 nats a token after 20,000 steps, 0.050 after 50,000 (figure 4b)",
                 {"held-out loss at the end without scaling minus with, nats a character, of the corpus with "
                  "the least",
-                 Test::mean, seeds, 0.01, 0.0,
-                 "training beyond step 10,000, until where the paper's curves coincide"},
+                 Test::mean, seeds, 0.01},
                 judge_loss}},
     .figures = figures};
 

@@ -1,6 +1,7 @@
 #include "network.hpp"
 
 #include <ATen/core/ivalue.h>  // before torch's own headers, which clang++ does not compile without it
+#include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -10,6 +11,8 @@
 
 #include <normscope/core/assert.hpp>
 #include <normscope/core/random.hpp>
+
+#include "attention.hpp"
 
 namespace normscope::lab::language {
 namespace {
@@ -104,13 +107,52 @@ Tensor initial(const Shape& shape, std::uint64_t seed) {
   return flat;
 }
 
+std::span<float> values_of(const Tensor& tensor) {
+  return {tensor.data_ptr<float>(), static_cast<std::size_t>(tensor.numel())};
+}
+
+/// `attend` as a function that libtorch differentiates: (3, heads, width, length) to (heads, width, length).
+class Attend : public torch::autograd::Function<Attend> {
+ public:
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& parts, double dropout,
+                        std::int64_t noise) {
+    const Tensor whole = parts.contiguous();
+    const Attention shape = shape_of(whole, dropout, noise);
+    Tensor out = torch::empty({whole.size(1), whole.size(2), whole.size(3)});
+    const Tensor softmax = torch::empty({whole.size(1), 2, whole.size(3)});
+    attend(shape, values_of(whole), values_of(out), values_of(softmax));
+    context->save_for_backward({whole, out, softmax});
+    context->saved_data["dropout"] = dropout;
+    context->saved_data["noise"] = noise;
+    return out;
+  }
+  static torch::autograd::tensor_list backward(torch::autograd::AutogradContext* context,
+                                               torch::autograd::tensor_list by_out) {
+    const auto saved = context->get_saved_variables();
+    const Attention shape =
+        shape_of(saved[0], context->saved_data["dropout"].toDouble(), context->saved_data["noise"].toInt());
+    const Tensor by_parts = torch::empty_like(saved[0]);
+    attend_back(shape, values_of(saved[0]), values_of(saved[1]), values_of(saved[2]),
+                values_of(by_out[0].contiguous()), values_of(by_parts));
+    return {by_parts, Tensor(), Tensor()};
+  }
+
+ private:
+  static Attention shape_of(const Tensor& parts, double dropout, std::int64_t noise) {
+    return {.heads = static_cast<std::size_t>(parts.size(1)),
+            .width = static_cast<std::size_t>(parts.size(2)),
+            .length = static_cast<std::size_t>(parts.size(3)),
+            .dropout = dropout,
+            .noise = static_cast<std::uint64_t>(noise)};
+  }
+};
+
 }  // namespace
 
 struct Network::Torch {
   Shape shape;
   Tensor flat, first_moments, second_moments;
   std::int64_t steps = 0;
-  Tensor later;  // mask of the later positions
 
   Tensor characters(std::span<const std::uint8_t> values, std::size_t rows) const {
     auto* data = const_cast<std::uint8_t*>(values.data());
@@ -125,20 +167,23 @@ struct Network::Torch {
 
   Tensor drop(const Tensor& x, bool training) const { return torch::dropout(x, shape.dropout, training); }
 
-  Tensor attend(const Layer& layer, const Tensor& x, bool training) const {
+  Tensor mix(const Layer& layer, const Tensor& x, bool training) const {
     const std::int64_t rows = x.size(0);
     const std::int64_t length = x.size(1);
     const std::int64_t heads = signed_size(shape.heads);
     const std::int64_t head_width = x.size(2) / heads;
     const Tensor parts = torch::matmul(attention_norm(x), layer.attention.t())
                              .view({rows, length, 3, heads, head_width})
-                             .permute({2, 0, 3, 1, 4});
-    Tensor scores =
-        torch::matmul(parts[0] / std::sqrt(static_cast<double>(head_width)), parts[1].transpose(-2, -1));
-    scores = scores.masked_fill(later.narrow(0, 0, length).narrow(1, 0, length),
-                                -std::numeric_limits<float>::infinity());
-    const Tensor weights = drop(torch::softmax(scores, -1), training);
-    const Tensor mixed = torch::matmul(weights, parts[2]).transpose(1, 2).reshape({rows, length, -1});
+                             .permute({2, 0, 3, 4, 1})
+                             .reshape({3, rows * heads, head_width, length});
+    const std::int64_t noise =
+        training ? torch::randint(std::numeric_limits<std::int64_t>::max(), {1}, torch::kInt64)
+                       .item<std::int64_t>()
+                 : 0;
+    const Tensor mixed = Attend::apply(parts, training ? shape.dropout : 0.0, noise)
+                             .view({rows, heads, head_width, length})
+                             .permute({0, 3, 1, 2})
+                             .reshape({rows, length, -1});
     return drop(torch::linear(mixed, layer.out, layer.out_bias), training);
   }
 
@@ -152,7 +197,7 @@ struct Network::Torch {
                     training);
     for (const Layer& layer : weights.layers) {
       if (inputs != nullptr) inputs->push_back(x);
-      x = x + attend(layer, x, training);
+      x = x + mix(layer, x, training);
       Tensor hidden = torch::layer_norm(x, {width}, layer.gain, layer.shift, shape.eps);
       hidden = torch::gelu(torch::linear(hidden, layer.first, layer.first_bias), "tanh");
       x = x + drop(torch::linear(hidden, layer.second, layer.second_bias), training);
@@ -175,8 +220,6 @@ Network::Network(const Shape& shape, std::uint64_t seed) : torch_(std::make_uniq
   torch_->flat = initial(shape, seed);
   torch_->first_moments = torch::zeros_like(torch_->flat);
   torch_->second_moments = torch::zeros_like(torch_->flat);
-  const std::int64_t context = signed_size(shape.context);
-  torch_->later = torch::ones({context, context}, torch::kBool).triu(1);
 }
 
 Network::~Network() = default;

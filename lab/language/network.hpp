@@ -28,7 +28,8 @@ struct Rate {
 };
 
 /// Like GPT-2, except that the norm before attention has no gain and no bias, and queries, keys and values
-/// have no bias. All arithmetic runs on one thread, so a seed determines the numbers.
+/// have no bias. All arithmetic runs on one thread, so a seed determines the numbers. A head's width is one
+/// of `head_widths`.
 ///
 /// Source    [Brody, Alon, Yahav 2023, section 4.2], and the authors' code
 class Network {

@@ -7,15 +7,7 @@
 
 #include <normscope/core/assert.hpp>
 
-#include "lanes.hpp"
-
-// One copy per instruction set, chosen at program start. No operations are fused and sums keep their order,
-// so all copies give the same bits.
-#if defined(__x86_64__) && defined(__linux__)
-#define NORMSCOPE_LAB_CLONES [[gnu::target_clones("avx512f", "avx2", "default")]]
-#else
-#define NORMSCOPE_LAB_CLONES
-#endif
+#include "lanes/lanes.hpp"
 
 namespace normscope::lab::majority {
 namespace {

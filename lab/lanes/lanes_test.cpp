@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-namespace normscope::lab::majority {
+namespace normscope::lab {
 namespace {
 
 template <class Real>
@@ -55,4 +55,4 @@ TYPED_TEST(LanesOf, InvertRootIsTheInverseOfTheRoot) {
 }
 
 }  // namespace
-}  // namespace normscope::lab::majority
+}  // namespace normscope::lab

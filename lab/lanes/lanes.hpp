@@ -10,7 +10,15 @@
 /// instruction set rounds alike. Functions are inlined into the caller's copy for each instruction set.
 #define NORMSCOPE_LAB_INLINE [[gnu::always_inline]] inline
 
-namespace normscope::lab::majority {
+/// One copy of a function per instruction set, chosen at program start. No operations are fused and sums keep
+/// their order, so all copies give the same bits.
+#if defined(__x86_64__) && defined(__linux__)
+#define NORMSCOPE_LAB_CLONES [[gnu::target_clones("avx512f", "avx2", "default")]]
+#else
+#define NORMSCOPE_LAB_CLONES
+#endif
+
+namespace normscope::lab {
 
 template <class Real>
 struct Simd {
@@ -108,4 +116,4 @@ double total(const Lanes<Real>& lanes) {
   return sum;
 }
 
-}  // namespace normscope::lab::majority
+}  // namespace normscope::lab

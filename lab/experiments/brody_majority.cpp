@@ -7,15 +7,12 @@
 
 #include "frame/experiment.hpp"
 #include "frame/figures.hpp"
-#include "majority/training.hpp"
+#include "majority/runs.hpp"
 
 namespace normscope::lab {
 namespace {
 
-using majority::AttentionMeasures;
-using majority::Outcome;
-using majority::Training;
-using majority::width;
+using majority::Eight;
 
 constexpr const char* layer_norm = "LayerNorm";
 constexpr const char* published = "no projection, length 1/sqrt(d)";
@@ -52,7 +49,7 @@ Json configuration(const char* arm, bool projects, double squared_length, Size s
 }
 
 Plan plan(Size size) {
-  constexpr double d = width;
+  constexpr double d = Eight::width;
   return {.configurations = {configuration(layer_norm, true, d, size),
                              configuration(published, false, 1.0 / d, size),
                              configuration(matched, false, d, size),
@@ -61,49 +58,13 @@ Plan plan(Size size) {
           .seeds = size == Size::full ? 10U : 2U};
 }
 
-void measure(Run& run, Training& training) {
-  const std::uint64_t step = training.step();
-  if (step > 0) {
-    const Outcome trained = training.trained();
-    run.measure("loss", step, trained.loss);
-    run.measure("accuracy", step, trained.right);
-  }
-  const Outcome tested = training.tested();
-  run.measure("test_loss", step, tested.loss);
-  run.measure("test_accuracy", step, tested.right);
-  const AttentionMeasures attention = training.attention();
-  run.measure("query_angle", step, attention.angle);
-  run.measure("query_length", step, attention.query_length);
-  run.measure("key_length", step, attention.key_length);
-  run.measure("key_spread", step, attention.key_spread);
-  run.measure("divergence", step, attention.divergence);
-}
-
 void perform(Run& run) {
   const auto steps = run.get<std::size_t>("steps");
   const auto every = run.get<std::size_t>("measure_every");
-  Training training({.task = {.length = run.get<std::size_t>("length"),
-                              .sequences = run.get<std::size_t>("sequences"),
-                              .lead = run.get<std::size_t>("lead")},
-                     .norm = {.projects = run.get<bool>("projects"),
-                              .squared_length = run.get<double>("squared_length"),
-                              .by_deviation = run.get<bool>("by_deviation")},
-                     .batch = run.get<std::size_t>("batch"),
-                     .rate = run.get<double>("rate"),
-                     .schedule_epochs = run.get<double>("schedule_epochs"),
-                     .read_sequences = run.get<std::size_t>("read_sequences")},
-                    run.seed());
-  if (run.step() > 0) {
-    training.restore(run.step(), run.progress());
-  } else {
-    measure(run, training);
-  }
-  while (training.step() < steps) {
-    training.advance();
+  majority::train<Eight>(run, [&](majority::Training<Eight>& training) {
     const std::size_t stride = training.step() > late ? rarely * every : every;
-    if (training.step() % stride == 0 || training.step() == steps) measure(run, training);
-    run.reached(training.step(), steps, [&] { return training.progress(); });
-  }
+    if (training.step() % stride == 0 || training.step() == steps) majority::measure(run, training);
+  });
 }
 
 Results arm(const Results& results, const char* name) { return results.where("arm", name); }
@@ -152,7 +113,7 @@ Finding steps_to_loss(const Results& results, double loss) {
 }
 
 Finding judge_steps(const Results& results) { return steps_to_loss(results, 1.0); }
-Finding judge_dashed_line(const Results& results) { return steps_to_loss(results, 0.21); }
+Finding judge_dashed_line(const Results& results) { return steps_to_loss(results, dashed_line); }
 
 /// The gap between an arm and LayerNorm, divided by the published arm's mean gap, for every seed.
 std::vector<double> parts_of_gap(const Results& results, const char* name) {

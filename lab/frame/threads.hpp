@@ -2,8 +2,8 @@
 
 namespace normscope::lab {
 
-/// Limits torch to one thread, so that numbers do not depend on the machine's cores and concurrent processes
-/// do not compete.
-void use_one_thread();
+/// Limits torch and its BLAS. With one thread, numbers do not depend on the machine's cores and concurrent
+/// processes do not compete.
+void use_threads(int threads);
 
 }  // namespace normscope::lab

@@ -57,7 +57,7 @@ class Children {
 }  // namespace
 
 void work(const Work& work, const Progress& progress) {
-  use_one_thread();
+  use_threads(1);
   Store store(work.store);
   const std::size_t all = work.runs.size();
   while (const std::size_t open = store.open(work.runs)) {

@@ -13,6 +13,11 @@
 namespace normscope::lab::majority {
 namespace {
 
+constexpr std::size_t width = Eight::width;
+constexpr std::size_t classes = Eight::classes;
+using layout = Layout<Eight>;
+constexpr std::size_t parameter_count = layout::count;
+
 const Task small_task{.length = 50, .sequences = 300};
 const std::vector<InputNorm> norms{{true, 8.0},  {false, 0.125}, {true, 0.0},
                                    {false, 0.0}, {false, 8.0},   {false, 8.0, true}};
@@ -25,7 +30,7 @@ std::vector<std::uint32_t> all_rows(const Examples& examples) {
 
 /// Away from the initial values, whose biases and norm are plain.
 std::vector<double> some_parameters(std::uint64_t seed) {
-  std::vector<double> parameters = initial_parameters(seed);
+  std::vector<double> parameters = initial_parameters<Eight>(seed);
   Random random(seed);
   for (double& parameter : parameters) parameter += 0.3 * random.normal();
   return parameters;
@@ -133,8 +138,8 @@ TEST(Majority, LossIsThatOfEveryToken) {
       loss += token_by_token(norm, parameters.data(), data.test.counts[row], data.test.majority[row]);
     }
     loss /= static_cast<double>(rows.size());
-    EXPECT_NEAR(Network<double>(norm).evaluate(parameters, data.test, rows).loss, loss, 1e-12 * loss);
-    EXPECT_NEAR(Network<float>(norm).evaluate(parameters, data.test, rows).loss, loss, 3e-6 * loss);
+    EXPECT_NEAR(Network<double, Eight>(norm).evaluate(parameters, data.test, rows).loss, loss, 1e-12 * loss);
+    EXPECT_NEAR(Network<float, Eight>(norm).evaluate(parameters, data.test, rows).loss, loss, 3e-6 * loss);
   }
 }
 
@@ -144,11 +149,11 @@ TEST(Majority, GradientIsThatOfDifferences) {
   constexpr double step = 1e-5;
   for (const InputNorm& norm : norms) {
     std::vector<double> parameters = some_parameters(5);
-    Network<double> network(norm);
+    Network<double, Eight> network(norm);
     std::vector<double> gradient(parameter_count);
     static_cast<void>(network.evaluate(parameters, data.test, rows, gradient));
     std::vector<double> in_float(parameter_count);
-    static_cast<void>(Network<float>(norm).evaluate(parameters, data.test, rows, in_float));
+    static_cast<void>(Network<float, Eight>(norm).evaluate(parameters, data.test, rows, in_float));
     double largest = 0.0;
     for (const double entry : gradient) largest = std::max(largest, std::abs(entry));
     for (std::size_t i = 0; i < parameter_count; ++i) {
@@ -164,6 +169,33 @@ TEST(Majority, GradientIsThatOfDifferences) {
   }
 }
 
+TEST(Majority, ThreeDimensionsHaveTheGradientOfDifferences) {
+  const Data data = make_data({.classes = Three::classes, .length = 30, .sequences = 300}, 4);
+  const std::vector<std::uint32_t> rows = all_rows(data.test);
+  constexpr double step = 1e-5;
+  std::vector<double> parameters = initial_parameters<Three>(5);
+  ASSERT_EQ(parameters.size(), Layout<Three>::count);
+  Random random(5);
+  for (double& parameter : parameters) parameter += 0.3 * random.normal();
+  const InputNorm norm{.projects = true, .squared_length = 3.0};
+  Network<double, Three> network(norm);
+  std::vector<double> gradient(parameters.size());
+  const double loss = network.evaluate(parameters, data.test, rows, gradient).loss;
+  EXPECT_NEAR((Network<float, Three>(norm).evaluate(parameters, data.test, rows).loss), loss, 3e-6 * loss);
+  double largest = 0.0;
+  for (const double entry : gradient) largest = std::max(largest, std::abs(entry));
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const double kept = parameters[i];
+    parameters[i] = kept + step;
+    const double above = network.evaluate(parameters, data.test, rows).loss;
+    parameters[i] = kept - step;
+    const double below = network.evaluate(parameters, data.test, rows).loss;
+    parameters[i] = kept;
+    EXPECT_NEAR(gradient[i], (above - below) / (2.0 * step), 1e-6 * largest) << i;
+  }
+  EXPECT_THROW((Training<Three>({}, 1)), Error);
+}
+
 TEST(Majority, NothingLearnedNamesEachTokenItself) {
   const Data data = make_data(small_task, 1);
   double own = 0.0;
@@ -176,13 +208,13 @@ TEST(Majority, NothingLearnedNamesEachTokenItself) {
     row = normalized(row, {.projects = false, .squared_length = 1.0});
     std::copy(row.begin(), row.end(), parameters.begin() + static_cast<std::ptrdiff_t>(j * width));
   }
-  const Outcome outcome = Network<double>({}).evaluate(parameters, data.test, all_rows(data.test));
+  const Outcome outcome = Network<double, Eight>({}).evaluate(parameters, data.test, all_rows(data.test));
   EXPECT_NEAR(outcome.right, own / static_cast<double>(data.test.size()), 1e-12);
 }
 
 TEST(Majority, ScoresAreThoseOfQueriesAndKeys) {
   for (const InputNorm& norm : norms) {
-    const AttentionTables tables = attention_tables(norm, some_parameters(6));
+    const AttentionTables<Eight> tables = attention_tables<Eight>(norm, some_parameters(6));
     for (std::size_t i = 0; i < classes; ++i) {
       for (std::size_t j = 0; j < classes; ++j) {
         const double score = std::inner_product(tables.query[i], tables.query[i] + width, tables.key[j], 0.0);
@@ -199,7 +231,7 @@ TEST(Majority, ScoresAreThoseOfQueriesAndKeys) {
 const Recipe tiny{.task = {.sequences = 400}, .batch = 100, .read_sequences = 40};
 
 TEST(Majority, LearnsAndMeasures) {
-  Training training(tiny, 1);
+  Training<Eight> training(tiny, 1);
   EXPECT_EQ(training.steps_an_epoch(), 4U);
   const double before = training.tested().loss;
   for (int step = 0; step < 200; ++step) training.advance();
@@ -215,10 +247,10 @@ TEST(Majority, LearnsAndMeasures) {
 
 TEST(Majority, ResumesBitwise) {
   for (const std::size_t stop : {1U, 3U, 4U, 9U}) {
-    Training whole(tiny, 2);
-    Training part(tiny, 2);
+    Training<Eight> whole(tiny, 2);
+    Training<Eight> part(tiny, 2);
     while (part.step() < stop) part.advance();
-    Training resumed(tiny, 2);
+    Training<Eight> resumed(tiny, 2);
     resumed.restore(stop, part.progress());
     while (whole.step() < 14) whole.advance();
     while (resumed.step() < 14) resumed.advance();
@@ -228,8 +260,8 @@ TEST(Majority, ResumesBitwise) {
     const std::vector<std::byte> bytes = part.progress();
     EXPECT_THROW(resumed.restore(stop, std::span(bytes).first(80)), Error);
   }
-  Training other(tiny, 3);
-  Training one(tiny, 2);
+  Training<Eight> other(tiny, 3);
+  Training<Eight> one(tiny, 2);
   EXPECT_NE(other.parameters()[0], one.parameters()[0]);
 }
 

@@ -12,39 +12,39 @@
 namespace normscope::lab::majority {
 namespace {
 
-template <class Real>
+template <class Real, class Size>
 struct Constants {
-  Real weight[classes];
-  Real weighted[classes][width];
-  Real residual[width];
-  Real embedding[classes][width];
-  Real gain[width];
-  Real shift[width];
-  Real first[width][width];
-  Real first_bias[width];
-  Real second[width][width];
-  Real second_bias[width];
+  Real weight[Size::classes];
+  Real weighted[Size::classes][Size::width];
+  Real residual[Size::width];
+  Real embedding[Size::classes][Size::width];
+  Real gain[Size::width];
+  Real shift[Size::width];
+  Real first[Size::width][Size::width];
+  Real first_bias[Size::width];
+  Real second[Size::width][Size::width];
+  Real second_bias[Size::width];
 };
 
 /// Sums over pairs, one per lane.
-template <class Real>
+template <class Real, class Size>
 struct Sums {
-  Lanes<Real> denominator[classes];  // of c_j times the gradient by Σ_j c_j weight_ij
-  Lanes<Real> numerator[classes][width];
-  Lanes<Real> residual[width];
-  Lanes<Real> embedding[classes][width];
-  Lanes<Real> gain[width];
-  Lanes<Real> shift[width];
-  Lanes<Real> first[width][width];
-  Lanes<Real> first_bias[width];
-  Lanes<Real> second[width][width];
-  Lanes<Real> second_bias[width];
+  Lanes<Real> denominator[Size::classes];  // of c_j times the gradient by Σ_j c_j weight_ij
+  Lanes<Real> numerator[Size::classes][Size::width];
+  Lanes<Real> residual[Size::width];
+  Lanes<Real> embedding[Size::classes][Size::width];
+  Lanes<Real> gain[Size::width];
+  Lanes<Real> shift[Size::width];
+  Lanes<Real> first[Size::width][Size::width];
+  Lanes<Real> first_bias[Size::width];
+  Lanes<Real> second[Size::width][Size::width];
+  Lanes<Real> second_bias[Size::width];
 };
 
 /// Some pairs of one class.
 template <class Real>
 struct Block {
-  Ints<Real> counts[classes / 4];  // of four classes each, a byte a class
+  Ints<Real> counts[most_classes / 4];  // of four classes each, a byte a class
   Ints<Real> majority;
   Lanes<Real> part;  // weight in the batch's mean
 };
@@ -56,9 +56,11 @@ struct BlockOutcome {
   Lanes<Real> answer;   // the majority's logit
 };
 
-template <class Real, bool with_gradient>
-NORMSCOPE_LAB_INLINE void run_block(const Constants<Real>& at, const Block<Real>& block,
-                                    BlockOutcome<Real>& outcome, Sums<Real>& sums) {
+template <class Real, class Size, bool with_gradient>
+NORMSCOPE_LAB_INLINE void run_block(const Constants<Real, Size>& at, const Block<Real>& block,
+                                    BlockOutcome<Real>& outcome, Sums<Real, Size>& sums) {
+  constexpr std::size_t width = Size::width;
+  constexpr std::size_t classes = Size::classes;
   using L = Lanes<Real>;
   constexpr Real share = Real{1} / static_cast<Real>(width);
   const L zero = block.part * Real{0};
@@ -183,28 +185,41 @@ NORMSCOPE_LAB_INLINE void run_block(const Constants<Real>& at, const Block<Real>
   }
 }
 
-NORMSCOPE_LAB_CLONES void run_blocks(const Constants<float>& at, const Block<float>* blocks,
-                                     std::size_t count, BlockOutcome<float>* outcomes, Sums<float>* sums) {
-  Sums<float> none;
+template <class Real, class Size>
+NORMSCOPE_LAB_INLINE void run_each(const Constants<Real, Size>& at, const Block<Real>* blocks,
+                                   std::size_t count, BlockOutcome<Real>* outcomes, Sums<Real, Size>* sums) {
+  Sums<Real, Size> none;
   for (std::size_t i = 0; i < count; ++i) {
     if (sums != nullptr) {
-      run_block<float, true>(at, blocks[i], outcomes[i], *sums);
+      run_block<Real, Size, true>(at, blocks[i], outcomes[i], *sums);
     } else {
-      run_block<float, false>(at, blocks[i], outcomes[i], none);
+      run_block<Real, Size, false>(at, blocks[i], outcomes[i], none);
     }
   }
 }
 
-NORMSCOPE_LAB_CLONES void run_blocks(const Constants<double>& at, const Block<double>* blocks,
-                                     std::size_t count, BlockOutcome<double>* outcomes, Sums<double>* sums) {
-  Sums<double> none;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (sums != nullptr) {
-      run_block<double, true>(at, blocks[i], outcomes[i], *sums);
-    } else {
-      run_block<double, false>(at, blocks[i], outcomes[i], none);
-    }
-  }
+NORMSCOPE_LAB_CLONES void run_blocks(const Constants<float, Eight>& at, const Block<float>* blocks,
+                                     std::size_t count, BlockOutcome<float>* outcomes,
+                                     Sums<float, Eight>* sums) {
+  run_each(at, blocks, count, outcomes, sums);
+}
+
+NORMSCOPE_LAB_CLONES void run_blocks(const Constants<float, Three>& at, const Block<float>* blocks,
+                                     std::size_t count, BlockOutcome<float>* outcomes,
+                                     Sums<float, Three>* sums) {
+  run_each(at, blocks, count, outcomes, sums);
+}
+
+NORMSCOPE_LAB_CLONES void run_blocks(const Constants<double, Eight>& at, const Block<double>* blocks,
+                                     std::size_t count, BlockOutcome<double>* outcomes,
+                                     Sums<double, Eight>* sums) {
+  run_each(at, blocks, count, outcomes, sums);
+}
+
+NORMSCOPE_LAB_CLONES void run_blocks(const Constants<double, Three>& at, const Block<double>* blocks,
+                                     std::size_t count, BlockOutcome<double>* outcomes,
+                                     Sums<double, Three>* sums) {
+  run_each(at, blocks, count, outcomes, sums);
 }
 
 /// Every entry of an array of any shape, as a flat range.
@@ -222,12 +237,13 @@ void add_totals(Array& to, const Lanes<Real>* from) {
 
 }  // namespace
 
-template <class Real>
-struct Pairs<Real>::Work {
+template <class Real, class Size>
+struct Pairs<Real, Size>::Work {
+  static constexpr std::size_t classes = Size::classes;
   static constexpr std::size_t most_blocks = 8;
 
-  Constants<Real> constants{};
-  Sums<Real> sums{};
+  Constants<Real, Size> constants{};
+  Sums<Real, Size> sums{};
   Block<Real> blocks[most_blocks]{};
   BlockOutcome<Real> outcomes[most_blocks]{};
   std::vector<std::uint32_t> members[classes]{};
@@ -259,13 +275,13 @@ struct Pairs<Real>::Work {
     constexpr std::size_t count = lane_count<Real>;
     const std::uint32_t* own_members = members[own].data() + first;
     const std::size_t filled = std::min(count, sizes[own] - first);
-    IntArray<Real> words[classes / 4];
+    IntArray<Real> words[most_classes / 4];
     IntArray<Real> majority;
     Real part[count];
     for (std::size_t lane = 0; lane < count; ++lane) {
       const std::uint32_t row = own_members[lane < filled ? lane : 0];
       const Counts& counts = examples.counts[row];
-      for (std::size_t word = 0; word < classes / 4; ++word) {
+      for (std::size_t word = 0; word < most_classes / 4; ++word) {
         std::int32_t four = 0;
         std::memcpy(&four, counts.data() + 4 * word, 4);
         words[word][lane] = four;
@@ -280,22 +296,24 @@ struct Pairs<Real>::Work {
   }
 };
 
-template <class Real>
-Pairs<Real>::Pairs() : work_(std::make_unique<Work>()) {}
-template <class Real>
-Pairs<Real>::Pairs(Pairs&&) noexcept = default;
-template <class Real>
-Pairs<Real>& Pairs<Real>::operator=(Pairs&&) noexcept = default;
-template <class Real>
-Pairs<Real>::~Pairs() = default;
+template <class Real, class Size>
+Pairs<Real, Size>::Pairs() : work_(std::make_unique<Work>()) {}
+template <class Real, class Size>
+Pairs<Real, Size>::Pairs(Pairs&&) noexcept = default;
+template <class Real, class Size>
+Pairs<Real, Size>& Pairs<Real, Size>::operator=(Pairs&&) noexcept = default;
+template <class Real, class Size>
+Pairs<Real, Size>::~Pairs() = default;
 
-template <class Real>
-Outcome Pairs<Real>::evaluate(const Tables& tables, const Examples& examples,
-                              std::span<const std::uint32_t> rows, Tables* gradient) {
+template <class Real, class Size>
+Outcome Pairs<Real, Size>::evaluate(const Tables<Size>& tables, const Examples& examples,
+                                    std::span<const std::uint32_t> rows, Tables<Size>* gradient) {
+  constexpr std::size_t width = Size::width;
+  constexpr std::size_t classes = Size::classes;
   NORMSCOPE_ASSERT(!rows.empty());
   Work& work = *work_;
   const double tokens = work.sort(examples, rows);
-  Constants<Real>& at = work.constants;
+  Constants<Real, Size>& at = work.constants;
   convert(&at.embedding[0][0], tables.embedding);
   convert(at.gain, tables.gain);
   convert(at.shift, tables.shift);
@@ -362,7 +380,9 @@ Outcome Pairs<Real>::evaluate(const Tables& tables, const Examples& examples,
   return outcome;
 }
 
-template class Pairs<float>;
-template class Pairs<double>;
+template class Pairs<float, Eight>;
+template class Pairs<double, Eight>;
+template class Pairs<float, Three>;
+template class Pairs<double, Three>;
 
 }  // namespace normscope::lab::majority

@@ -12,28 +12,40 @@
 /// by their number of tokens.
 namespace normscope::lab::majority {
 
-inline constexpr std::size_t width = 8;
+/// The network of the paper's curves, and that of its figures 1a and 1b.
+struct Eight {
+  static constexpr std::size_t width = 8;
+  static constexpr std::size_t classes = 20;
+};
+struct Three {
+  static constexpr std::size_t width = 3;
+  static constexpr std::size_t classes = 10;
+};
 
 /// Row-major; a row has the weights of one output.
-using Square = double[width][width];
-using Row = double[width];
-using ClassRows = double[classes][width];
+template <class Size>
+using Square = double[Size::width][Size::width];
+template <class Size>
+using Row = double[Size::width];
+template <class Size>
+using ClassRows = double[Size::classes][Size::width];
 
 /// The values of the classes in a batch, or the gradient with respect to them.
 ///   x = residual_i + Σ_j c_j weight_ij value_j / Σ_j c_j weight_ij
 ///   o = x + second relu(first norm(x) + first_bias) + second_bias, logits o · embedding_k
+template <class Size>
 struct Tables {
-  double weight[classes]
-               [classes];  ///< attention of a token of class i to one of class j, up to a factor per row
-  ClassRows value;
-  ClassRows residual;
-  ClassRows embedding;
-  Row gain;
-  Row shift;
-  Square first;
-  Row first_bias;
-  Square second;
-  Row second_bias;
+  double weight[Size::classes][Size::classes];  ///< attention of a token of class i to one of class j, up to
+                                                ///< a factor per row
+  ClassRows<Size> value;
+  ClassRows<Size> residual;
+  ClassRows<Size> embedding;
+  Row<Size> gain;
+  Row<Size> shift;
+  Square<Size> first;
+  Row<Size> first_bias;
+  Square<Size> second;
+  Row<Size> second_bias;
 };
 
 /// Means over all tokens of a batch.
@@ -44,7 +56,7 @@ struct Outcome {
 
 /// Computes in `Real`, sixteen or eight pairs at a time; sums over a class use `Real`, sums over classes
 /// double. The result is the same on every instruction set.
-template <class Real>
+template <class Real, class Size>
 class Pairs {
  public:
   Pairs();
@@ -59,8 +71,8 @@ class Pairs {
   /// Accuracy  central differences agree to 1e-6 in double (test: Majority.GradientIsThatOfDifferences)
   ///
   /// Cost      1e3 multiply-adds per pair with a gradient, a third of that without
-  [[nodiscard]] Outcome evaluate(const Tables& tables, const Examples& examples,
-                                 std::span<const std::uint32_t> rows, Tables* gradient);
+  [[nodiscard]] Outcome evaluate(const Tables<Size>& tables, const Examples& examples,
+                                 std::span<const std::uint32_t> rows, Tables<Size>* gradient);
 
  private:
   struct Work;

@@ -30,7 +30,7 @@ class Partitions {
 
  private:
   void extend(std::size_t least, std::size_t rest) {
-    if (parts_.size() + 1 == classes) {
+    if (parts_.size() + 1 == task_.classes) {
       close(rest);
       return;
     }
@@ -84,6 +84,10 @@ Data split(const Examples& all, Random& random) {
 }  // namespace
 
 Data make_data(const Task& task, std::uint64_t seed) {
+  if (task.classes < 2 || task.classes > most_classes) {
+    throw Error(ErrorCode::Argument,
+                fmt::format("majority task: {} classes, expected 2 to {}", task.classes, most_classes));
+  }
   if (task.length == 0 || task.length > std::numeric_limits<std::uint8_t>::max() ||
       task.sequences_each == 0) {
     throw Error(ErrorCode::Argument,
@@ -97,7 +101,7 @@ Data make_data(const Task& task, std::uint64_t seed) {
                                                  task.length, task.lead));
   }
   Examples all;
-  std::vector<std::uint8_t> names(classes);
+  std::vector<std::uint8_t> names(task.classes);
   std::iota(names.begin(), names.end(), std::uint8_t{0});
   for (const std::vector<std::size_t>& parts : partitions.found()) {
     for (std::size_t copy = 0; copy < task.sequences_each; ++copy) {

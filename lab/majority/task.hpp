@@ -8,10 +8,11 @@
 /// The majority task: at every position of a sequence, name the most frequent class of the sequence.
 namespace normscope::lab::majority {
 
-inline constexpr std::size_t classes = 20;
+inline constexpr std::size_t most_classes = 20;
 
-/// The count of each class per sequence, which is all that a network without positions depends on.
-using Counts = std::array<std::uint8_t, classes>;
+/// The count of each class per sequence, which is all that a network without positions depends on; 0 for
+/// classes that a task does not have.
+using Counts = std::array<std::uint8_t, most_classes>;
 
 struct Examples {
   std::vector<Counts> counts{};
@@ -21,6 +22,7 @@ struct Examples {
 };
 
 struct Task {
+  std::size_t classes = most_classes;
   std::size_t length = 50;
   std::size_t sequences = 100000;  ///< at least this many, in whole partitions
   std::size_t lead = 6;            ///< by which the majority exceeds every other class
@@ -32,9 +34,9 @@ struct Data {
   Examples test{};  ///< a fifth, with the same fraction of every majority
 };
 
-/// Partitions of the length into at most `classes` parts, found by a depth-first search that tries sizes in
-/// random order, each with several random assignments of classes. The data contain few branches of the
-/// search, and training and test share partitions, as in the released code.
+/// Partitions of the length into at most as many parts as classes, found by a depth-first search that tries
+/// sizes in random order, each with several random assignments of classes. The data contain few branches of
+/// the search, and training and test share partitions, as in the released code.
 ///
 /// Source    [Brody, Alon, Yahav 2023, section 4.1], and the authors' code
 ///

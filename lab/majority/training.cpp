@@ -26,23 +26,29 @@ double mean(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
+template <class Size>
 double length(const double* x) {
+  constexpr std::size_t width = Size::width;
   double square = 0.0;
   for (std::size_t f = 0; f < width; ++f) square += x[f] * x[f];
   return std::sqrt(square);
 }
 
 /// Angle in degrees between the lines along `x` and along all-ones.
+template <class Size>
 double angle_to_ones(const double* x) {
+  constexpr std::size_t width = Size::width;
   constexpr double degrees = 57.295779513082320877;
   double sum = 0.0;
   for (std::size_t f = 0; f < width; ++f) sum += x[f];
-  const double norm = length(x) * std::sqrt(static_cast<double>(width));
+  const double norm = length<Size>(x) * std::sqrt(static_cast<double>(width));
   return norm == 0.0 ? 90.0 : degrees * std::acos(std::min(1.0, std::abs(sum) / norm));
 }
 
 /// Divergence of one token's attention over the positions of a sequence from uniform.
+template <class Size>
 double divergence(const double* score, const Counts& counts) {
+  constexpr std::size_t classes = Size::classes;
   const double largest = *std::max_element(score, score + classes);
   double sum = 0.0;
   double weighted = 0.0;
@@ -58,33 +64,43 @@ double divergence(const double* score, const Counts& counts) {
 
 }  // namespace
 
-Training::Training(const Recipe& recipe, std::uint64_t seed)
+template <class Size>
+Training<Size>::Training(const Recipe& recipe, std::uint64_t seed)
     : recipe_(recipe),
       seed_(seed),
       data_(make_data(recipe.task, stream(seed, 0))),
       network_(recipe.norm),
-      parameters_(initial_parameters(stream(seed, 1))),
-      class_parts_(classes, 0.0),
+      parameters_(initial_parameters<Size>(stream(seed, 1))),
+      class_parts_(Size::classes, 0.0),
       order_(data_.training.size()),
       test_rows_(data_.test.size()) {
+  if (recipe.task.classes != Size::classes) {
+    throw Error(ErrorCode::Argument, fmt::format("majority: a task of {} classes for a network of {}",
+                                                 recipe.task.classes, Size::classes));
+  }
   if (recipe.batch == 0) throw Error(ErrorCode::Argument, "majority: batches of 0, expected at least 1");
   std::iota(test_rows_.begin(), test_rows_.end(), 0U);
   const double tokens = static_cast<double>(recipe.task.length * data_.training.size());
   for (const Counts& counts : data_.training.counts) {
-    for (std::size_t j = 0; j < classes; ++j) class_parts_[j] += counts[j] / tokens;
+    for (std::size_t j = 0; j < Size::classes; ++j) class_parts_[j] += counts[j] / tokens;
   }
   order_epoch();
 }
 
-std::size_t Training::steps_an_epoch() const { return (order_.size() + recipe_.batch - 1) / recipe_.batch; }
+template <class Size>
+std::size_t Training<Size>::steps_an_epoch() const {
+  return (order_.size() + recipe_.batch - 1) / recipe_.batch;
+}
 
-void Training::order_epoch() {
+template <class Size>
+void Training<Size>::order_epoch() {
   std::iota(order_.begin(), order_.end(), 0U);
   Random random(stream(seed_, 2 + step_ / steps_an_epoch()));
   for (std::size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[random.below(i)]);
 }
 
-void Training::advance() {
+template <class Size>
+void Training<Size>::advance() {
   const std::size_t in_epoch = step_ % steps_an_epoch();
   if (in_epoch == 0) order_epoch();
   const std::size_t first = in_epoch * recipe_.batch;
@@ -97,7 +113,7 @@ void Training::advance() {
   const double time = static_cast<double>(step_ + 1);
   const double correction1 = 1.0 / (1.0 - std::pow(majority_beta1, time));
   const double correction2 = 1.0 / (1.0 - std::pow(majority_beta2, time));
-  for (std::size_t i = 0; i < parameter_count; ++i) {
+  for (std::size_t i = 0; i < Layout<Size>::count; ++i) {
     first_moments_[i] = majority_beta1 * first_moments_[i] + (1.0 - majority_beta1) * gradient_[i];
     second_moments_[i] =
         majority_beta2 * second_moments_[i] + (1.0 - majority_beta2) * gradient_[i] * gradient_[i];
@@ -113,23 +129,28 @@ void Training::advance() {
   rights_.push_back(outcome.right);
 }
 
-Outcome Training::trained() const {
+template <class Size>
+Outcome Training<Size>::trained() const {
   NORMSCOPE_ASSERT(!losses_.empty());
   return {.loss = mean(losses_), .right = mean(rights_)};
 }
 
-Outcome Training::tested() { return network_.evaluate(parameters_, data_.test, test_rows_); }
+template <class Size>
+Outcome Training<Size>::tested() {
+  return network_.evaluate(parameters_, data_.test, test_rows_);
+}
 
-AttentionMeasures Training::attention() const {
-  const AttentionTables tables = attention_tables(recipe_.norm, parameters_);
+template <class Size>
+AttentionMeasures Training<Size>::attention() const {
+  const AttentionTables<Size> tables = this->tables();
   AttentionMeasures result;
   double square = 0.0;
-  for (std::size_t i = 0; i < classes; ++i) {
-    result.angle += class_parts_[i] * angle_to_ones(tables.query[i]);
-    result.query_length += class_parts_[i] * length(tables.query[i]);
-    const double key = length(tables.key[i]);
-    result.key_length += key / static_cast<double>(classes);
-    square += key * key / static_cast<double>(classes);
+  for (std::size_t i = 0; i < Size::classes; ++i) {
+    result.angle += class_parts_[i] * angle_to_ones<Size>(tables.query[i]);
+    result.query_length += class_parts_[i] * length<Size>(tables.query[i]);
+    const double key = length<Size>(tables.key[i]);
+    result.key_length += key / static_cast<double>(Size::classes);
+    square += key * key / static_cast<double>(Size::classes);
   }
   const double variance = std::max(0.0, square - result.key_length * result.key_length);
   result.key_spread = std::sqrt(variance) / result.key_length;
@@ -139,33 +160,39 @@ AttentionMeasures Training::attention() const {
   const double tokens = static_cast<double>(recipe_.task.length * sequences);
   for (std::size_t i = 0; i < sequences; ++i) {
     const Counts& counts = data_.test.counts[i * data_.test.size() / sequences];
-    for (std::size_t own = 0; own < classes; ++own) {
-      if (counts[own] > 0) result.divergence += counts[own] / tokens * divergence(tables.score[own], counts);
+    for (std::size_t own = 0; own < Size::classes; ++own) {
+      if (counts[own] > 0)
+        result.divergence += counts[own] / tokens * divergence<Size>(tables.score[own], counts);
     }
   }
   return result;
 }
 
-std::vector<std::byte> Training::progress() const {
+template <class Size>
+std::vector<std::byte> Training<Size>::progress() const {
   Packer packer;
   for (const auto* part : {&parameters_, &first_moments_, &second_moments_, &losses_, &rights_})
     packer.put(*part);
   return packer.bytes();
 }
 
-void Training::restore(std::size_t step, std::span<const std::byte> progress) {
+template <class Size>
+void Training<Size>::restore(std::size_t step, std::span<const std::byte> progress) {
   Unpacker unpacker(progress);
   for (auto* part : {&parameters_, &first_moments_, &second_moments_, &losses_, &rights_})
     unpacker.get(*part);
   unpacker.finish();
   const std::size_t kept = std::min(step, steps_an_epoch());
-  if (parameters_.size() != parameter_count || first_moments_.size() != parameter_count ||
-      second_moments_.size() != parameter_count || losses_.size() != kept || rights_.size() != kept) {
+  if (parameters_.size() != Layout<Size>::count || first_moments_.size() != Layout<Size>::count ||
+      second_moments_.size() != Layout<Size>::count || losses_.size() != kept || rights_.size() != kept) {
     throw Error(ErrorCode::Format,
                 fmt::format("majority: progress of another training than one at step {}", step));
   }
   step_ = step;
   order_epoch();
 }
+
+template class Training<Eight>;
+template class Training<Three>;
 
 }  // namespace normscope::lab::majority

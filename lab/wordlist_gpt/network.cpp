@@ -1,7 +1,6 @@
 #include "network.hpp"
 
 #include <ATen/core/ivalue.h>  // before torch's own headers, which clang++ does not compile without it
-#include <dlfcn.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -9,20 +8,13 @@
 #include <cmath>
 #include <limits>
 
+#include "../frame/threads.hpp"
 #include "parameters.hpp"
 
 namespace normscope::lab {
 namespace {
 
 using torch::Tensor;
-
-/// OpenBLAS keeps its own threads, which torch does not set; where another BLAS is loaded there is
-/// no such function.
-void set_blas_threads(int threads) {
-  using Setter = void (*)(int);
-  auto* setter = reinterpret_cast<Setter>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"));
-  if (setter != nullptr) setter(threads);
-}
 
 Tensor token_tensor(const std::vector<std::int64_t>& tokens, const Batch& batch) {
   const auto rows = static_cast<std::int64_t>(batch.rows);
@@ -107,8 +99,7 @@ struct Network::Torch {
 
 Network::Network(const Recipe& recipe, int threads)
     : torch_(std::make_unique<Torch>(Torch{recipe, parameters(recipe)})) {
-  torch::set_num_threads(threads);
-  set_blas_threads(threads);
+  use_threads(threads);
   at::globalContext().setDeterministicAlgorithms(true, false);
 }
 

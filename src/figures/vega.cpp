@@ -85,6 +85,14 @@ Json curves(Json rows, const Axes& axes) {
                         {"layer", std::move(layers)}});
 }
 
+Json points(Json rows, const Axes& axes) {
+  return specification({{"data", values(std::move(rows))},
+                        {"width", width},
+                        {"height", height},
+                        {"mark", {{"type", "point"}, {"filled", true}, {"size", 30}, {"opacity", 0.6}}},
+                        {"encoding", {{"x", across(axes)}, {"y", up("y", axes)}, {"color", series()}}}});
+}
+
 Json dots(Json rows, const Axes& axes) {
   const Json place = {{"field", "x"},
                       {"type", "ordinal"},

@@ -30,6 +30,11 @@ struct Axes {
 /// Rows      {"series", "x", "y"} and perhaps {"low", "high"}
 [[nodiscard]] nlohmann::ordered_json curves(nlohmann::ordered_json rows, const Axes& axes);
 
+/// One dot per row over two numbers, one colour per series.
+///
+/// Rows      {"series", "x", "y"}
+[[nodiscard]] nlohmann::ordered_json points(nlohmann::ordered_json rows, const Axes& axes);
+
 /// One dot per row with its interval, side by side by `x` (a name, or a number used as a name), one colour
 /// per series.
 ///

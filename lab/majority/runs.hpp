@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+#include "frame/experiment.hpp"
+#include "training.hpp"
+
+/// Trainings of the majority task as runs of an experiment.
+namespace normscope::lab::majority {
+
+/// Losses, accuracies and attention at a training's step.
+template <class Size>
+void measure(Run& run, Training<Size>& training) {
+  const std::size_t step = training.step();
+  if (step > 0) {
+    const Outcome trained = training.trained();
+    run.measure("loss", step, trained.loss);
+    run.measure("accuracy", step, trained.right);
+  }
+  const Outcome tested = training.tested();
+  run.measure("test_loss", step, tested.loss);
+  run.measure("test_accuracy", step, tested.right);
+  const AttentionMeasures attention = training.attention();
+  run.measure("query_angle", step, attention.angle);
+  run.measure("query_length", step, attention.query_length);
+  run.measure("key_length", step, attention.key_length);
+  run.measure("key_spread", step, attention.key_spread);
+  run.measure("divergence", step, attention.divergence);
+}
+
+/// Trains the network of the run's configuration to its last step. `after` is called at step 0 and after
+/// every step, to measure.
+template <class Size>
+void train(Run& run, const std::function<void(Training<Size>&)>& after) {
+  const auto steps = run.get<std::size_t>("steps");
+  Training<Size> training({.task = {.classes = Size::classes,
+                                    .length = run.get<std::size_t>("length"),
+                                    .sequences = run.get<std::size_t>("sequences"),
+                                    .lead = run.get<std::size_t>("lead")},
+                           .norm = {.projects = run.get<bool>("projects"),
+                                    .squared_length = run.get<double>("squared_length"),
+                                    .by_deviation = run.get<bool>("by_deviation")},
+                           .batch = run.get<std::size_t>("batch"),
+                           .rate = run.get<double>("rate"),
+                           .schedule_epochs = run.get<double>("schedule_epochs"),
+                           .read_sequences = run.get<std::size_t>("read_sequences")},
+                          run.seed());
+  if (run.step() > 0) {
+    training.restore(run.step(), run.progress());
+  } else {
+    after(training);
+  }
+  while (training.step() < steps) {
+    training.advance();
+    after(training);
+    run.reached(training.step(), steps, [&] { return training.progress(); });
+  }
+}
+
+}  // namespace normscope::lab::majority

@@ -138,8 +138,9 @@ TEST(Majority, LossIsThatOfEveryToken) {
       loss += token_by_token(norm, parameters.data(), data.test.counts[row], data.test.majority[row]);
     }
     loss /= static_cast<double>(rows.size());
-    EXPECT_NEAR(Network<double, Eight>(norm).evaluate(parameters, data.test, rows).loss, loss, 1e-12 * loss);
-    EXPECT_NEAR(Network<float, Eight>(norm).evaluate(parameters, data.test, rows).loss, loss, 3e-6 * loss);
+    EXPECT_NEAR((Network<double, Eight>(norm).evaluate(parameters, data.test, rows).loss), loss,
+                1e-12 * loss);
+    EXPECT_NEAR((Network<float, Eight>(norm).evaluate(parameters, data.test, rows).loss), loss, 3e-6 * loss);
   }
 }
 
@@ -172,7 +173,7 @@ TEST(Majority, GradientIsThatOfDifferences) {
 TEST(Majority, ThreeDimensionsHaveTheGradientOfDifferences) {
   const Data data = make_data({.classes = Three::classes, .length = 30, .sequences = 300}, 4);
   const std::vector<std::uint32_t> rows = all_rows(data.test);
-  constexpr double step = 1e-5;
+  constexpr double step = 1e-6;  // the norm of three entries is curved
   std::vector<double> parameters = initial_parameters<Three>(5);
   ASSERT_EQ(parameters.size(), Layout<Three>::count);
   Random random(5);

@@ -12,6 +12,7 @@
 #include <normscope/norm/norm.hpp>
 
 #include "dense/eigen.hpp"
+#include "ellipse/ellipse.hpp"
 #include "frame/experiment.hpp"
 
 namespace normscope::lab {
@@ -267,6 +268,9 @@ Finding recipe_with_zeros(const Results& results) {
       runs.numbers([](const Done& run) { return run.last("recipe") <= 1e-9 ? 1.0 : 0.0; })};
 }
 
+/// The norm's own, which depend on no run.
+std::vector<Figure> figures(const Results&) { return ellipse_figures(); }
+
 }  // namespace
 
 namespace experiments {
@@ -322,7 +326,7 @@ const Experiment riechers_geometry{
           .rule = {"1/length² from a dense solver for that matrix and from ours to 1e-9 of the largest",
                    Test::every_case, 5},
           .judge = recipe_with_zeros}},
-    .figures = nullptr};
+    .figures = figures};
 
 }  // namespace experiments
 }  // namespace normscope::lab

@@ -17,7 +17,7 @@ using namespace grouped;
 Plan plan(Size size) {
   std::vector<Json> arms;
   for (const char* norm : {"layer", "rms"}) arms.push_back(Json::object({{"norm", norm}, {"observe", true}}));
-  return language_plan(size, 4, arms, language_schedule(size, 1000));
+  return language_plan(size, 4, arms, language_schedule(size, 1000, 200));
 }
 
 Finding component(const Results& results, const char* norm) {

@@ -15,7 +15,7 @@ namespace {
 using namespace grouped;
 
 Plan plan(Size size) {
-  const Schedule schedule = language_schedule(size, 1500);
+  const Schedule schedule = language_schedule(size, 1500, 250);
   std::vector<Json> arms;
   for (const bool removed : {false, true}) {
     arms.push_back(Json::object({{"arm", removed ? "removed" : "kept"},

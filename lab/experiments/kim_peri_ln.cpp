@@ -25,7 +25,7 @@ Plan plan(Size size) {
                                  {"qk_norm", arm == "Pre-LN with QK-norm"},
                                  {"observe", true}}));
   }
-  return language_plan(size, layers, arms, language_schedule(size, 1000));
+  return language_plan(size, layers, arms, language_schedule(size, 1000, 200));
 }
 
 /// Mean square of the stream before a block, or behind the last.

@@ -13,7 +13,7 @@ using namespace grouped;
 Plan plan(Size size) {
   std::vector<Json> arms;
   for (const char* norm : {"layer", "dyt", "derf"}) arms.push_back(Json::object({{"norm", norm}}));
-  return language_plan(size, 2, arms, language_schedule(size, 1500));
+  return language_plan(size, 2, arms, language_schedule(size, 1500, 250));
 }
 
 Finding compare_losses(const Results& results, const char* name, const char* norm, const char* other_name,

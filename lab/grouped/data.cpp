@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include <fmt/format.h>
+#include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/lnnet/images.hpp>
 
@@ -79,8 +81,14 @@ std::vector<std::size_t> order(std::size_t count, std::uint64_t seed, std::uint6
 
 }  // namespace
 
-Text text_data(std::string_view text, std::size_t length, std::size_t rows, std::size_t pieces) {
-  NORMSCOPE_ASSERT(text.size() > 10 * length);
+Text text_data(const std::string& name, std::string_view text, std::size_t length, std::size_t rows,
+               std::size_t pieces) {
+  const std::size_t held_out = text.size() / 10;
+  if (held_out < length + 2) {
+    throw Error(ErrorCode::Format,
+                fmt::format("{}: a text of {} characters, expected at least {} for pieces of {}", name,
+                            text.size(), 10 * (length + 2), length));
+  }
   std::array<std::int64_t, 256> token{};
   for (const char c : text) token[static_cast<unsigned char>(c)] = 1;
   Text result;
@@ -90,8 +98,8 @@ Text text_data(std::string_view text, std::size_t length, std::size_t rows, std:
   std::vector<std::int64_t> tokens;
   for (const char c : text) tokens.push_back(token[static_cast<unsigned char>(c)]);
 
-  const std::size_t first_held_out = tokens.size() - tokens.size() / 10;
-  const std::size_t room = tokens.size() - first_held_out - length - 1;
+  const std::size_t first_held_out = tokens.size() - held_out;
+  const std::size_t room = held_out - length - 1;
   std::vector<std::size_t> begins;
   for (std::size_t piece = 0; piece < pieces; ++piece)
     begins.push_back(first_held_out + piece * room / pieces);
@@ -108,6 +116,9 @@ Text text_data(std::string_view text, std::size_t length, std::size_t rows, std:
 
 Data image_data(const std::string& folder, std::size_t train, std::size_t test, std::size_t rows,
                 bool halved) {
+  if (rows == 0 || rows > train) {
+    throw Error(ErrorCode::Argument, fmt::format("batches of {} of {} images", rows, train));
+  }
   Images seen = images(lnnet::cifar10(folder, lnnet::Part::train, train), halved);
   const Images unseen = images(lnnet::cifar10(folder, lnnet::Part::test, test), halved);
   Data data;

@@ -208,7 +208,7 @@ Text tiny_text() {
   std::string text;
   Random random(2);
   for (int i = 0; i < 2000; ++i) text += static_cast<char>('a' + static_cast<char>(random.below(3)));
-  return text_data(text, 6, 4, 8);
+  return text_data("abc", text, 6, 4, 8);
 }
 
 TEST(Grouped, InterruptedTrainingResumesBitwise) {
@@ -240,6 +240,13 @@ TEST(Grouped, ARemovalIsResumedBitwise) {
   EXPECT_THROW(train(stopped, network, text.data), Error);
   train(stopped, network, text.data);
   EXPECT_EQ(stopped.measured(), whole.measured());
+}
+
+TEST(Grouped, AShortTextIsRefused) {
+  // Twenty characters for each of the ten parts: pieces of 18 fit with the one that follows and a place to choose.
+  const std::string text(200, 'a');
+  EXPECT_NO_THROW(static_cast<void>(text_data("short", text, 18, 4, 8)));
+  EXPECT_THROW(static_cast<void>(text_data("short", text, 19, 4, 8)), Error);
 }
 
 TEST(Grouped, BatchesFollowFromSeedAndStep) {

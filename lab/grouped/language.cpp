@@ -8,11 +8,10 @@
 
 namespace normscope::lab::grouped {
 
-Schedule language_schedule(Size size, std::uint64_t steps) {
+Schedule language_schedule(Size size, std::uint64_t steps, std::uint64_t measure_every) {
   return size == Size::quick
              ? Schedule{.steps = 8, .warmup = 2, .rate = 3e-3, .measure_every = 4}
-             : Schedule{
-                   .steps = steps, .warmup = 100, .rate = 3e-3, .measure_every = steps > 1000 ? 250U : 200U};
+             : Schedule{.steps = steps, .warmup = 100, .rate = 3e-3, .measure_every = measure_every};
 }
 
 Plan language_plan(Size size, std::size_t layers, const std::vector<Json>& arms, const Schedule& schedule) {
@@ -31,11 +30,12 @@ Plan language_plan(Size size, std::size_t layers, const std::vector<Json>& arms,
 }
 
 void train_language(Run& run) {
-  const MappedFile file(data_file("text/tinyshakespeare.txt"));
+  const std::filesystem::path path = data_file("text/tinyshakespeare.txt");
+  const MappedFile file(path);
   const auto* characters = reinterpret_cast<const char*>(file.bytes().data());
   const auto length = run.get<std::size_t>("length");
-  const Text text = text_data({characters, file.bytes().size()}, length, run.get<std::size_t>("batch"),
-                              run.get<std::size_t>("pieces"));
+  const Text text = text_data(path.string(), {characters, file.bytes().size()}, length,
+                              run.get<std::size_t>("batch"), run.get<std::size_t>("pieces"));
   const Json& configuration = run.configuration();
   train(run,
         Network({.kind = Kind::language,

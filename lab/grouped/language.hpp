@@ -15,8 +15,8 @@ namespace normscope::lab::grouped {
 inline constexpr const char* language_scale =
     "a character model of width 64 on one megabyte of text, some 0.1 to 0.3 million parameters";
 
-/// Their schedule: `steps` of the full size, eight of the quick one.
-[[nodiscard]] Schedule language_schedule(Size size, std::uint64_t steps);
+/// Their schedule: of the full size `steps`, measured every `measure_every`; of the quick one eight.
+[[nodiscard]] Schedule language_schedule(Size size, std::uint64_t steps, std::uint64_t measure_every);
 
 /// One configuration an arm: the arm's own settings with common sizes and the schedule; three seeds, one if
 /// quick.

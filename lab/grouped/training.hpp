@@ -49,14 +49,16 @@ struct Text {
   Data data{};
   std::size_t alphabet = 0;
 };
-/// Requires  a text of at least 10 (length + 1) characters
-[[nodiscard]] Text text_data(std::string_view text, std::size_t length, std::size_t rows, std::size_t pieces);
+///
+/// Errors    Format naming the text, if it has fewer than 10 (length + 2) characters
+[[nodiscard]] Text text_data(const std::string& name, std::string_view text, std::size_t length,
+                             std::size_t rows, std::size_t pieces);
 
 /// The images of CIFAR-10 in that folder, `train` of them and `test` of the test set. A batch is `rows`
 /// images in a new order every epoch, each mirrored at random; with `halved`, images are averaged over 2 × 2
 /// to 16 pixels.
 ///
-/// Errors    Io, Format naming the file; Argument if there are fewer
+/// Errors    Io, Format naming the file; Argument if there are fewer, or if a batch has more than `train`
 [[nodiscard]] Data image_data(const std::string& folder, std::size_t train, std::size_t test,
                               std::size_t rows, bool halved);
 

@@ -1,5 +1,5 @@
+#include <cstdint>
 #include <optional>
-#include <utility>
 
 #include <emscripten/bind.h>
 #include <nlohmann/json.hpp>
@@ -46,29 +46,28 @@ const lnnet::Task& task_named(const std::string& name) {
   throw Error(ErrorCode::Argument, "training: there is no task " + name);
 }
 
-/// Samples to train on, {task, rows, seed, noise}, and new ones of the same task; or a reader's own,
-/// {width, x, labels}, and those given as {held: {x, labels}}.
-struct Samples {
-  lnnet::Dataset train;
-  std::optional<lnnet::Dataset> held_out;
-};
-
-Samples samples_of(const val& data) {
+/// Samples of a task, {task, rows, seed, noise}, or a reader's own, {width, x, labels}, and perhaps those to
+/// test on as {held: {x, labels}}.
+lnnet::TrainData train_data(const val& data) {
   const std::string name = get<std::string>(data, "task", "");
-  if (name.empty()) {
-    const auto points = [&](const char* what, const val& part) {
-      return lnnet::dataset(what, size(data, "width"), numbers(part["x"]), numbers(part["labels"]));
-    };
-    const val held = data["held"];
-    const bool has_held = !held.isUndefined() && !held.isNull();
-    return {points("points", data), has_held ? std::optional(points("points held out", held)) : std::nullopt};
+  if (!name.empty()) {
+    const lnnet::Task& task = task_named(name);
+    return lnnet::with_noise(lnnet::data_of(task, size(data, "rows", task.rows)),
+                             get<double>(data, "noise", 0.0));
   }
-  const lnnet::Task& task = task_named(name);
-  const lnnet::TrainData found =
-      lnnet::with_noise(lnnet::data_of(task, size(data, "rows", task.rows)), get<double>(data, "noise", 0.0));
-  const std::size_t seed = size(data, "seed", 1);
-  return {*found.samples(seed), found.test ? std::optional(found.test(seed)) : std::nullopt};
+  const auto points = [&](const char* what, const val& part) {
+    return lnnet::dataset(what, size(data, "width"), numbers(part["x"]), numbers(part["labels"]));
+  };
+  lnnet::TrainData own = lnnet::data_of(points("points", data));
+  const val held = data["held"];
+  if (!held.isUndefined() && !held.isNull()) {
+    own.test = [rows = points("points held out", held)](std::uint64_t) { return rows; };
+  }
+  return own;
 }
+
+/// The seed that a task's samples are drawn from.
+std::uint64_t seed_of(const val& data) { return size(data, "seed", 1); }
 
 lnnet::Grid grid(const val& value) {
   return {.left = get<double>(value, "left", 0.0),
@@ -102,7 +101,7 @@ val marks_of(std::span<const lnnet::Transition> transitions) {
 class Training {
  public:
   static Training* make(const val& spec, const val& data) {
-    return guarded([&] { return new Training(train_spec(spec), samples_of(data)); });
+    return guarded([&] { return new Training(train_spec(spec), train_data(data), seed_of(data)); });
   }
 
   /// Trains on → {steps, loss, accuracy, distance}, loss and accuracy of the last record.
@@ -233,8 +232,9 @@ class Training {
   }
 
  private:
-  Training(const lnnet::TrainSpec& spec, Samples samples)
-      : recording_(spec, std::move(samples.train)), held_(std::move(samples.held_out)) {}
+  Training(const lnnet::TrainSpec& spec, const lnnet::TrainData& data, std::uint64_t seed)
+      : recording_(spec, *data.samples(seed)),
+        held_(data.test ? std::optional(data.test(seed)) : std::nullopt) {}
 
   [[nodiscard]] MatrixView<const double> rows(const std::vector<double>& x) const {
     const std::size_t width = recording_.trainer().data().width;
@@ -249,7 +249,7 @@ class Training {
 /// {x, labels, width, classes, grid}: the samples, and for two features the rectangle around them.
 val samples(const val& data, double cells) {
   return guarded([&] {
-    const lnnet::Dataset found = samples_of(data).train;
+    const lnnet::Dataset found = *train_data(data).samples(seed_of(data));
     const std::vector<std::int32_t> labels(found.labels.begin(), found.labels.end());
     val result = val::object();
     result.set("x", float64_array(found.x));

@@ -243,7 +243,8 @@ TEST(Grouped, ARemovalIsResumedBitwise) {
 }
 
 TEST(Grouped, AShortTextIsRefused) {
-  // Twenty characters for each of the ten parts: pieces of 18 fit with the one that follows and a place to choose.
+  // Twenty characters for each of the ten parts: pieces of 18 fit with the one that follows and a place to
+  // choose.
   const std::string text(200, 'a');
   EXPECT_NO_THROW(static_cast<void>(text_data("short", text, 18, 4, 8)));
   EXPECT_THROW(static_cast<void>(text_data("short", text, 19, 4, 8)), Error);

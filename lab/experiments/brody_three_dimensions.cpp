@@ -131,7 +131,8 @@ Finding judge_uniform(const Results& results) {
 /// Keys and queries of all seeds at the end, from the side.
 Figure side(const Results& results, const char* name, const char* label) {
   Json rows = Json::array();
-  for (const Done& run : arm(results, name).runs()) {
+  const Results runs = arm(results, name);
+  for (const Done& run : runs.runs()) {
     for (const char* kind : {"key", "query"}) {
       for (std::size_t i = 0; i < Three::classes; ++i) {
         rows.push_back({{"series", kind},

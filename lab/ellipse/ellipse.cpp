@@ -58,12 +58,14 @@ Json border(double longest, double shortest) {
                     {"x", rounded_to_digits(longest * std::cos(angle), 5)},
                     {"y", rounded_to_digits(shortest * std::sin(angle), 5)}});
   }
+  // The axes' titles are those of the points.
+  const auto axis = [](const char* field) {
+    return Json{{"field", field}, {"type", "quantitative"}, {"title", nullptr}};
+  };
   return {{"data", vega::values(std::move(rows))},
           {"mark", {{"type", "line"}, {"color", "gray"}, {"strokeDash", {4, 3}}}},
           {"encoding",
-           {{"x", vega::quantity("x", nullptr)},
-            {"y", vega::quantity("y", nullptr)},
-            {"order", {{"field", "order"}, {"type", "quantitative"}}}}}};
+           {{"x", axis("x")}, {"y", axis("y")}, {"order", {{"field", "order"}, {"type", "quantitative"}}}}}};
 }
 
 Figure figure(const char* name, const char* caption, Json rows, double longest, double shortest,

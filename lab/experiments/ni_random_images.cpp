@@ -1,0 +1,133 @@
+#include <fmt/core.h>
+
+#include <normscope/lnnet/images.hpp>
+
+#include "frame/data.hpp"
+#include "frame/figures.hpp"
+#include "nets/training.hpp"
+
+namespace normscope::lab {
+namespace {
+
+using lnnet::Activation;
+
+constexpr std::size_t least_seeds = 3;
+constexpr std::size_t batch = 100;
+constexpr std::size_t passes = 30;
+
+Plan plan(Size size) {
+  const bool quick = size == Size::quick;
+  Plan plan{.configurations = {}, .seeds = quick ? 1 : least_seeds};
+  const auto add = [&](const char* images, std::size_t rows, const char* arm, std::size_t depth,
+                       std::size_t groups) {
+    Json configuration{{"images", images}, {"arm", arm}, {"rows", quick ? 1000 : rows}};
+    configuration.update(nets::to_json({.width = 64,
+                                        .depth = depth,
+                                        .activation = Activation::norm,
+                                        .norm = NormKind::layer,
+                                        .groups = groups,
+                                        .rate = 2e-3,
+                                        .schedule = lnnet::Schedule::cosine,
+                                        .steps = quick ? 50 : passes * rows / batch,
+                                        .batch = batch,
+                                        .record_every = quick ? 10 : rows / batch,
+                                        .precision = Dtype::F32}));
+    plan.configurations.push_back(std::move(configuration));
+  };
+  for (const auto& [images, rows] :
+       {std::pair{"mnist", std::size_t{60000}}, std::pair{"cifar10", std::size_t{50000}}}) {
+    add(images, rows, "linear", 0, 1);
+    add(images, rows, "LN", 1, 1);
+    add(images, rows, "LN, 4 layers", 4, 1);
+    add(images, rows, "LN in 4 groups", 1, 4);
+  }
+  return plan;
+}
+
+void perform(Run& run) {
+  const auto images = run.get<std::string>("images");
+  const auto task = lnnet::image_task(fmt::format("random-labels:{}:{}", images, data_file(images).string()));
+  nets::train(run,
+              std::make_shared<const lnnet::Dataset>(task->make(run.get<std::size_t>("rows"), run.seed())));
+}
+
+double learned(const Done& run) { return run.last("train_accuracy"); }
+
+/// The share that `arm` learns minus that of `base`, of the data set with the smaller difference.
+Finding more(const Results& results, const char* base, const char* arm) {
+  std::string ours;
+  std::vector<std::vector<double>> gains;
+  for (const Json& images : results.all("images")) {
+    const Results there = results.where("images", images);
+    const Results less = there.where("arm", base);
+    const Results more = there.where("arm", arm);
+    if (less.runs().empty() || more.runs().empty()) return {"not run"};
+    const Results::Paired gain = Results::paired(less, more, learned);
+    ours += fmt::format("{}{}: {} {:.2f} %, {} {:.2f} %; more by {:.2f} ± {:.2f} points, in {} of {} seeds",
+                        ours.empty() ? "" : "; ", shown(images), base, 100.0 * less.spread(learned).mean, arm,
+                        100.0 * more.spread(learned).mean, 100.0 * gain.difference.mean,
+                        100.0 * gain.difference.deviation, gain.larger, gain.difference.count);
+    gains.push_back(gain.differences);
+  }
+  if (gains.empty()) return {"not run"};
+  return {std::move(ours), Results::weakest(gains)};
+}
+
+Finding above_linear(const Results& results) { return more(results, "linear", "LN"); }
+Finding groups_help(const Results& results) { return more(results, "LN", "LN in 4 groups"); }
+Finding depth_helps(const Results& results) { return more(results, "LN", "LN, 4 layers"); }
+
+std::vector<Figure> figures(const Results& results) {
+  std::vector<Figure> all;
+  for (const Json& images : results.all("images")) {
+    const std::string name = shown(images);
+    all.push_back(over_steps(name, fmt::format("Random labels of {}: accuracy on training batches.", name),
+                             results.where("images", images),
+                             {.series = "arm", .metric = "accuracy", .title = "share of labels"}));
+  }
+  return all;
+}
+
+}  // namespace
+
+namespace experiments {
+
+extern const Experiment ni_random_images;
+const Experiment ni_random_images{
+    .name = "ni-random-images",
+    .paper = "Ni 2024",
+    .claim = "LN-Nets learn more random labels of images than linear nets: all of MNIST and CIFAR-10.",
+    .quick_seconds = 5,
+    .full_minutes = 40,
+    .scale = {.paper = "CIFAR-10 and MNIST, 50,000 and 60,000 images, 150 passes",
+              .ours = "the same images, 30 passes, width 64",
+              .factor = 5},
+    .plan = plan,
+    .perform = perform,
+    .claims =
+        {{.name = "above_linear",
+          .says = "A net with one LN learns more random labels of images than a linear one.",
+          .paper = "the abstract; its numbers could not be read",
+          .rule =
+              {"share of labels learned with one LN minus that of the linear net, of the data set with the "
+               "smaller difference",
+               Test::mean, least_seeds, 0.01},
+          .judge = above_linear},
+         {.name = "groups_help",
+          .says = "LN-G in four groups learns more of them than LN.",
+          .paper = "the abstract",
+          .rule = {"share learned with four groups minus that with one, of the data set with the smaller "
+                   "difference",
+                   Test::mean, least_seeds, 0.01},
+          .judge = groups_help},
+         {.name = "depth_helps",
+          .says = "Four LNs learn more of them than one.",
+          .paper = "the abstract: capacity grows with depth",
+          .rule = {"share learned with four layers minus that with one, of the data set with the smaller "
+                   "difference",
+                   Test::mean, least_seeds, 0.01},
+          .judge = depth_helps}},
+    .figures = figures};
+
+}  // namespace experiments
+}  // namespace normscope::lab

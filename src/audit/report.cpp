@@ -15,7 +15,9 @@
 #include <normscope/numeric/sum.hpp>
 
 #include "components.hpp"
+#include "embedding_uses.hpp"
 #include "features.hpp"
+#include "gain_shape.hpp"
 #include "median.hpp"
 #include "readers.hpp"
 
@@ -97,7 +99,10 @@ NormReport measure(const checkpoint::Checkpoint& checkpoint, const model::Norm& 
   if (norm.gain) report.gain = statistics(spec.gain);
   if (norm.bias) report.bias = statistics(spec.bias);
   if (report.gain && report.gain->not_finite > 0) return report;
-  if (report.gain) features.measure(index, spec.gain, report);
+  if (report.gain) {
+    features.measure(index, spec.gain, report);
+    add_gain_shape(spec.gain, report);
+  }
   if (!std::isfinite(spec.radius() * largest_size(spec.gain))) return report;
 
   if (norm.effect() == NormEffect::off) return report;
@@ -250,7 +255,9 @@ Report audit(const checkpoint::Checkpoint& checkpoint, model::Model model, unsig
       ranges::of_model(checkpoint, report.model, threads, progress, deadline_after(vocabulary.seconds));
   report.vocabulary = reach_of_vocabulary(checkpoint, report.model, vocabulary, threads, progress);
   report.family = usual_family(report.model.architecture);
+  add_embedding_uses(checkpoint, report, progress);
   report.findings = find(report);
+  report.headlines = headlines(report);
   return report;
 }
 

@@ -250,6 +250,16 @@ Json survey_json(const audit::VocabularyReach& vocabulary) {
       {"left_out", {{"tokens", left.tokens}, {"leads", left.leads}, {"probabilities", left.probabilities}}}};
 }
 
+Json embedding_json(const audit::EmbeddingUse& use) {
+  return {{"over_mean", use.over_mean}, {"rows", list(use.rows, [](const audit::EmbeddingRow& row) {
+                                           return Json{
+                                               {"token", row.token},
+                                               {"name", row.name.empty() ? Json(nullptr) : Json(row.name)},
+                                               {"entry", row.entry},
+                                               {"share", row.share}};
+                                         })}};
+}
+
 Json family_json(const audit::UsualFamily& family) {
   Json ranges = Json::array();
   for (const audit::UsualRange& range : family.ranges) {
@@ -285,11 +295,10 @@ Json report(const Report& audited, bool whole_spectra) {
     json["norms"].push_back(to_json(audited.norms[i], i, audited, whole_spectra));
   }
   json["features"] = list(audited.features, [](const audit::Feature& feature) {
-    return Json{{"coordinate", feature.coordinate},
-                {"stack", feature.stack},
-                {"switched_off_by", feature.off},
-                {"outlier_in", feature.outliers},
-                {"norms", feature.norms.size()}};
+    return Json{
+        {"coordinate", feature.coordinate}, {"stack", feature.stack},
+        {"switched_off_by", feature.off},   {"outlier_in", feature.outliers},
+        {"norms", feature.norms.size()},    {"embedding", optional(feature.embedding, embedding_json)}};
   });
   json["heads"] = Json::array();
   for (const HeadReach& reach : audited.heads) {
@@ -313,6 +322,15 @@ Json report(const Report& audited, bool whole_spectra) {
     return result;
   });
   json["usual"] = audited.family == nullptr ? Json(nullptr) : family_json(*audited.family);
+  json["headlines"] = list(audited.headlines, [](const audit::Headline& headline) {
+    const auto same = [](std::size_t index) { return index; };
+    return Json{{"topic", std::string(to_string(headline.topic))},
+                {"number", headline.number},
+                {"of", headline.of},
+                {"why", headline.why},
+                {"norm_index", optional(headline.norm, same)},
+                {"finding", optional(headline.finding, same)}};
+  });
   json["findings"] = list(audited.findings, [&](const Finding& finding) {
     Json numbers = Json::object();
     for (const auto& [name, value] : finding.numbers) numbers[name] = value;

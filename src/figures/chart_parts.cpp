@@ -11,8 +11,10 @@
 namespace normscope::figures {
 namespace {
 
-/// Depth up to which the axis marks every norm.
-constexpr std::size_t named_positions = 40;
+/// Largest number of norms that an axis names.
+constexpr std::size_t named_positions = 48;
+/// Characters of a name from which its first parts are left out.
+constexpr std::size_t longest_axis_name = 24;
 /// Largest over smallest value from which an axis is logarithmic.
 constexpr double logarithmic_from = 8.0;
 
@@ -27,19 +29,63 @@ const char* depth_title(const Json& rows) {
              : "norm, by name: the order of the forward pass is not known";
 }
 
-Json depth_axis(const Json& rows, std::size_t norms) {
-  Json axis = {{"format", "d"}};
-  const auto last =
-      std::max<std::size_t>(rows.back()["position"].get<std::size_t>(), norms == 0 ? 0 : norms - 1);
-  if (last < named_positions) {
-    axis["values"] = Json::array();
-    for (std::size_t i = 0; i <= last; ++i) axis["values"].push_back(i);
+std::vector<std::string> axis_names(const std::vector<std::string>& names) {
+  std::size_t shared = names.size() < 2 ? 0 : names.front().size();
+  for (const std::string& name : names) {
+    const auto [mine, first] =
+        std::mismatch(name.begin(), name.begin() + static_cast<std::ptrdiff_t>(std::min(shared, name.size())),
+                      names.front().begin());
+    shared = static_cast<std::size_t>(mine - name.begin());
   }
+  // Whole parts of the names only.
+  const std::size_t dot = shared == 0 ? std::string::npos : names.front().rfind('.', shared - 1);
+  const std::size_t left_out = dot == std::string::npos ? 0 : dot + 1;
+  std::vector<std::string> result;
+  for (const std::string& name : names) {
+    std::string rest = name.substr(std::min(left_out, name.size()));
+    for (std::size_t next; rest.size() > longest_axis_name && (next = rest.find('.')) != std::string::npos;) {
+      rest.erase(0, next + 1);
+    }
+    result.push_back(std::move(rest));
+  }
+  return result;
+}
+
+Json named_axis(const std::vector<std::string>& names, std::size_t most) {
+  const std::size_t step =
+      std::max<std::size_t>(1, (names.size() + most - 1) / std::max<std::size_t>(1, most));
+  Json positions = Json::array();
+  for (std::size_t i = 0; i < names.size(); i += step) positions.push_back(i);
+  // A JSON text is a literal of Vega's expressions too, whatever the names hold.
+  const std::string list = Json(names).dump(-1, ' ', true, Json::error_handler_t::replace);
+  return {{"values", std::move(positions)},
+          {"labelExpr", list + "[datum.value]"},
+          {"labelLimit", 150},
+          {"labelOverlap", true}};
+}
+
+Json depth_axis(const Json& rows, const std::vector<std::string>& names) {
+  Json axis = named_axis(axis_names(names), named_positions);
+  axis["labelAngle"] = -90;
   return {{"field", "position"},
           {"type", "quantitative"},
           {"title", depth_title(rows)},
-          {"axis", axis},
-          {"scale", {{"domain", {0, last}}, {"nice", false}, {"padding", 12}}}};
+          {"axis", std::move(axis)},
+          {"scale",
+           {{"domain", {0, std::max<std::size_t>(names.size(), 2) - 1}}, {"nice", false}, {"padding", 12}}}};
+}
+
+std::vector<std::string> norm_names(const Report& report) {
+  std::vector<std::string> names;
+  for (const NormReport& norm : report.norms) names.push_back(norm.norm.name);
+  return names;
+}
+
+Json depth_row(const Report& report, std::size_t index) {
+  const model::Norm& norm = report.norms[index].norm;
+  Json row = {{"position", index}, {"name", norm.name}, {"role", norm.role}};
+  if (!norm.order_known) row["ordered"] = false;
+  return row;
 }
 
 Json role_colour(const Json& rows) {

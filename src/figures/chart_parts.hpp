@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -57,9 +58,20 @@ using vega::values;
 /// The meaning of the positions of `rows`, as an axis title.
 [[nodiscard]] const char* depth_title(const Json& rows);
 
-/// Position in the forward pass, the x axis of figures over depth: of this number of norms, or up to the last
-/// of the rows.
-[[nodiscard]] Json depth_axis(const Json& rows, std::size_t norms = 0);
+/// Names short enough for an axis: without a beginning that all share, and of long ones the end.
+[[nodiscard]] std::vector<std::string> axis_names(const std::vector<std::string>& names);
+
+/// An axis that prints names at the positions 0, 1, …, of at most about `most` of them.
+[[nodiscard]] Json named_axis(const std::vector<std::string>& names, std::size_t most);
+
+/// Position in the forward pass, the x axis of figures over depth: the norms of these names, which it prints.
+[[nodiscard]] Json depth_axis(const Json& rows, const std::vector<std::string>& names);
+
+/// The names of the norms of a report, in order.
+[[nodiscard]] std::vector<std::string> norm_names(const Report& report);
+
+/// The fields of a row that determine its place in a figure over depth.
+[[nodiscard]] Json depth_row(const Report& report, std::size_t index);
 
 /// A colour for each role, without a legend where no role is known.
 [[nodiscard]] Json role_colour(const Json& rows);

@@ -10,6 +10,7 @@
 #include <normscope/figures/ranges.hpp>
 
 #include "chart_parts.hpp"
+#include "gain_charts.hpp"
 
 namespace normscope::figures {
 namespace {
@@ -20,8 +21,8 @@ constexpr std::size_t few_norms = 6;
 constexpr std::size_t spectrum_points = 64;
 
 /// Points over depth, joined by a thin line for each role where their order is known.
-Json depth_figure(Json rows, Json y, Json tips) {
-  const Json encoding = {{"x", depth_axis(rows)},
+Json depth_figure(const Report& report, Json rows, Json y, Json tips) {
+  const Json encoding = {{"x", depth_axis(rows, norm_names(report))},
                          {"y", std::move(y)},
                          {"color", role_colour(rows)},
                          {"tooltip", std::move(tips)}};
@@ -37,14 +38,6 @@ Json depth_figure(Json rows, Json y, Json tips) {
           {"height", 220},
           {"encoding", encoding},
           {"layer", std::move(layers)}};
-}
-
-/// The fields of a row that determine its place in a figure over depth.
-Json depth_row(const Report& report, std::size_t index) {
-  const model::Norm& norm = report.norms[index].norm;
-  Json row = {{"position", index}, {"name", norm.name}, {"role", norm.role}};
-  if (!norm.order_known) row["ordered"] = false;
-  return row;
 }
 
 /// One row for each norm that `keep` accepts: position, name, role, and the fields that `fill` adds.
@@ -89,12 +82,12 @@ void condition(const Report& report, Json& charts) {
       chart("condition", "How stretched is each norm's image?",
             fmt::format("The longest axis over the shortest is {}.", range(table, "condition")),
             text_alternative("Condition number of the image", table, "condition"),
-            depth_figure(table, ratio_axis(table, "drawn", "longest over shortest axis"),
+            depth_figure(report, table, ratio_axis(table, "drawn", "longest over shortest axis"),
                          tooltip({{"condition", "condition"}, {"ratio", "longest over median"}}))));
   charts.push_back(chart("longest-axis", "Does one axis stand out?",
                          fmt::format("The longest axis is {} times the median one.", range(table, "ratio")),
                          text_alternative("Longest over median semi-axis", table, "ratio"),
-                         depth_figure(table, ratio_axis(table, "ratio", "longest over median axis"),
+                         depth_figure(report, table, ratio_axis(table, "ratio", "longest over median axis"),
                                       tooltip({{"ratio", "longest over median"}}))));
 }
 
@@ -150,7 +143,7 @@ void effective_dimension(const Report& report, Json& charts) {
       "effective-dimension", "How many directions does each image really use?",
       fmt::format("The effective dimension is {} of the axes there are.", range(table, "share", percent)),
       text_alternative("Participation ratio of the image over its axes", table, "share"),
-      depth_figure(table,
+      depth_figure(report, table,
                    {{"field", "share"},
                     {"type", "quantitative"},
                     {"title", "effective dimension over axes"},
@@ -168,7 +161,7 @@ void effective_dimension(const Report& report, Json& charts) {
       shares.back()["share"] = row[field];
     }
   }
-  Json figure = depth_figure(shares,
+  Json figure = depth_figure(report, shares,
                              {{"field", "share"},
                               {"type", "quantitative"},
                               {"title", "share of the energy"},
@@ -181,126 +174,6 @@ void effective_dimension(const Report& report, Json& charts) {
                          text_alternative("Share of the energy in the longest axis", table, "top1"), figure));
 }
 
-void gains(const Report& report, Json& charts) {
-  const auto has_gain = [](const NormReport& norm) { return norm.gain && norm.gain->not_finite == 0; };
-  const Json table = rows(report, has_gain, [](const NormReport& norm, Json& row) {
-    row["min"] = norm.gain->min;
-    row["max"] = norm.gain->max;
-    row["mean"] = norm.gain->mean;
-    row["low"] = norm.gain->mean - norm.gain->std;
-    row["high"] = norm.gain->mean + norm.gain->std;
-  });
-  if (table.empty()) return;
-  const Json tips = tooltip({{"min", "min"}, {"mean", "mean"}, {"max", "max"}});
-  charts.push_back(
-      chart("gains", "How do the gains spread through depth?",
-            fmt::format(
-                "Mean gains are {}; thin bars reach to the extremes, thick ones over one standard deviation.",
-                range(table, "mean")),
-            text_alternative("Mean gain", table, "mean"),
-            {{"data", values(table)},
-             {"height", 240},
-             {"encoding", {{"x", depth_axis(table)}, {"color", role_colour(table)}, {"tooltip", tips}}},
-             {"layer",
-              {{{"mark", {{"type", "rule"}, {"opacity", 0.5}}},
-                {"encoding", {{"y", quantity("min", "gain")}, {"y2", {{"field", "max"}}}}}},
-               {{"mark", {{"type", "rule"}, {"strokeWidth", 4}, {"opacity", 0.8}}},
-                {"encoding", {{"y", quantity("low", "gain")}, {"y2", {{"field", "high"}}}}}},
-               {{"mark", {{"type", "point"}, {"filled", true}, {"size", 40}, {"opacity", 1}}},
-                {"encoding", {{"y", quantity("mean", "gain")}}}}}}}));
-}
-
-void outliers(const Report& report, Json& charts) {
-  Json table = Json::array();
-  for (std::size_t i = 0; i < report.norms.size(); ++i) {
-    const std::vector<audit::Outlier>& all = report.norms[i].outliers;
-    for (std::size_t k = 0; k < std::min(all.size(), audit::listed_outliers); ++k) {
-      const audit::Outlier& outlier = all[k];
-      Json row = depth_row(report, i);
-      row.update(
-          {{"coordinate", outlier.coordinate}, {"gain", outlier.gain}, {"ratio", outlier.ratio_to_median}});
-      table.push_back(std::move(row));
-    }
-  }
-  // A single norm's outliers are among the features above.
-  if (table.empty() || table.front()["position"] == table.back()["position"]) return;
-  charts.push_back(chart(
-      "outliers", "Do the same features stand out in many norms?",
-      "Each mark is a gain at least four times its norm's median; marks in one row are one feature through "
-      "depth.",
-      fmt::format("{} outlier gains by norm and coordinate; ratios to the median are {}.", table.size(),
-                  range(table, "ratio")),
-      {{"data", values(table)},
-       {"height", 260},
-       {"mark", {{"type", "circle"}, {"opacity", 0.75}}},
-       {"encoding",
-        {{"x", depth_axis(table, report.norms.size())},
-         {"y", ordinal("coordinate", "coordinate")},
-         {"size",
-          {{"field", "ratio"},
-           {"type", "quantitative"},
-           {"title", "times the median"},
-           {"legend", {{"values", {4, 8, 16, 32, 64}}}},
-           {"scale",
-            {{"type", "sqrt"},
-             {"domain", {audit::outlier_ratio, 64}},
-             {"range", {25, 500}},
-             {"clamp", true}}}}},
-         {"tooltip",
-          tooltip({{"coordinate", "coordinate"}, {"gain", "gain"}, {"ratio", "times the median"}})}}}}));
-}
-
-/// Pixels of a feature.
-constexpr std::size_t row_height = 14;
-/// Ratios beyond this power of two have the colour of it.
-constexpr double most_doublings = 6.0;
-
-void features(const Report& report, Json& charts) {
-  Json table = Json::array();
-  Json order = Json::array();
-  for (const audit::Feature& feature : report.features) {
-    const std::string label = feature.stack.empty() ? fmt::format("{}", feature.coordinate)
-                                                    : fmt::format("{} {}", feature.stack, feature.coordinate);
-    order.push_back(label);
-    for (std::size_t k = 0; k < feature.norms.size(); ++k) {
-      const double ratio = feature.ratios[k];
-      Json row = depth_row(report, feature.norms[k]);
-      row.update({{"feature", label},
-                  {"ratio", rounded(ratio)},
-                  {"doublings", rounded(std::clamp(std::log2(ratio), -most_doublings, most_doublings))}});
-      table.push_back(std::move(row));
-    }
-  }
-  if (table.empty()) return;
-  const char* const title = depth_title(table);
-  charts.push_back(chart(
-      "features", "Which features stand out, and which are switched off?",
-      "One row a feature of the residual stream, those unusual in most norms first: red gains are above "
-      "their norm's median, blue ones below; the darkest blue is a feature that the norm switches off.",
-      fmt::format("Gain over the median by feature and norm, for {} features.", report.features.size()),
-      {{"data", values(std::move(table))},
-       {"height", row_height * report.features.size()},
-       {"mark", {{"type", "rect"}}},
-       {"encoding",
-        {{"x",
-          {{"field", "position"},
-           {"type", "ordinal"},
-           {"title", title},
-           {"axis", {{"labelAngle", 0}, {"labelOverlap", true}}}}},
-         {"y", {{"field", "feature"}, {"type", "ordinal"}, {"title", "coordinate"}, {"sort", order}}},
-         {"color",
-          {{"field", "doublings"},
-           {"type", "quantitative"},
-           {"title", "gain over median"},
-           {"legend",
-            {{"gradientLength", 200},
-             {"values", {-6, -3, 0, 3, 6}},
-             {"labelExpr", "format(pow(2, datum.value), '.2~g')"}}},
-           {"scale",
-            {{"scheme", "redblue"}, {"reverse", true}, {"domain", {-most_doublings, most_doublings}}}}}},
-         {"tooltip", tooltip({{"ratio", "times the median"}})}}}}));
-}
-
 void null_directions(const Report& report, Json& charts) {
   const Json table = rows(
       report, [](const NormReport& norm) { return norm.null_space && norm.null_space->cosine_to_ones; },
@@ -311,7 +184,7 @@ void null_directions(const Report& report, Json& charts) {
             fmt::format("Before the gain along all-ones; after it, the direction's cosine to all-ones is {}.",
                         range(table, "cosine")),
             text_alternative("Cosine of the erased direction to all-ones", table, "cosine"),
-            depth_figure(table,
+            depth_figure(report, table,
                          {{"field", "cosine"},
                           {"type", "quantitative"},
                           {"title", "cosine to all-ones"},
@@ -332,7 +205,7 @@ void neighbours(const Report& report, Json& charts) {
       chart("similarity", "Does the next norm stretch the same directions?",
             fmt::format("Similarity of each image to the next one's is {}.", range(table, "similarity")),
             text_alternative("Similarity to the next norm's image", table, "similarity"),
-            depth_figure(table, quantity("similarity", "similarity to the next"),
+            depth_figure(report, table, quantity("similarity", "similarity to the next"),
                          tooltip({{"similarity", "similarity"}, {"top", "cosine of the longest axes"}}))));
 }
 
@@ -347,7 +220,8 @@ void biases(const Report& report, Json& charts) {
                   "is the same constant vector.",
                   range(table, "shift")),
       text_alternative("Length of the bias over the image's radius", table, "shift"),
-      depth_figure(table, quantity("shift", "bias over radius"), tooltip({{"shift", "bias over radius"}}))));
+      depth_figure(report, table, quantity("shift", "bias over radius"),
+                   tooltip({{"shift", "bias over radius"}}))));
 }
 
 }  // namespace
@@ -357,9 +231,7 @@ Json charts(const Report& report) {
   condition(report, all);
   spectra(report, all);
   effective_dimension(report, all);
-  gains(report, all);
-  features(report, all);
-  outliers(report, all);
+  for (Json& of_gains : gain_charts(report)) all.push_back(std::move(of_gains));
   null_directions(report, all);
   neighbours(report, all);
   biases(report, all);

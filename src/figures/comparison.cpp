@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <string>
+#include <vector>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -15,9 +17,11 @@ namespace {
 using rewrite::NormComparison;
 
 /// A line over the depth of the model for every series.
-Json depth_lines(Json rows, Json y, const char* tip) {
+Json depth_lines(const rewrite::Comparison& comparison, Json rows, Json y, const char* tip) {
+  std::vector<std::string> names;
+  for (const NormComparison& norm : comparison.norms) names.push_back(norm.new_name);
   const Json encoding = {
-      {"x", depth_axis(rows)},
+      {"x", depth_axis(rows, names)},
       {"y", std::move(y)},
       {"color", {{"field", "series"}, {"type", "nominal"}, {"title", nullptr}}},
       {"tooltip",
@@ -61,7 +65,7 @@ void drift(const rewrite::Comparison& comparison, Json& charts) {
                              : "No gain has changed.",
       fmt::format("Relative changes of gains, biases and composites of {} norms, on a logarithmic axis.",
                   comparison.norms.size()),
-      depth_lines(std::move(rows), logarithmic("value", "relative change"), "relative change")));
+      depth_lines(comparison, std::move(rows), logarithmic("value", "relative change"), "relative change")));
 }
 
 void turn(const rewrite::Comparison& comparison, Json& charts) {
@@ -77,12 +81,13 @@ void turn(const rewrite::Comparison& comparison, Json& charts) {
   }
   if (!(largest > 0.0)) return;
   const std::size_t count = rows.size();
-  charts.push_back(chart("turn", "Has the direction of the gains turned?",
-                         fmt::format("By {} degrees at most.", number(largest)),
-                         fmt::format("Angle between old and new gain of {} norms in the order of the forward "
-                                     "pass.",
-                                     count),
-                         depth_lines(std::move(rows), quantity("value", "angle in degrees"), "degrees")));
+  charts.push_back(
+      chart("turn", "Has the direction of the gains turned?",
+            fmt::format("By {} degrees at most.", number(largest)),
+            fmt::format("Angle between old and new gain of {} norms in the order of the forward "
+                        "pass.",
+                        count),
+            depth_lines(comparison, std::move(rows), quantity("value", "angle in degrees"), "degrees")));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <vector>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -37,6 +38,12 @@ struct Mark {
     never_negative += reader.never_negative.size();
   }
 };
+
+std::vector<std::string> names_of(const ModelRanges& found) {
+  std::vector<std::string> names;
+  for (const auto& norm : found.norms) names.push_back(norm.name);
+  return names;
+}
 
 /// A row for each mark that has a size.
 Json rows_of(const ModelRanges& found) {
@@ -146,7 +153,7 @@ void sizes(const ModelRanges& found, const ranges::Summary& summary, const Json&
       {{"data", values(table)},
        {"height", 280},
        {"encoding",
-        {{"x", depth_axis(table, found.norms.size())},
+        {{"x", depth_axis(table, names_of(found))},
          {"tooltip",
           tips_of_maps({{"worst", "largest"}, {"typical", "typical"}, {"ratio", "largest over typical"}})}}},
        {"layer", std::move(layers)}}));
@@ -154,7 +161,7 @@ void sizes(const ModelRanges& found, const ranges::Summary& summary, const Json&
 
 void ratios(const ModelRanges& found, const ranges::Summary& summary, const Json& table, Json& charts) {
   if (constant_ratio(summary)) return;
-  const Json encoding = {{"x", depth_axis(table, found.norms.size())},
+  const Json encoding = {{"x", depth_axis(table, names_of(found))},
                          {"y", ratio_axis(table, "ratio", "largest over typical size")},
                          {"color", role_colour(table)},
                          {"tooltip", tips_of_maps({{"ratio", "largest over typical"},
@@ -194,7 +201,7 @@ void fixed_signs(const ModelRanges& found, const ranges::Summary& summary, const
   Json count = quantity("count", "outputs");
   count["stack"] = nullptr;
   count["axis"] = {{"format", "d"}, {"tickMinStep", 1}};
-  const Json encoding = {{"x", depth_axis(rows, found.norms.size())},
+  const Json encoding = {{"x", depth_axis(rows, names_of(found))},
                          {"color", {{"field", "sign"}, {"type", "nominal"}, {"title", nullptr}}},
                          {"tooltip", tips_of_maps({{"count", "outputs"}, {"rows", "of"}})}};
   charts.push_back(chart(

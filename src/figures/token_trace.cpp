@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -107,8 +108,11 @@ class TraceCharts {
     if (is_logarithmic) colour["scale"]["type"] = "log";
     Json tips = tooltip({{field, title}});
     tips.insert(tips.begin() + 1, Json({{"field", "token"}, {"title", "token"}}));
+    std::set<std::string> names;
+    for (const Json& row : rows) names.insert(row["name"].get<std::string>());
     return {{"data", values(std::move(rows))},
-            {"height", {{"step", 18}}},
+            // A height per row would not go with a width that is the page's.
+            {"height", 18 * names.size()},
             {"mark", "rect"},
             {"encoding",
              {{"x", token_axis()},
@@ -222,7 +226,7 @@ class TraceCharts {
     Json position = token_axis();
     position["title"] = "after token";
     Json spec = {{"data", values(std::move(rows))},
-                 {"height", {{"step", 24}}},
+                 {"height", 24 * listed_continuations},
                  {"encoding",
                   {{"x", std::move(position)},
                    {"y", {{"field", "rank"}, {"type", "ordinal"}, {"title", "likeliest next tokens"}}},

@@ -38,6 +38,11 @@ class Synthetic {
     tensors_[name] = {std::move(shape), dtype, std::move(bytes)};
     return *this;
   }
+  /// Other values for a tensor of float32.
+  Synthetic& set(const std::string& name, const std::vector<double>& values) {
+    encode(Dtype::F32, values, tensors_.at(name).bytes);
+    return *this;
+  }
   /// name.weight and name.bias of a norm.
   Synthetic& norm(const std::string& name, std::uint64_t width) {
     return add(name + ".weight", {width}).add(name + ".bias", {width});

@@ -190,6 +190,47 @@ async function checkHeads(page, when) {
   expect(bad.length === 0, `${when}: heads: ${bad.slice(0, 3).join("; ")}`);
 }
 
+/** What the report begins with, and the tokens that use coordinates, are those of the data; no table is there twice. */
+async function checkStory(page) {
+  const problems = await page.evaluate(() => {
+    const { headlines, features } = JSON.parse(document.getElementById("report-data").textContent);
+    const problems = [];
+    const shown = [...document.querySelectorAll("#headlines li")];
+    if (shown.length !== headlines.length) problems.push(`${shown.length} of ${headlines.length} headlines`);
+    headlines.forEach((headline, i) => {
+      const text = shown[i]?.textContent ?? "";
+      for (const part of ["number", "of", "why"])
+        if (!text.includes(headline[part])) problems.push(`headline ${i + 1} lacks its ${part}`);
+      const norm = headline.norm_index;
+      if (norm !== null && shown[i]?.querySelector(`a[href="#norm-${norm}"]`) === null)
+        problems.push(`headline ${i + 1} does not lead to its norm`);
+      for (const link of shown[i]?.querySelectorAll("a") ?? [])
+        if (document.querySelector(link.hash) === null) problems.push(`${link.hash} is not there`);
+    });
+    const rows = document.querySelectorAll("#embedding-rows tbody tr").length;
+    const joined = features.filter(({ embedding }) => embedding !== null).length;
+    if (rows !== joined) problems.push(`${rows} coordinates joined to tokens, expected ${joined}`);
+    const tables = [...document.querySelectorAll("#heads tbody")].map((body) => body.textContent);
+    if (new Set(tables).size < tables.length) problems.push("a table is there twice");
+    return problems;
+  });
+  expect(problems.length === 0, `story: ${problems.slice(0, 3).join("; ")}`);
+}
+
+/** Figures of one question stand next to each other, or below each other. */
+async function checkPanels(page, side) {
+  const bad = await page.$$eval(
+    ".panels",
+    (groups, side) =>
+      groups
+        .map((group) => [...group.querySelectorAll("figure")].map((figure) => figure.getBoundingClientRect()))
+        .filter((boxes) => boxes.length > 1 && (side ? boxes[1].left <= boxes[0].left : boxes[1].top <= boxes[0].top))
+        .length,
+    side,
+  );
+  expect(bad === 0, `panels are not ${side ? "side by side" : "below each other"}`);
+}
+
 /** Tables of which no measured number is in sight until one scrolls; of norms there are to be two. */
 const numbersHidden = (page) =>
   page.$$eval(".table-scroll", (frames) =>
@@ -295,6 +336,8 @@ async function checkFile(browser, file) {
     await scrollThrough(page);
     const total = (await page.$$(".norms > tbody > tr")).length;
     await page.evaluate(() => scrollTo(0, 0));
+    await checkStory(page);
+    await checkPanels(page, true);
     await shot("light");
     if (!brief.has(file)) await use(page, file, total, shot);
 
@@ -304,6 +347,7 @@ async function checkFile(browser, file) {
     }
     await page.setViewportSize({ width: 360, height: 740 });
     await page.waitForTimeout(100);
+    await checkPanels(page, false);
     const cut = await textCut(page);
     expect(cut.length === 0, `phone: figures cut off ${cut.slice(0, 3).join(", ")}`);
     expect((await sideways(page)) <= 0, `phone: the page scrolls sideways by ${await sideways(page)} pixels`);

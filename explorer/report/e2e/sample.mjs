@@ -222,6 +222,13 @@ function rangesOf(norms, random) {
   };
 }
 
+const nearTokens = [11, 7, 5].map((token, i) => ({
+  token,
+  name: `token${token}`,
+  lead_at_most: 1 + i,
+  probability: [0, 0.5 + i / 10],
+}));
+
 function gpt2(layers = 12, width = 768, heads = 12) {
   const random = generator(7);
   const norms = Array.from({ length: 2 * layers + 1 }, (_, i) => gpt2Norm(i, layers, width, random));
@@ -301,7 +308,25 @@ function gpt2(layers = 12, width = 768, heads = 12) {
       ...spreads(i, layers * heads, random),
     })),
     ranges: rangesOf(norms, random),
-    vocabulary: { size: 50257, tied: true, unembedding: "wte.weight", final_norm: "ln_f" },
+    vocabulary: {
+      size: 50257,
+      tied: true,
+      unembedding: "wte.weight",
+      final_norm: "ln_f",
+      reach: {
+        reachable: 50257,
+        unreachable: 0,
+        undecided: 0,
+        unreachable_without_ball: 0,
+        unreachable_tokens: [],
+        tie_groups: 0,
+        ties: [],
+        // As where the budget leaves the probabilities out.
+        nearest: nearTokens,
+        least_probable: nearTokens,
+        left_out: { tokens: 0, leads: 0, probabilities: 50257 },
+      },
+    },
     usual: {
       family: "GPT-2",
       models: ["GPT-2 small", "GPT-2 medium"],
@@ -309,6 +334,31 @@ function gpt2(layers = 12, width = 768, heads = 12) {
       ranges: [{ measure: "condition", low: 1.4, high: 38, text: "usual: 1.4 to 38 in 90 % of the norms of 2 GPT-2 models" }],
     },
     findings,
+    headlines: findings.slice(0, 3).map(({ numbers, norm_index }, i) => ({
+      topic: ["axes", "features", "tokens"][i],
+      norm_index,
+      finding: i,
+      number: `${Object.values(numbers)[0].toPrecision(3)} ×`,
+      of: `longest over median axis of ${last.name}`,
+      why: "One int8 scale that holds all of what query, key and value read leaves the median axis 5.62 of its 127 steps.",
+    })),
+    features: [138, 378].map((coordinate, i) => ({
+      coordinate,
+      stack: "",
+      switched_off_by: [],
+      outlier_in: [0, 2 + i],
+      norms: norms.length,
+      embedding:
+        i === 1
+          ? null
+          : {
+              over_mean: 14.2,
+              rows: [
+                { token: 464, name: "The", entry: -1.25, share: 0.31 },
+                { token: 50256, name: null, entry: 0.75, share: 0.125 },
+              ],
+            },
+    })),
   };
 }
 
@@ -376,6 +426,8 @@ function hostile() {
     usual: i % 2 ? text : null,
     is_usual: i % 3 === 0,
   }));
+  report.headlines = report.headlines.map((headline, i) => ({ ...headline, number: traps[i], of: traps[i + 3], why: traps[i] }));
+  report.features[0].embedding.rows = traps.map((name, token) => ({ token, name, entry: null, share: null }));
   report.heads = [];
   report.ranges.norms = report.ranges.norms.map((norm, i) => ({
     name: traps[i],
@@ -399,6 +451,8 @@ function empty() {
     ranges: { ...report.ranges, norms: [] },
     heads: [],
     findings: [],
+    headlines: [],
+    features: [],
     vocabulary: null,
     model: {
       ...report.model,
@@ -422,6 +476,8 @@ function single() {
     ranges: { ...report.ranges, norms: report.ranges.norms.slice(2, 3) },
     heads: report.heads.slice(0, 1),
     findings: report.findings.slice(0, 1),
+    headlines: [{ ...report.headlines[0], norm_index: 0 }],
+    features: [],
     model: { ...report.model, name: "one_norm", missing: [], notes: [] },
   };
 }

@@ -1,5 +1,14 @@
 // Vega-Lite charts over sample norms, of the kinds a report holds.
 
+/** The gains of a few norms, as one of two panels. */
+const panel = (id, title, values) => ({
+  ...chart(id, "How do the gains spread, norm by norm?", "Each curve is a norm.", values, {
+    mark: { type: "line" },
+    encoding: { x: quantity("length", "size of the gain"), y: quantity("rank", "gains"), detail: { field: "norm" } },
+  }),
+  panel: title,
+});
+
 const chart = (id, question, answer, values, rest) => ({
   id,
   question,
@@ -74,6 +83,15 @@ export function charts(norms) {
           color: { field: "index", type: "quantitative", title: "place in the model" },
         },
       },
+    ),
+    ...["Norms of attention", "Norms of the MLPs"].map((title, k) =>
+      panel(
+        `gains-${k}`,
+        title,
+        norms
+          .filter((_, i) => i % 2 === k || norms.length === 1)
+          .flatMap(({ name, image }) => (image?.spectrum ?? []).map(({ rank, length }) => ({ norm: name, rank, length }))),
+      ),
     ),
     chart(
       "gain-range",

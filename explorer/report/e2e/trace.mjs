@@ -24,7 +24,7 @@ try {
   browser = await chromium.launch({ executablePath: options.chromium });
   for (const [colorScheme, width] of [["light", 1280], ["dark", 390]]) {
     const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme });
-    page.on("console", (message) => message.type() === "error" && problems.push(`console: ${message.text()}`));
+    page.on("console", (message) => ["error", "warning"].includes(message.type()) && problems.push(`console: ${message.text()}`));
     page.on("pageerror", (error) => problems.push(`page error: ${error.message}`));
     page.on("request", (request) => /^(file|data|blob):/.test(request.url()) || problems.push(`asked for ${request.url()}`));
     await page.goto(pathToFileURL(file).href);

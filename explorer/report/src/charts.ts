@@ -25,7 +25,7 @@ class Figure {
     this.element = el(
       "figure",
       { id: `chart-${chart.id}`, "data-state": "pending" },
-      el("h3", {}, chart.question),
+      chart.panel === undefined ? el("h3", {}, chart.question) : el("h4", {}, chart.panel),
       el("div", { class: "plot-scroll" }, this.host),
       el(
         "figcaption",
@@ -85,6 +85,25 @@ export interface ChartsPlace {
   signal?: AbortSignal | undefined;
 }
 
+/** The figures in their order, those of one question in panels next to each other. */
+function arranged(charts: Chart[], figures: Figure[]): HTMLElement[] {
+  const result: HTMLElement[] = [];
+  let open: { question: string; element: HTMLElement } | null = null;
+  charts.forEach(({ panel, question }, i) => {
+    const { element } = figures[i]!;
+    if (panel === undefined) {
+      open = null;
+      result.push(element);
+    } else if (open?.question === question) {
+      open.element.append(element);
+    } else {
+      open = { question, element: el("div", { class: "panels" }, el("h3", {}, question), element) };
+      result.push(open.element);
+    }
+  });
+  return result;
+}
+
 /** Fills the section of charts: each is drawn when it is scrolled near the window, and all before printing. */
 export function showCharts(
   charts: Chart[],
@@ -93,7 +112,7 @@ export function showCharts(
   const figures = charts.map((chart, index) => new Figure(chart, before + index));
   host.append(
     ...(figures.length > 0
-      ? figures.map((figure) => figure.element)
+      ? arranged(charts, figures)
       : [el("p", { class: "muted" }, "No figures.")]),
   );
   const observer = new IntersectionObserver(

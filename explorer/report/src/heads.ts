@@ -152,11 +152,20 @@ function showReach(vocabulary: Vocabulary, body: HTMLElement): void {
             `norm's bound on hidden states, ${count(reach.unreachable_without_ball)} never could.`,
     ),
   );
+  // Where the budget left the probabilities out, their bounds are those of the margins, in the same order.
+  const alike =
+    reach.nearest.length === reach.least_probable.length &&
+    reach.nearest.every(({ token }, i) => token === reach.least_probable[i]?.token);
   const lists = [
     showTokens("Tokens that can never have the largest logit", reach.unreachable_tokens),
     showTies(reach),
-    showTokens("Tokens nearest to unreachable, by margin", reach.nearest),
-    showTokens("Tokens with the smallest maximum probability", reach.least_probable),
+    showTokens(
+      alike
+        ? "Tokens nearest to unreachable, by margin and by largest probability"
+        : "Tokens nearest to unreachable, by margin",
+      reach.nearest,
+    ),
+    alike ? null : showTokens("Tokens with the smallest maximum probability", reach.least_probable),
   ];
   body.append(...lists.filter((list) => list !== null));
   const parts = [

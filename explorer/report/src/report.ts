@@ -1,7 +1,10 @@
 import type { Chart } from "../../generated/charts";
 import { showCharts } from "./charts";
 import type { Report } from "../../generated/report";
+import { slot } from "../../shared/dom";
+import { embeddingTable } from "./embedding";
 import { showFindings } from "./findings";
+import { showHeadlines } from "./headlines";
 import { showHeadsAndVocabulary } from "./heads";
 import { showNorms } from "./norms";
 import type { Beside } from "./norms";
@@ -27,6 +30,9 @@ export function showReport(report: Report, charts: Chart[], { beside, signal }: 
   showOverview(report);
   showFindings(report);
   const { redraw } = showCharts(charts, { signal });
+  showHeadlines(report);
+  const tokens = embeddingTable(report);
+  if (tokens !== null) (document.getElementById("chart-features") ?? slot("charts-body").lastChild)?.after(tokens);
   showHeadsAndVocabulary(report);
   showRanges(report.ranges);
   const { reveal } = showNorms(report.norms, beside);

@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -75,6 +77,19 @@ struct Outlier {
   double ratio_to_median = 0.0;  ///< of absolute values
 };
 
+/// Bins of a histogram of gains: bin k has |gain| in [2^(k/4), 2^((k+1)/4)).
+inline constexpr double gain_bins_per_octave = 4.0;
+
+/// Consecutive coordinates [begin, end) of a norm, and the gain of theirs that is furthest from the median.
+struct GainBlock {
+  std::size_t begin = 0, end = 0;
+  std::size_t coordinate = 0;
+  double ratio = 1.0;  ///< |gain| over the median of the norm's gains that are not zero
+};
+
+/// Largest number of blocks that a norm's coordinates are divided into.
+inline constexpr std::size_t most_gain_blocks = 64;
+
 /// How a linear map uses the norm that it reads, as shares of its squared weights with the gain folded in,
 /// w_ij g_j.
 struct Reader {
@@ -104,7 +119,9 @@ struct NormReport {
   std::vector<Outlier> outliers{};  ///< at least `outlier_ratio` times the median, largest first
   /// Features that the norm switches off: gains of at most `off_ratio` times the median, in order.
   std::vector<Outlier> switched_off{};
-  std::size_t sign_changes = 0;  ///< negative gains of features that are not switched off
+  std::map<int, std::size_t> gain_sizes{};  ///< gains that are not zero in each bin
+  std::vector<GainBlock> gain_blocks{};     ///< in order; empty without a finite gain
+  std::size_t sign_changes = 0;             ///< negative gains of features that are not switched off
   std::optional<Neighbour> next{};
   std::vector<Reader> readers{};  ///< those of the norm's readers whose weights can be read
   std::string reproduce{};        ///< the normscope command that computes the image again
@@ -120,6 +137,20 @@ inline constexpr double off_ratio = 0.02;
 /// Number of outliers of one norm that documents and figures show; `find` considers all.
 inline constexpr std::size_t listed_outliers = 16;
 
+/// A row of the token embedding.
+struct EmbeddingRow {
+  std::size_t token = 0;
+  std::string name{};  ///< empty where no file names it
+  double entry = 0.0;  ///< at the coordinate in question
+  double share = 0.0;  ///< of that entry's square in the row's squared length
+};
+
+/// How a model's token embedding uses one coordinate.
+struct EmbeddingUse {
+  double over_mean = 0.0;            ///< mean square of the coordinate's column over that of all columns
+  std::vector<EmbeddingRow> rows{};  ///< with the largest entries, by magnitude
+};
+
 /// A feature of the residual stream that some norms switch off, or give an outlier gain.
 struct Feature {
   std::size_t coordinate = 0;
@@ -128,6 +159,8 @@ struct Feature {
   std::vector<std::size_t> outliers{};  ///< indices of the norms that give it an outlier gain
   std::vector<std::size_t> norms{};     ///< indices of all norms of that stream
   std::vector<double> ratios{};         ///< |gain| over the median, of each of `norms`
+  /// Absent where no token embedding writes to that stream directly, or it is too large to be read.
+  std::optional<EmbeddingUse> embedding{};
 
   [[nodiscard]] std::size_t unusual() const { return off.size() + outliers.size(); }
 };
@@ -155,6 +188,25 @@ struct Finding {
   bool is_usual = false;
 };
 
+/// What a headline is about.
+enum class Topic { axes, null_direction, features, bias, heads, tokens };
+
+/// "axes", "null direction", "features", "bias", "heads" or "tokens".
+[[nodiscard]] std::string_view to_string(Topic topic);
+
+/// One of the statements that a report begins with.
+struct Headline {
+  Topic topic = Topic::axes;
+  std::string number;                    ///< as printed, with its unit: "22.6 ×"
+  std::string of;                        ///< what it is the number of
+  std::string why;                       ///< what follows for this model, with its numbers
+  std::optional<std::size_t> norm{};     ///< index into `norms`
+  std::optional<std::size_t> finding{};  ///< index into `findings`; empty where nothing is unusual
+};
+
+/// Number of headlines of a report, at most.
+inline constexpr std::size_t most_headlines = 3;
+
 struct FileSize {
   std::string name;
   std::uint64_t bytes = 0;
@@ -175,6 +227,7 @@ struct Report {
   VocabularyReach vocabulary{};
   const UsualFamily* family = nullptr;  ///< null where no trained model of the family was measured
   std::vector<Finding> findings;        ///< most severe first, those that are usual last
+  std::vector<Headline> headlines{};    ///< at most `most_headlines`
 };
 
 /// Measures every norm of `checkpoint`, as many heads and the ranges of as many readers as are begun within
@@ -192,6 +245,11 @@ struct Report {
 
 /// The findings that follow from the other fields of a report.
 [[nodiscard]] std::vector<Finding> find(const Report& report);
+
+/// The findings that a report begins with, on different topics. A finding of which nothing definite follows
+/// for this model is passed over: its norm does not normalize, or what the model computes may not be what its
+/// tensors' names say.
+[[nodiscard]] std::vector<Headline> headlines(const Report& report);
 
 /// `text` quoted for a shell, as one word for any bytes.
 [[nodiscard]] std::string shell_quoted(const std::string& text);

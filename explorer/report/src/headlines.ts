@@ -1,0 +1,34 @@
+import type { Headline, Report } from "../../generated/report";
+import { el, normLink, slot } from "../../shared/dom";
+
+/** The figure that shows what a headline is about, or the section. */
+const places: Record<Headline["topic"], string> = {
+  axes: "chart-longest-axis",
+  "null direction": "chart-null-direction",
+  features: "chart-gain-map",
+  bias: "chart-shift",
+  heads: "chart-head-spread",
+  tokens: "heads",
+};
+
+/** Fills the report's first lines; call it when the figures are there, to which they link. */
+export function showHeadlines({ headlines, norms }: Report): void {
+  slot("headlines").append(
+    ...headlines.map(({ topic, norm_index: index, number, of, why }) => {
+      const norm = index === null ? undefined : norms[index];
+      const place = places[topic];
+      const links = [
+        norm === undefined ? null : normLink(norm.index, norm.name),
+        document.getElementById(place) === null ? null : el("a", { href: `#${place}` }, "See it"),
+      ].filter((link) => link !== null);
+      return el(
+        "li",
+        {},
+        el("p", { class: "value", dir: "auto" }, number),
+        el("p", { class: "of", dir: "auto" }, of),
+        el("p", { class: "why", dir: "auto" }, why),
+        links.length === 0 ? null : el("p", { class: "about" }, ...links),
+      );
+    }),
+  );
+}

@@ -154,6 +154,7 @@ const real = [
   "mnist_vit_fpga.safetensors",
   "galileo_nano_encoder",
   "magika_v3_3.onnx",
+  "presto.pt",
   "rwkv_tiny_5v2_730K.safetensors",
   "llama2c_stories260K.safetensors",
 ];

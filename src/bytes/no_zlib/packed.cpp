@@ -1,8 +1,12 @@
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
 
 #include <fmt/core.h>
 
 #include <normscope/bytes/deflate.hpp>
+#include <normscope/bytes/quote.hpp>
 #include <normscope/bytes/zip.hpp>
 #include <normscope/core/error.hpp>
 
@@ -15,6 +19,23 @@ namespace {
 [[noreturn]] void refuse(const std::string& where, const char* what) {
   throw Error(ErrorCode::Unsupported,
               fmt::format("{}: is {}, which this build cannot read; use the normscope command", where, what));
+}
+
+/// The CRC-32 of zip, before its last inversion, after these bytes too.
+std::uint32_t add_to_crc(std::uint32_t crc, std::span<const std::byte> bytes) {
+  static const std::array<std::uint32_t, 256> table = [] {
+    std::array<std::uint32_t, 256> result{};
+    for (std::uint32_t i = 0; i < result.size(); ++i) {
+      std::uint32_t value = i;
+      for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ ((value & 1) != 0 ? 0xedb88320U : 0U);
+      result[i] = value;
+    }
+    return result;
+  }();
+  for (const std::byte byte : bytes) {
+    crc = (crc >> 8) ^ table[(crc ^ std::to_integer<std::uint32_t>(byte)) & 0xff];
+  }
+  return crc;
 }
 
 }  // namespace
@@ -55,16 +76,39 @@ void PackedSource::finish() {
   }
 }
 
-struct ZipStream::State {};
+struct ZipStream::State {
+  std::string where;
+  std::span<const std::byte> left;  ///< not yet read
+  std::uint32_t expected_crc = 0;
+  std::uint32_t crc = ~std::uint32_t{0};  ///< before its last inversion
+};
 
-ZipStream::ZipStream(std::span<const std::byte> /*bytes*/, const ZipMember& /*member*/,
-                     const std::string& where) {
-  refuse(where, "a zip");
+ZipStream::ZipStream(std::span<const std::byte> bytes, const ZipMember& member, const std::string& where)
+    : state_(std::make_unique<State>()) {
+  state_->where = fmt::format("{}: zip: member {}", where, quote(member.name));
+  if (member.method != zip_stored) refuse(state_->where, "compressed");
+  state_->left = stored_member(bytes, member, where);
+  state_->expected_crc = member.crc;
 }
 
 ZipStream::~ZipStream() = default;
-void ZipStream::read(std::span<std::byte> /*out*/) {}
-void ZipStream::finish() {}
+
+void ZipStream::read(std::span<std::byte> out) {
+  if (out.size() > state_->left.size()) throw Error(ErrorCode::Format, state_->where + ": ends too early");
+  std::copy_n(state_->left.begin(), out.size(), out.begin());
+  state_->left = state_->left.subspan(out.size());
+  state_->crc = add_to_crc(state_->crc, out);
+}
+
+void ZipStream::finish() {
+  if (!state_->left.empty()) {
+    throw Error(ErrorCode::Format,
+                fmt::format("{}: has {} bytes more than expected", state_->where, state_->left.size()));
+  }
+  if (~state_->crc == state_->expected_crc) return;
+  throw Error(ErrorCode::Format, fmt::format("{}: CRC-32 is {:08x}, expected {:08x}", state_->where,
+                                             ~state_->crc, state_->expected_crc));
+}
 
 void inflate_zlib(std::span<const std::byte> /*packed*/, std::span<std::byte> /*out*/,
                   const std::string& where) {

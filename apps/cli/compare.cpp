@@ -1,15 +1,18 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
+#include <normscope/audit/report.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/documents/rewrite.hpp>
 #include <normscope/documents/text.hpp>
 #include <normscope/figures/comparison.hpp>
+#include <normscope/figures/side_by_side.hpp>
 #include <normscope/rewrite/compare.hpp>
 
 #include "command.hpp"
@@ -66,14 +69,23 @@ int run_compare(const Session& session, const CompareOptions& options) {
   const checkpoint::Checkpoint& before = inputs.checkpoint(options.before);
   const checkpoint::Checkpoint& after = inputs.checkpoint(options.after);
   inputs.keep_apart({session.json, options.page});
+  const model::Model& old_model = inputs.model_of(before, options.stated);
+  const model::Model& new_model = inputs.model_of(after, options.stated);
   const rewrite::Comparison comparison =
-      rewrite::compare(before, inputs.model_of(before, options.stated), after,
-                       inputs.model_of(after, options.stated), session.progress());
+      rewrite::compare(before, old_model, after, new_model, session.progress());
   AtomicGroup outputs;
   if (!options.page.empty()) {
+    nlohmann::ordered_json charts = figures::comparison_charts(comparison);
+    if (comparison.agreement != rewrite::Agreement::same) {
+      for (auto& chart : figures::side_by_side_charts(
+               audit::audit_norms(before, old_model, session.threads, session.progress()),
+               audit::audit_norms(after, new_model, session.threads, session.progress()))) {
+        charts.push_back(std::move(chart));
+      }
+    }
     AtomicFile page(options.page);
-    page.write(report::fill(json_text(documents::comparison(before, after, comparison), 1),
-                            json_text(figures::comparison_charts(comparison))));
+    page.write(
+        report::fill(json_text(documents::comparison(before, after, comparison), 1), json_text(charts)));
     page.commit();
   }
   if (session.wants_json())

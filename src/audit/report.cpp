@@ -197,8 +197,8 @@ Report audit(const checkpoint::Checkpoint& checkpoint, unsigned threads, const P
   return audit(checkpoint, model::describe(checkpoint), threads, progress, vocabulary);
 }
 
-Report audit(const checkpoint::Checkpoint& checkpoint, model::Model model, unsigned threads,
-             const Progress& progress, const VocabularyOptions& vocabulary) {
+Report audit_norms(const checkpoint::Checkpoint& checkpoint, model::Model model, unsigned threads,
+                   const Progress& progress) {
   Report report;
   report.path = checkpoint.path().string();
   const std::filesystem::path whole = spelled_out(checkpoint.path());
@@ -249,6 +249,12 @@ Report audit(const checkpoint::Checkpoint& checkpoint, model::Model model, unsig
   }
   progress("measuring norms", norms.size(), norms.size());
   report.features = features.features(report.norms);
+  return report;
+}
+
+Report audit(const checkpoint::Checkpoint& checkpoint, model::Model model, unsigned threads,
+             const Progress& progress, const VocabularyOptions& vocabulary) {
+  Report report = audit_norms(checkpoint, std::move(model), threads, progress);
   report.heads = reach_of_heads(checkpoint, report.model, threads, progress,
                                 {.work = work_on_heads, .until = deadline_after(vocabulary.seconds)});
   report.ranges =

@@ -91,18 +91,6 @@ std::pair<std::vector<std::string>, const char*> labels_of(const Report& report,
   return {axis_names(names), ""};
 }
 
-/// The bin of the typical gain of the model, around which ridges are drawn.
-int typical_bin(const Report& report) {
-  std::vector<double> medians;
-  for (const NormReport& norm : report.norms) {
-    if (has_gain(norm) && norm.gain->median_abs > 0.0) medians.push_back(norm.gain->median_abs);
-  }
-  if (medians.empty()) return 0;
-  const auto middle = medians.begin() + static_cast<std::ptrdiff_t>(medians.size() / 2);
-  std::nth_element(medians.begin(), middle, medians.end());
-  return static_cast<int>(std::floor(gain_bins_per_octave * std::log2(*middle)));
-}
-
 double bin_middle(int bin) { return rounded(std::exp2((bin + 0.5) / gain_bins_per_octave)); }
 
 /// The outline of a norm's histogram above its row: from an empty bin to an empty bin.
@@ -162,31 +150,19 @@ std::string ridge_answer(const Report& report, const Panel& panel) {
     outliers += report.norms[i].outliers.size();
   }
   return fmt::format("Median gains are {}; {} at least {:g} times {} norm's median.", from_to(low, high),
-                     outliers == 1 ? "one gain is" : fmt::format("{} gains are", outliers),
+                     outliers == 0   ? "no gain is"
+                     : outliers == 1 ? "one gain is"
+                                     : fmt::format("{} gains are", outliers),
                      audit::outlier_ratio, panel.norms.size() == 1 ? "the" : "their");
 }
 
-/// The range of the axis, which the panels of one figure share.
-std::pair<double, double> ridge_range(const Report& report, int typical) {
-  int low = typical;
-  int high = typical;
-  for (const NormReport& norm : report.norms) {
-    if (!has_gain(norm)) continue;
-    low = std::min(low, std::max(norm.gain_sizes.begin()->first, typical - most_bins));
-    high = std::max(high, std::min(norm.gain_sizes.rbegin()->first, typical + most_bins));
-  }
-  return {bin_middle(low - 1), bin_middle(high + 1)};
-}
-
-Json ridge_chart(const Report& report, const Panel& panel, std::size_t number_of_panel, bool alone) {
-  const int typical = typical_bin(report);
-  const std::pair<double, double> range = ridge_range(report, typical);
+Json ridge_spec(const Report& report, const Panel& panel, const GainAxis& axis) {
   Json ridges = Json::array();
   Json dots = Json::array();
   for (std::size_t row = 0; row < panel.norms.size(); ++row) {
     const NormReport& norm = report.norms[panel.norms[row]];
-    add_ridge(norm, row, typical, ridges);
-    add_dots(norm, row, range, dots);
+    add_ridge(norm, row, axis.typical, ridges);
+    add_dots(norm, row, {axis.low, axis.high}, dots);
   }
   const auto [labels, title] = labels_of(report, panel);
   const double last = static_cast<double>(panel.norms.size() - 1);
@@ -194,7 +170,7 @@ Json ridge_chart(const Report& report, const Panel& panel, std::size_t number_of
                   {"type", "quantitative"},
                   {"title", "size of the gain"},
                   {"axis", {{"format", ".3~g"}, {"labelOverlap", true}, {"tickCount", 6}}},
-                  {"scale", {{"type", "log"}, {"domain", {range.first, range.second}}, {"nice", false}}}};
+                  {"scale", {{"type", "log"}, {"domain", {axis.low, axis.high}}, {"nice", false}}}};
   Json y = {{"field", "top"},
             {"type", "quantitative"},
             {"title", *title == '\0' ? Json(nullptr) : Json(title)},
@@ -226,20 +202,21 @@ Json ridge_chart(const Report& report, const Panel& panel, std::size_t number_of
            {"tooltip",
             tooltip({{"gain", "gain"}, {"coordinate", "coordinate"}, {"ratio", "times the median"}})}}}});
   }
-  Json figure = chart(
-      fmt::format("gains-{}", number_of_panel).c_str(), "How do the gains spread, norm by norm?",
-      fmt::format("{}{}", ridge_answer(report, panel),
-                  number_of_panel > 0
-                      ? ""
-                      : " Each curve counts the gains of one norm by size, as high as its fullest bin; "
-                        "dots are gains that stand out or are switched off."),
-      fmt::format(
-          "Distribution of the gains of {} on a logarithmic axis, one curve above the other in the order "
-          "of the report.",
-          counted(panel.norms.size(), "norm")),
-      {{"height", row_height(panel.norms.size()) * (panel.norms.size() + 2)}, {"layer", std::move(layers)}});
-  if (!alone) figure["panel"] = panel.title;
-  return figure;
+  return {{"height", row_height(panel.norms.size()) * (panel.norms.size() + 2)},
+          {"layer", std::move(layers)}};
+}
+
+Json ridge_chart(const Report& report, const Panel& panel, const std::string& id, const GainAxis& axis,
+                 bool explains) {
+  return chart(id.c_str(), "How do the gains spread, norm by norm?",
+               fmt::format("{}{}", ridge_answer(report, panel),
+                           !explains ? ""
+                                     : " Each curve counts the gains of one norm by size, as high as its "
+                                       "fullest bin; dots are gains that stand out or are switched off."),
+               fmt::format("Distribution of the gains of {} on a logarithmic axis, one curve above the other "
+                           "in the order of the report.",
+                           counted(panel.norms.size(), "norm")),
+               ridge_spec(report, panel, axis));
 }
 
 /// The colour of a gain over the median.
@@ -262,15 +239,21 @@ double doublings(double ratio) {
   return rounded(std::clamp(std::log2(ratio), -most_doublings, most_doublings));
 }
 
-void gain_map(const Report& report, Json& charts) {
+struct GainMap {
+  Json spec;
+  std::size_t norms = 0;
+  std::size_t block = 1;  ///< coordinates of a square
+};
+
+GainMap gain_map(const Report& report) {
+  GainMap map;
   Json table = Json::array();
   std::vector<std::string> names;
-  std::size_t widest_block = 1;
   std::size_t width = 0;
   for (const NormReport& norm : report.norms) {
     if (!has_gain(norm) || names.size() == most_rows) continue;
     for (const audit::GainBlock& block : norm.gain_blocks) {
-      widest_block = std::max(widest_block, block.end - block.begin);
+      map.block = std::max(map.block, block.end - block.begin);
       width = std::max(width, block.end);
       table.push_back({{"row", names.size()},
                        {"begin", block.begin},
@@ -281,35 +264,41 @@ void gain_map(const Report& report, Json& charts) {
     }
     names.push_back(norm.norm.name);
   }
-  if (names.size() < 2) return;  // its outliers are among the ridges
-  Json name_axis = row_axis(axis_names(names));
+  map.norms = names.size();
+  if (names.empty()) return map;
   const std::string all_names = Json(names).dump(-1, ' ', true, Json::error_handler_t::replace);
   Json tips = tooltip({{"coordinate", "coordinate"}, {"ratio", "times the median"}});
+  map.spec = {
+      {"data", values(std::move(table))},
+      {"height", row_height(names.size()) * names.size()},
+      {"transform", {{{"calculate", all_names + "[datum.row]"}, {"as", "name"}}}},
+      {"mark", {{"type", "rect"}}},
+      {"encoding",
+       {{"x",
+         {{"field", "begin"},
+          {"type", "quantitative"},
+          {"title", "coordinate"},
+          {"axis", {{"format", "d"}}},
+          {"scale", {{"domain", {0, width}}, {"nice", false}}}}},
+        {"x2", {{"field", "end"}}},
+        {"y",
+         {{"field", "row"}, {"type", "ordinal"}, {"title", nullptr}, {"axis", row_axis(axis_names(names))}}},
+        {"color", ratio_colour()},
+        {"tooltip", std::move(tips)}}}};
+  return map;
+}
+
+Json map_chart(GainMap map, const char* id, const char* question) {
   const std::string what =
-      widest_block == 1 ? "Each square is one gain"
-                        : fmt::format("Each square is the most unusual gain of {} coordinates", widest_block);
-  charts.push_back(chart(
-      "gain-map", "Do the same coordinates stand out in many norms?",
-      fmt::format(
-          "{}: blue above its norm's median, orange below. A line from top to bottom is one coordinate "
-          "that every norm treats alike.",
-          what),
-      fmt::format("Gain over the median by coordinate and norm, for {} norms.", names.size()),
-      {{"data", values(std::move(table))},
-       {"height", row_height(names.size()) * names.size()},
-       {"transform", {{{"calculate", all_names + "[datum.row]"}, {"as", "name"}}}},
-       {"mark", {{"type", "rect"}}},
-       {"encoding",
-        {{"x",
-          {{"field", "begin"},
-           {"type", "quantitative"},
-           {"title", "coordinate"},
-           {"axis", {{"format", "d"}}},
-           {"scale", {{"domain", {0, width}}, {"nice", false}}}}},
-         {"x2", {{"field", "end"}}},
-         {"y", {{"field", "row"}, {"type", "ordinal"}, {"title", nullptr}, {"axis", std::move(name_axis)}}},
-         {"color", ratio_colour()},
-         {"tooltip", std::move(tips)}}}}));
+      map.block == 1 ? "Each square is one gain"
+                     : fmt::format("Each square is the most unusual gain of {} coordinates", map.block);
+  return chart(
+      id, question,
+      fmt::format("{}: blue above its norm's median, orange below. A line from top to bottom is one "
+                  "coordinate that every norm treats alike.",
+                  what),
+      fmt::format("Gain over the median by coordinate and norm, for {}.", counted(map.norms, "norm")),
+      std::move(map.spec));
 }
 
 void features(const Report& report, Json& charts) {
@@ -357,12 +346,59 @@ void features(const Report& report, Json& charts) {
 Json gain_charts(const Report& report) {
   Json charts = Json::array();
   const std::vector<Panel> panels = panels_of(report);
+  const GainAxis axis = gain_axis({&report});
   for (std::size_t k = 0; k < panels.size(); ++k) {
-    charts.push_back(ridge_chart(report, panels[k], k, panels.size() == 1));
+    charts.push_back(ridge_chart(report, panels[k], fmt::format("gains-{}", k), axis, k == 0));
+    if (panels.size() > 1) charts.back()["panel"] = panels[k].title;
   }
-  gain_map(report, charts);
+  // Of a single norm, the ridges show all.
+  if (GainMap map = gain_map(report); map.norms > 1) {
+    charts.push_back(
+        map_chart(std::move(map), "gain-map", "Do the same coordinates stand out in many norms?"));
+  }
   features(report, charts);
   return charts;
+}
+
+GainAxis gain_axis(std::initializer_list<const Report*> reports) {
+  std::vector<double> medians;
+  for (const Report* report : reports) {
+    for (const NormReport& norm : report->norms) {
+      if (has_gain(norm) && norm.gain->median_abs > 0.0) medians.push_back(norm.gain->median_abs);
+    }
+  }
+  if (medians.empty()) return {};
+  const auto middle = medians.begin() + static_cast<std::ptrdiff_t>(medians.size() / 2);
+  std::nth_element(medians.begin(), middle, medians.end());
+  GainAxis axis{.typical = static_cast<int>(std::floor(gain_bins_per_octave * std::log2(*middle)))};
+  int low = axis.typical;
+  int high = axis.typical;
+  for (const Report* report : reports) {
+    for (const NormReport& norm : report->norms) {
+      if (!has_gain(norm)) continue;
+      low = std::min(low, std::max(norm.gain_sizes.begin()->first, axis.typical - most_bins));
+      high = std::max(high, std::min(norm.gain_sizes.rbegin()->first, axis.typical + most_bins));
+    }
+  }
+  axis.low = bin_middle(low - 1);
+  axis.high = bin_middle(high + 1);
+  return axis;
+}
+
+std::optional<Json> ridges_of_all(const Report& report, const std::string& id, const GainAxis& axis,
+                                  bool explains) {
+  Panel panel;
+  for (std::size_t i = 0; i < report.norms.size() && panel.norms.size() < most_rows; ++i) {
+    if (has_gain(report.norms[i])) panel.norms.push_back(i);
+  }
+  if (panel.norms.empty()) return {};
+  return ridge_chart(report, panel, id, axis, explains);
+}
+
+std::optional<Json> map_of_all(const Report& report, const char* id, const char* question) {
+  GainMap map = gain_map(report);
+  if (map.norms == 0) return {};
+  return map_chart(std::move(map), id, question);
 }
 
 }  // namespace normscope::figures

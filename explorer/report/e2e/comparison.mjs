@@ -39,6 +39,17 @@ for (const file of files) {
       `figures are ${states}`,
     );
     expect(data.agreement === "same" || states.length > 0, "no figures");
+    const pairs = await page.$$eval(".panels", (groups) =>
+      groups.map((group) => ({
+        titles: [...group.querySelectorAll("h4")].map(({ textContent }) => textContent.slice(0, 4)).join(),
+        left: [...group.querySelectorAll("figure")].map((figure) => figure.getBoundingClientRect().left),
+      })),
+    );
+    expect(pairs.length === (data.agreement === "same" ? 0 : 2), `${pairs.length} pairs of figures`);
+    for (const { titles, left } of pairs) {
+      expect(titles === "OLD:,NEW:", `a pair of figures is called ${titles}`);
+      expect(left[0] < left[1], "OLD and NEW are not side by side");
+    }
     expect((await page.$$('figure svg [class*="mark-symbol"] path')).length > 0 || states.length === 0, "no marks");
     for (const failure of await page.evaluate(contrastFailures)) problems.push(`${colorScheme}: ${JSON.stringify(failure)}`);
     await page.close();

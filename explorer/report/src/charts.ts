@@ -88,17 +88,17 @@ export interface ChartsPlace {
 /** The figures in their order, those of one question in panels next to each other. */
 function arranged(charts: Chart[], figures: Figure[]): HTMLElement[] {
   const result: HTMLElement[] = [];
-  let open: { question: string; element: HTMLElement } | null = null;
+  let open: { question: string; panels: HTMLElement } | null = null;
   charts.forEach(({ panel, question }, i) => {
     const { element } = figures[i]!;
     if (panel === undefined) {
       open = null;
       result.push(element);
     } else if (open?.question === question) {
-      open.element.append(element);
+      open.panels.append(element);
     } else {
-      open = { question, element: el("div", { class: "panels" }, el("h3", {}, question), element) };
-      result.push(open.element);
+      open = { question, panels: el("div", { class: "panels" }, element) };
+      result.push(el("div", { class: "question" }, el("h3", {}, question), open.panels));
     }
   });
   return result;

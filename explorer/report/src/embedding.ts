@@ -33,8 +33,8 @@ export function embeddingTable({ features }: Report): HTMLElement | null {
       "div",
       { class: "table-scroll", tabindex: 0, role: "region", "aria-label": "Table of coordinates and tokens" },
       table(
-        "The tokens whose rows of the token embedding have the largest entries there, with these entries and the share " +
-          "of the row's squared length that they hold.",
+        "The tokens whose rows of the token embedding have the largest entries there, with these entries and the " +
+          "share of the row's squared length that they hold.",
         ["coordinate", "unusual in norms", "mean square, × average", "tokens"],
         rows,
         [0, 1, 2],

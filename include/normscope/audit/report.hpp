@@ -243,6 +243,14 @@ struct Report {
 [[nodiscard]] Report audit(const checkpoint::Checkpoint& checkpoint, unsigned threads = 0,
                            const Progress& progress = {}, const VocabularyOptions& vocabulary = {});
 
+/// The norms and features alone, without heads, ranges, vocabulary and findings.
+///
+/// Errors    Cancelled
+///
+/// Cost      a secular solve a norm, memory O(width)
+[[nodiscard]] Report audit_norms(const checkpoint::Checkpoint& checkpoint, model::Model model,
+                                 unsigned threads = 0, const Progress& progress = {});
+
 /// The findings that follow from the other fields of a report.
 [[nodiscard]] std::vector<Finding> find(const Report& report);
 

@@ -3,6 +3,8 @@ import type { Documents, NamedFile } from "../../engine/checkpoint";
 import type { Reading } from "../../engine/checkpoint_client";
 import type { Charts } from "../../generated/charts";
 import type { Norm, Report } from "../../generated/report";
+import { showPair } from "../../report/src/pair";
+import type { Side } from "../../report/src/pair";
 import { showReport } from "../../report/src/report";
 import type { Shown } from "../../report/src/report";
 import sections from "../../report/sections.html";
@@ -37,8 +39,16 @@ const exampleNamed = (name: string): Promise<NamedFile[]> =>
     })),
   );
 
-/** The report shown last and its example, "" for the reader's own files: it stays when the chapter is left. */
-let kept: { example: string; documents: Documents } | null = null;
+/**
+ * The report shown last and its example, "" for the reader's own files, and what was put beside it: they stay when the
+ * chapter is left.
+ */
+let kept: { example: string; documents: Documents; other?: Documents } | null = null;
+
+const parsed = ({ report, charts }: Documents): Side => ({
+  report: JSON.parse(report) as Report,
+  charts: JSON.parse(charts) as Charts,
+});
 
 /** Where the model is from the repository's root, for the example, or next to the reader otherwise. */
 const pathOf = ({ example }: State): string => (example === "wordlist_gpt" ? "models/wordlist_gpt" : "model.safetensors");
@@ -128,12 +138,23 @@ fmt::print("{}\\n", normscope::json_text(normscope::documents::report(report), 1
       state.replaceChildren(el("p", { class: "notice", role: "alert" }, message));
     };
 
-    const show = (documents: Documents) => {
-      const { report, charts } = documents;
-      kept = { example: page.store.get().example, documents };
-      const close = button("Close this report", () => page.store.commit({ example: "" }), { class: "quiet" });
+    const closeButton = (label: string): HTMLButtonElement => {
+      const close = button(label, () => page.store.commit({ example: "" }), { class: "quiet" });
       close.addEventListener("click", forget);
-      state.replaceChildren(close);
+      return close;
+    };
+
+    const show = (documents: Documents) => {
+      kept = { example: page.store.get().example, documents };
+      state.replaceChildren(
+        closeButton("Close this report"),
+        el(
+          "details",
+          { class: "beside" },
+          el("summary", {}, "Put another checkpoint beside it"),
+          dropZone((files) => void putBeside(documents, files)),
+        ),
+      );
       host.replaceChildren(
         el("h2", { id: "model-name", tabindex: -1 }, "a model"),
         el("p", { id: "model-line" }),
@@ -142,11 +163,36 @@ fmt::print("{}\\n", normscope::json_text(normscope::documents::report(report), 1
       );
       // The sections are part of the program, like a chapter's text, and therefore trusted.
       host.querySelector(".report")!.innerHTML = sections;
-      const parsed = JSON.parse(report) as Report;
-      shown = showReport(parsed, JSON.parse(charts) as Charts, { beside: geometryLink, signal: leaving.signal });
-      if (parsed.heads.length > 0) host.querySelector("#heads-body")?.append(selectabilityHint());
-      host.dataset["model"] = parsed.model.name;
-      page.say(`The report of ${parsed.model.name} is below: ${parsed.norms.length} norms.`);
+      const { report, charts } = parsed(documents);
+      shown = showReport(report, charts, { beside: geometryLink, signal: leaving.signal });
+      if (report.heads.length > 0) host.querySelector("#heads-body")?.append(selectabilityHint());
+      host.dataset["model"] = report.model.name;
+      page.say(`The report of ${report.model.name} is below: ${report.norms.length} norms.`);
+      host.querySelector<HTMLElement>("#model-name")?.focus({ preventScroll: true });
+    };
+
+    /** Both reports side by side instead of the first one, which a button shows again. */
+    const showBoth = (documents: Documents, other: Documents) => {
+      kept = { example: page.store.get().example, documents, other };
+      const alone = button(
+        "Show the first one alone",
+        () => {
+          clear();
+          show(documents);
+        },
+        { class: "quiet" },
+      );
+      state.replaceChildren(closeButton("Close both reports"), alone);
+      host.replaceChildren(
+        el("h2", { id: "model-name", tabindex: -1 }, "Two checkpoints side by side"),
+        el("div", { id: "pair", class: "report" }),
+      );
+      const sides: [Side, Side] = [parsed(documents), parsed(other)];
+      const { redraw } = showPair(sides, leaving.signal);
+      shown = { redraw, reveal: () => undefined };
+      const names = sides.map(({ report }) => report.model.name);
+      host.dataset["model"] = names.join(" and ");
+      page.say(`The reports of ${names.join(" and ")} are below, side by side.`);
       host.querySelector<HTMLElement>("#model-name")?.focus({ preventScroll: true });
     };
 
@@ -162,23 +208,50 @@ fmt::print("{}\\n", normscope::json_text(normscope::documents::report(report), 1
       }
     };
 
-    const read = (files: () => Promise<NamedFile[]>) =>
-      arrive(async () => {
-        const mine = run;
-        const bar = el("progress", { "aria-label": "Progress" });
-        const words = el("span", {}, "reading the file");
-        const stop = button("Cancel", () => page.store.commit({ example: "" }), { class: "action" });
-        stop.addEventListener("click", clear);
-        state.replaceChildren(el("div", { class: "panel", id: "reading" }, bar, words, stop));
-        const chosen = await files();
-        if (mine !== run) throw new Error("cancelled");
-        reading = startReading(chosen, (what, done, total) => {
-          words.textContent = `${what}, ${done} of ${total}`;
-          bar.max = Math.max(1, total);
-          bar.value = done;
-        });
-        return reading.documents;
+    /** The report of `files`, with its progress and a button that stops it. */
+    const reportOf = async (files: Promise<NamedFile[]>, stopped: () => void): Promise<Documents> => {
+      const mine = run;
+      const bar = el("progress", { "aria-label": "Progress" });
+      const words = el("span", {}, "reading the file");
+      state.replaceChildren(
+        el("div", { class: "panel", id: "reading" }, bar, words, button("Cancel", stopped, { class: "action" })),
+      );
+      const chosen = await files;
+      if (mine !== run) throw new Error("cancelled");
+      reading = startReading(chosen, (what, done, total) => {
+        words.textContent = `${what}, ${done} of ${total}`;
+        bar.max = Math.max(1, total);
+        bar.value = done;
       });
+      return reading.documents;
+    };
+
+    const read = (files: () => Promise<NamedFile[]>) =>
+      arrive(() =>
+        reportOf(files(), () => {
+          page.store.commit({ example: "" });
+          clear();
+        }),
+      );
+
+    /** Reads a second checkpoint and shows both; the first one is shown again if that fails or is stopped. */
+    const putBeside = async (documents: Documents, files: Promise<NamedFile[]>) => {
+      clear();
+      const mine = run;
+      const back = () => {
+        clear();
+        show(documents);
+      };
+      try {
+        const other = await reportOf(files, back);
+        if (mine === run) showBoth(documents, other);
+      } catch (error) {
+        if (mine !== run) return;
+        back();
+        const message = error instanceof Error ? error.message : String(error);
+        state.append(el("p", { class: "notice", role: "alert" }, message));
+      }
+    };
 
     page.slot("drop").append(
       dropZone(
@@ -204,7 +277,8 @@ fmt::print("{}\\n", normscope::json_text(normscope::documents::report(report), 1
     if (kept !== null && [kept.example, ""].includes(page.store.get().example)) {
       example = kept.example;
       page.store.show({ example });
-      show(kept.documents);
+      if (kept.other === undefined) show(kept.documents);
+      else showBoth(kept.documents, kept.other);
     }
     page.onChange((now) => {
       if (now.example === example) return void shown?.redraw();

@@ -11,24 +11,28 @@ const places: Record<Headline["topic"], string> = {
   tokens: "heads",
 };
 
-/** Fills the report's first lines; call it when the figures are there, to which they link. */
-export function showHeadlines({ headlines, norms }: Report): void {
-  slot("headlines").append(
-    ...headlines.map(({ topic, norm_index: index, number, of, why }) => {
-      const norm = index === null ? undefined : norms[index];
-      const place = places[topic];
-      const links = [
+function item(report: Report, { topic, norm_index: index, number, of, why }: Headline, links: boolean): HTMLElement {
+  const norm = index === null ? undefined : report.norms[index];
+  const place = places[topic];
+  const shown = links
+    ? [
         norm === undefined ? null : normLink(norm.index, norm.name),
         document.getElementById(place) === null ? null : el("a", { href: `#${place}` }, "See it"),
-      ].filter((link) => link !== null);
-      return el(
-        "li",
-        {},
-        el("p", { class: "value", dir: "auto" }, number),
-        el("p", { class: "of", dir: "auto" }, of),
-        el("p", { class: "why", dir: "auto" }, why),
-        links.length === 0 ? null : el("p", { class: "about" }, ...links),
-      );
-    }),
+      ].filter((link) => link !== null)
+    : [];
+  return el(
+    "li",
+    {},
+    el("p", { class: "value", dir: "auto" }, number),
+    el("p", { class: "of", dir: "auto" }, of),
+    el("p", { class: "why", dir: "auto" }, why),
+    shown.length === 0 ? null : el("p", { class: "about" }, ...shown),
   );
 }
+
+/** What a report begins with; `links` lead to its norms and figures, which are then there. */
+export const headlineList = (report: Report, links: boolean): HTMLElement =>
+  el("ol", { class: "headlines" }, ...report.headlines.map((headline) => item(report, headline, links)));
+
+/** Fills the report's first lines; call it when the figures are there, to which they link. */
+export const showHeadlines = (report: Report): void => slot("headlines").append(headlineList(report, true));

@@ -7,7 +7,7 @@ const shown = (page, name) =>
   page.waitForFunction((wanted) => document.querySelector('[data-slot="report"]')?.dataset.model === wanted, name, {
     timeout: 120_000,
   });
-const files = (page) => page.locator('input[type="file"][multiple]');
+const files = (page) => page.locator('[data-slot="drop"] input[type="file"][multiple]');
 
 export async function check({ page, accessible, open, expect, host }) {
   await open("checkpoint?example=wordlist_gpt");
@@ -47,6 +47,22 @@ export async function check({ page, accessible, open, expect, host }) {
   await shown(page, "model.safetensors");
   expect((await page.locator("table.norms > tbody > tr").count()) === norms, "the report that was kept has other norms");
   expect(!host.requests.slice(reads).includes("checkpoint.js"), "the report that was kept is read anew");
+
+  // A second checkpoint beside the first: what each begins with, and figures in pairs, which stay too.
+  await page.locator(".beside summary").click();
+  await page.locator('.beside input[type="file"][multiple]').setInputFiles(join(model, "model.safetensors"));
+  await shown(page, "model.safetensors and model.safetensors");
+  expect((await page.locator("#pair .side .headlines li").count()) > 1, "not both reports begin with headlines");
+  const pairs = await page.$$eval("#pair .question", (questions) =>
+    questions.map((question) => question.querySelectorAll("figure").length),
+  );
+  expect(pairs.length > 3 && pairs.every((figures) => figures % 2 === 0), `figures in groups of ${pairs}`);
+  await visit("geometry");
+  await visit("checkpoint");
+  await shown(page, "model.safetensors and model.safetensors");
+  await page.getByRole("button", { name: "Show the first one alone" }).click();
+  await shown(page, "model.safetensors");
+
   await page.getByRole("button", { name: "Close this report" }).click();
   await visit("geometry");
   await visit("checkpoint");

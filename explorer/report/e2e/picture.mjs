@@ -33,7 +33,8 @@ const missing = await page.evaluate(
     };
     drop(".findings li", (_, i) => i < findings);
     drop("figure", ({ id }) => figures.includes(id.replace("chart-", "")));
-    drop("#findings .more, #overview .remarks, #norms, #heads, #ranges, #guide, footer", () => false);
+    drop(".question", (question) => question.querySelector("figure") !== null);
+    drop("#embedding-rows, #findings .more, #overview .remarks, #norms, #heads, #ranges, #guide, footer", () => false);
     return figures.filter((id) => document.getElementById(`chart-${id}`) === null);
   },
   { findings: Number(options.findings), figures },

@@ -119,6 +119,10 @@ export class Training {
   states(points: Float64Array | null, step: number): Promise<States> {
     return this.remote.call("states", points, step);
   }
+  /** As `states`, with two entries a layer: its linear map, then its activation. */
+  steps(points: Float64Array | null, step: number): Promise<States> {
+    return this.remote.call("steps", points, step);
+  }
   /** The probabilities of all classes for each point. */
   probabilities(points: Float64Array, step: number): Promise<Float32Array> {
     return this.remote.call("probabilities", points, step);

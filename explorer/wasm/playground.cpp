@@ -152,21 +152,10 @@ class Training {
   }
 
   /// Rows after every layer: {width, states: [rows × width]}; without points the samples.
-  val states(const val& points, double step) const {
-    return guarded([&] {
-      const lnnet::Dataset& data = recording_.trainer().data();
-      const std::vector<double> x = points.isNull() ? data.x : numbers(points);
-      if (x.size() % data.width != 0) throw Error(ErrorCode::Shape, "states: expected whole rows");
-      const lnnet::MorphStates found = lnnet::morph_states(recording_.net(static_cast<std::size_t>(step)),
-                                                           {x.data(), x.size() / data.width, data.width});
-      val list = val::array();
-      for (const std::vector<double>& state : found.list) list.call<void>("push", float32_array(state));
-      val result = val::object();
-      result.set("width", found.width);
-      result.set("states", list);
-      return result;
-    });
-  }
+  val states(const val& points, double step) const { return morph(lnnet::morph_states, points, step); }
+
+  /// The same with two entries a layer: its linear map, then its activation.
+  val steps(const val& points, double step) const { return morph(lnnet::morph_steps, points, step); }
 
   /// Softmax over the classes for each row.
   val probabilities(const val& points, double step) const {
@@ -235,6 +224,21 @@ class Training {
   Training(const lnnet::TrainSpec& spec, const lnnet::TrainData& data, std::uint64_t seed)
       : recording_(spec, *data.samples(seed)),
         held_(data.test ? std::optional(data.test(seed)) : std::nullopt) {}
+
+  using States = lnnet::MorphStates (*)(const lnnet::Net&, MatrixView<const double>);
+
+  [[nodiscard]] val morph(States states, const val& points, double step) const {
+    return guarded([&] {
+      const std::vector<double> x = points.isNull() ? recording_.trainer().data().x : numbers(points);
+      const lnnet::MorphStates found = states(recording_.net(static_cast<std::size_t>(step)), rows(x));
+      val list = val::array();
+      for (const std::vector<double>& state : found.list) list.call<void>("push", float32_array(state));
+      val result = val::object();
+      result.set("width", found.width);
+      result.set("states", list);
+      return result;
+    });
+  }
 
   [[nodiscard]] MatrixView<const double> rows(const std::vector<double>& x) const {
     const std::size_t width = recording_.trainer().data().width;
@@ -319,6 +323,7 @@ EMSCRIPTEN_BINDINGS(playground) {
       .function("answers", &Training::answers)
       .function("field", &Training::field)
       .function("states", &Training::states)
+      .function("steps", &Training::steps)
       .function("probabilities", &Training::probabilities)
       .function("layers", &Training::layers)
       .function("head", &Training::head)

@@ -95,6 +95,13 @@ describe("Training", () => {
     const layers = await training.layers(points, 0);
     expect(layers.width).toBe(3);
     expect(layers.states).toEqual(states.slice(1));
+    const { width, states: steps } = await training.steps(points, 0);
+    expect([width, steps.length]).toEqual([3, 5]);
+    expect(steps.filter((_, i) => i % 2 === 0)).toEqual(states);
+    // The norm leaves directions as they are.
+    const [linear, normed] = [steps[1]!, steps[2]!].map((rows) => rows.subarray(0, 3)) as [Float32Array, Float32Array];
+    const length = Math.hypot(...linear);
+    linear.forEach((value, i) => expect(value / length).toBeCloseTo(normed[i]!, 3));
     const shares = await training.probabilities(points, 0);
     const found = await training.answers(points, 0);
     found.classes.forEach((label, row) => expect(shares[2 * row + label]).toBeCloseTo(found.probabilities[row]!, 6));

@@ -22,6 +22,14 @@ struct MorphStates {
 /// Errors    Shape, Argument: see `evaluate`
 [[nodiscard]] MorphStates morph_states(const Net& net, MatrixView<const double> x);
 
+/// As `morph_states`, every layer in its two steps: entry 2 l − 1 is W_l · + b_l of the entry before, entry
+/// 2 l the output of layer l.
+///
+/// Shapes    x (rows, net.in()) → 2 layers + 1 times rows × width
+///
+/// Errors    Shape, Argument: see `evaluate`
+[[nodiscard]] MorphStates morph_steps(const Net& net, MatrixView<const double> x);
+
 /// Positions of the samples at time `at` in [l, l + 1]:  (1 − (at − l)) states[l] + (at − l) states[l + 1].
 ///
 /// Shapes    rows × widest layer

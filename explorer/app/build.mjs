@@ -68,6 +68,7 @@ const pages = await build({
   splitting: true,
   chunkNames: "parts/[name]-[hash]",
   plugins: [texts],
+  loader: { ".cff": "text" },
   define: { HAS_DIGITS: String(mnist !== undefined) },
 });
 const worker = await build({

@@ -1,5 +1,6 @@
 import type { Engine } from "../engine/client";
 import type { Rules, State } from "./link";
+import type { Source } from "./sources";
 import type { Store } from "./store";
 
 /** A preset state of a chapter, with a claim to check in it. */
@@ -22,8 +23,12 @@ export interface Page<S extends State> {
   /** All of the core, checkpoints too; several times as large, so it is loaded by the first chapter that asks. */
   whole(): Engine;
   store: Store<S>;
+  /** The chapter's text on the page. */
+  text: HTMLElement;
   /** The element of the chapter's text with that `data-slot`. */
   slot(name: string): HTMLElement;
+  /** Done when the chapter has been mounted. */
+  mounted: Promise<void>;
   /** Runs `draw` now, after every change of state and of theme, and until the chapter is left. */
   onChange(draw: (state: S) => void): void;
   /** Runs when the chapter is left. */
@@ -45,6 +50,8 @@ export interface Chapter<S extends State = State> {
   /** What a link may give the values of the state. */
   rules: Rules<S>;
   presets: Preset<S>[];
+  /** What the chapter is after, in the order of its references. */
+  sources: Source[];
   doors(state: S): Doors;
   mount(page: Page<S>): void | Promise<void>;
 }

@@ -30,7 +30,7 @@ export const chapters: Entry[] = [
   {
     id: "selectability",
     title: "Selectability",
-    question: "Who can ever get a head's attention?",
+    question: "Which tokens can ever get most of a head's attention?",
     load: () => import("./chapters/selectability"),
   },
   {

@@ -5,9 +5,10 @@ import type { State } from "./link";
 let lastId = 0;
 const newId = (): string => `control-${++lastId}`;
 
-type KeyOf<S, T> = { [K in keyof S]: S[K] extends T ? K : never }[keyof S] & string;
+/** The names of the values of type `T` in the state. */
+export type KeyOf<S, T> = { [K in keyof S]: S[K] extends T ? K : never }[keyof S] & string;
 
-interface SliderOptions {
+export interface SliderOptions {
   min: number;
   max: number;
   step: number;

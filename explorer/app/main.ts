@@ -3,6 +3,7 @@ import { button, copyButton, el, slot } from "../shared/dom";
 import { startTheme } from "../shared/theme";
 import type { Chapter, Page } from "./chapter";
 import { chapters } from "./chapters";
+import { linkSources, references } from "./citations";
 import type { Entry } from "./chapters";
 import { showContents } from "./contents";
 import { fromQuery, toQuery } from "./link";
@@ -45,6 +46,8 @@ let lastSaid = 0;
 let toSay: number | undefined;
 function say(text: string): void {
   clearTimeout(toSay);
+  // What plays would be spoken of every second.
+  if (main.querySelector('[data-player="playing"]') !== null) return;
   toSay = setTimeout(
     () => {
       lastSaid = performance.now();
@@ -147,6 +150,7 @@ async function mount(entry: Entry, chapter: Chapter, query: string): Promise<voi
   const store = new Store<State>(chapter.defaults, state);
   const clean: (() => void)[] = [];
   let left = false;
+  let arrived = () => {};
   // A chapter that waits for the core may be left before it has made its figures.
   const onLeave = (work: () => void): void => {
     if (left) work();
@@ -155,10 +159,13 @@ async function mount(entry: Entry, chapter: Chapter, query: string): Promise<voi
   const article = el("article", { id: `chapter-${entry.id}` });
   // The text is part of the program, like the page's own markup, and therefore trusted.
   article.innerHTML = chapter.text;
+  linkSources(article, chapter.sources);
   const page: Page<State> = {
     engine,
     whole: () => (whole ??= load("normscope")),
     store,
+    text: article,
+    mounted: new Promise((done) => (arrived = done)),
     slot: (name) => {
       const found = article.querySelector<HTMLElement>(`[data-slot="${name}"]`);
       if (found === null) throw new Error(`chapter ${entry.id}: its text has no slot ${name}`);
@@ -177,11 +184,12 @@ async function mount(entry: Entry, chapter: Chapter, query: string): Promise<voi
     say,
   };
   main.replaceChildren(
-    el("header", {}, el("p", { class: "kicker" }, entry.question), el("h1", {}, entry.title)),
+    el("header", {}, el("h1", {}, entry.title), el("p", { class: "question" }, entry.question)),
     failure,
     toolbar(entry, chapter, store, problems.length > 0, clean),
     ...(problems.length === 0 ? [] : [refusal(problems, store, clean)]),
     article,
+    references(chapter.sources),
     nextLink(entry),
   );
   const leave = () => {
@@ -192,6 +200,7 @@ async function mount(entry: Entry, chapter: Chapter, query: string): Promise<voi
   try {
     await chapter.mount(page);
     if (!left) document.documentElement.dataset["ready"] = entry.id;
+    arrived();
   } catch (error) {
     showFailure(error);
   }

@@ -118,6 +118,14 @@ export class SpaceFigure {
     this.changed();
   }
 
+  /** Up on the screen and toward the eye, as directions in the scene. */
+  directions(): { up: Vector3; toward: Vector3 } {
+    this.camera.updateMatrixWorld();
+    const [up, toward] = [new Vector3(), new Vector3()];
+    this.camera.matrixWorld.extractBasis(new Vector3(), up, toward);
+    return { up: up.normalize(), toward: toward.normalize() };
+  }
+
   /** Asks for one new frame. */
   changed(): void {
     if (this.asked) return;

@@ -60,6 +60,14 @@ export class Store<S extends State> {
     this.told = false;
   }
 
+  /** Ends what has been playing, so that figures are drawn in full; `told` if the story played it. */
+  rest(told: boolean): void {
+    if (!this.moving) return;
+    this.told = told;
+    this.move(this.state);
+    this.told = false;
+  }
+
   get canUndo(): boolean {
     return this.past.length > 0;
   }

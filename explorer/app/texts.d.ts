@@ -2,3 +2,7 @@ declare module "*.html" {
   const text: string;
   export default text;
 }
+declare module "*.cff" {
+  const text: string;
+  export default text;
+}

@@ -13,14 +13,16 @@ import { number } from "../../shared/format";
 import { chapter } from "../chapter";
 import { cppOf, pythonOf } from "../doors";
 import { dropZone } from "../drop";
-import { matching } from "../link";
+import { between, matching, whole } from "../link";
+import { brody, gupta, riechers } from "../sources";
+import { axes, mountProfile, norms, profileDefaults } from "./checkpoint_profile";
 import text from "./checkpoint.html";
 
 /**
  * `example`: "wordlist_gpt", served with the site; "served/" and a random name, the folder of what `normscope explore
  * MODEL` was given; or none.
  */
-const defaults = { example: "" };
+const defaults = { example: "", ...profileDefaults };
 type State = typeof defaults;
 
 const exampleFiles = ["config.json", "model.safetensors", "vocab.json"];
@@ -89,7 +91,12 @@ const selectabilityHint = (): HTMLElement =>
 export default chapter<State>({
   text,
   defaults,
-  rules: { example: matching(/^(|wordlist_gpt|served\/[0-9a-f]{32})$/, "wordlist_gpt, or the link that normscope explore prints") },
+  rules: {
+    example: matching(/^(|wordlist_gpt|served\/[0-9a-f]{32})$/, "wordlist_gpt, or the link that normscope explore prints"),
+    norm: between(norms),
+    axis: whole(axes),
+  },
+  sources: [riechers, brody, gupta],
   presets: [
     {
       name: "A small GPT",
@@ -107,13 +114,17 @@ const auto report = normscope::audit::audit(checkpoint);
 fmt::print("{}\\n", normscope::json_text(normscope::documents::report(report), 1));`,
     ),
   }),
-  mount(page) {
+  async mount(page) {
     const state = page.slot("state");
     const host = page.slot("report");
     let reading: Reading | null = null;
     let leaving = new AbortController();
     let shown: Shown | null = null;
     let run = 0;
+
+    /** Shows the small GPT where there is no report. */
+    const introduce = () => (page.slot("opening").hidden = page.store.get().example !== "" || shown !== null);
+    introduce();
 
     const clear = () => {
       run += 1;
@@ -125,6 +136,7 @@ fmt::print("{}\\n", normscope::json_text(normscope::documents::report(report), 1
       host.replaceChildren();
       delete host.dataset["model"];
       state.replaceChildren();
+      introduce();
     };
 
     const forget = () => {
@@ -167,6 +179,7 @@ fmt::print("{}\\n", normscope::json_text(normscope::documents::report(report), 1
       shown = showReport(report, charts, { beside: geometryLink, signal: leaving.signal });
       if (report.heads.length > 0) host.querySelector("#heads-body")?.append(selectabilityHint());
       host.dataset["model"] = report.model.name;
+      introduce();
       page.say(`The report of ${report.model.name} is below: ${report.norms.length} norms.`);
       host.querySelector<HTMLElement>("#model-name")?.focus({ preventScroll: true });
     };
@@ -192,6 +205,7 @@ fmt::print("{}\\n", normscope::json_text(normscope::documents::report(report), 1
       shown = { redraw, reveal: () => undefined };
       const names = sides.map(({ report }) => report.model.name);
       host.dataset["model"] = names.join(" and ");
+      introduce();
       page.say(`The reports of ${names.join(" and ")} are below, side by side.`);
       host.querySelector<HTMLElement>("#model-name")?.focus({ preventScroll: true });
     };
@@ -288,5 +302,6 @@ fmt::print("{}\\n", normscope::json_text(normscope::documents::report(report), 1
       else forget();
     });
     page.onLeave(clear);
+    await mountProfile(page, async () => (await fetched("example/wordlist_gpt/model.safetensors")).arrayBuffer());
   },
 });

@@ -11,7 +11,10 @@ import { choice, controls, slider } from "../controls";
 import { cppOf, pythonOf } from "../doors";
 import { ChartFigure, figure } from "../figure";
 import { matching, oneOf, whole } from "../link";
+import { boundInText, numberInText } from "../numbers";
 import { mark } from "../plane";
+import { player } from "../player";
+import { merrill, weiss } from "../sources";
 import text from "./counting.html";
 
 const defaults = { language: "anbn", n: 60, word: "aaabbb", field: "counter-aware" };
@@ -20,6 +23,8 @@ type State = typeof defaults;
 const languages: Record<Language, string> = { anbn: "aⁿbⁿ", anbncn: "aⁿbⁿcⁿ" };
 const lengths = { min: 1, max: 400 };
 const longestWord = 2000;
+/** The most letters of a kind that the numbers in the text give a word. */
+const mostLetters = 150;
 const cells: Cell[] = ["lstm", "gru"];
 /** Number of members tested for the table of ranges; the cost grows with its square. */
 const most = 250;
@@ -37,6 +42,7 @@ export default chapter<State>({
     word: matching(new RegExp(`^.{0,${longestWord}}$`, "s"), `a word of no more than ${longestWord} letters`),
     field: matching(/^[a-z-]+$/, "the name of a class of the table"),
   },
+  sources: [weiss, merrill],
   presets: [
     { name: "As trained", claim: "Both accept the member. Only the LSTM counted, and only it refuses every other number of b’s: see how far each is right.", state: { n: 60 } },
     { name: "Three times further", claim: "Three times the trained length: the counter goes up and down as before; the GRU shows nothing that grows.", state: { n: 300 } },
@@ -53,12 +59,18 @@ fmt::print("{}\\n", accepts(network, member(Language::${languageOf(state)}, ${st
     python: pythonOf(["count", "--cell", "lstm", "--language", languageOf(state), "-n", String(state.n)]),
   }),
   async mount(page) {
+    const n = { ...lengths, step: 1 };
+    numberInText(page, "n, in the text", "n", n);
+    const grow = player(page, {
+      read: (state) => state.n,
+      write: (value) => ({ n: Math.round(value) }),
+      from: 4,
+      to: () => defaults.n,
+      pace: 90,
+      seen: { element: page.slot("lstm"), opens: true },
+    });
     page.slot("controls").append(
-      controls(
-        "Words",
-        choice(page, "Language", "language", Object.entries(languages)),
-        slider(page, "n", "n", { ...lengths, step: 1 }),
-      ),
+      controls("Words", choice(page, "Language", "language", Object.entries(languages)), slider(page, "n", "n", n), grow),
     );
     const traces = cells.map((cell) => traceOf(page, cell));
     page.onChange((state) => traces.forEach((draw) => draw(state)));
@@ -151,7 +163,30 @@ function strip(cell: Cell, { member, another, exactTo }: Range): HTMLElement {
   return element;
 }
 
+/** The counts of the word's letters in the text; they make the word a block of each letter. */
+function countsOf(page: Page<State>): void {
+  const letters = ["a", "b", "c"];
+  const countOf = (word: string, letter: string) => word.split(letter).length - 1;
+  letters.forEach((letter, place) =>
+    boundInText(
+      page,
+      `word-${place + 1}`,
+      `letters ${letter} of the word`,
+      {
+        read: ({ word }) => countOf(word, letter),
+        write: (count) => {
+          const { word } = page.store.get();
+          return { word: letters.map((one) => one.repeat(one === letter ? count : countOf(word, one))).join("") };
+        },
+      },
+      { min: 0, max: mostLetters, step: 1 },
+    ),
+  );
+  page.onChange((state) => (page.slot("third").hidden = languageOf(state) !== "anbncn"));
+}
+
 function wordOf(page: Page<State>): void {
+  countsOf(page);
   const input = el("input", { id: "asked-word", type: "text", maxlength: longestWord, autocomplete: "off", spellcheck: "false" });
   input.addEventListener("input", () => page.store.drag({ word: input.value }));
   input.addEventListener("change", () => page.store.commit());

@@ -9,7 +9,10 @@ import { color } from "../../shared/theme";
 import { chapter } from "../chapter";
 import { choice, controls, slider } from "../controls";
 import { dropZone } from "../drop";
-import { player } from "../player";
+import { numberInText } from "../numbers";
+import { isUntouched, onTouch, player } from "../player";
+import { still } from "../scrolly";
+import { winsor } from "../sources";
 import { DigitPad } from "./digits_pad";
 import { digitColor, DigitSpace } from "./digits_space";
 import { defaults, depths, doors, keyOf, lengths, rules, specOf, widths } from "./digits_state";
@@ -73,6 +76,7 @@ export default chapter<State>({
   text,
   defaults,
   rules,
+  sources: [winsor],
   presets: [
     { name: "On a sphere", claim: "Three neurons a layer and nothing between them but u(x) = x/|x|: most digits find a region of their own: about 85 % of those it learns are read, and 72 % of new ones.", state: {} },
     { name: "Without the norm", claim: "Three linear layers are one, and on 1,200 digits it does about as well: three numbers are the bottleneck, with a norm or without.", state: { kind: "none" } },
@@ -135,6 +139,7 @@ export default chapter<State>({
     let working = false;
     const follow = async (state: State): Promise<void> => {
       wanted = state;
+      goOn();
       if (working || digits === null) return;
       working = true;
       try {
@@ -158,13 +163,20 @@ export default chapter<State>({
         });
         void running?.training.delete();
         running = { key: keyOf(state), training, steps: 0, score: null };
+        unwatched = false;
         if (left) return void training.delete();
       }
       const run = running;
       let [portion, last] = [5, 0];
+      tellTraining(run.steps < state.steps);
       while (!left && run.steps < state.steps) {
+        if (paused !== null) {
+          await show(run, page.store.get().layer);
+          await paused;
+          continue;
+        }
         const started = performance.now();
-        if (started - last > drawEvery) {
+        if (!still.matches && !unwatched && started - last > drawEvery) {
           await show(run, page.store.get().layer);
           last = performance.now();
         }
@@ -173,8 +185,45 @@ export default chapter<State>({
         portion = Math.max(1, Math.min(200, Math.round((portion * slice) / Math.max(1, performance.now() - before))));
         if (wanted !== null) return;
       }
+      unwatched = false;
+      tellTraining(false);
       await show(run, page.store.get().layer);
     };
+    /** Until the reader goes on with a training that was paused. */
+    let paused: Promise<void> | null = null;
+    let goOn = () => {};
+    /** Whether the reader's first touch has ended the show of the first training, whose rest is trained at once. */
+    let unwatched = false;
+    const watch = button(
+      "Pause",
+      () => {
+        if (paused !== null) return goOn();
+        paused = new Promise((done) => {
+          goOn = () => {
+            paused = null;
+            tellTraining(true);
+            done();
+          };
+        });
+        tellTraining(true);
+      },
+      { class: "action" },
+    );
+    const tellTraining = (now: boolean) => {
+      watch.disabled = !now;
+      watch.dataset["player"] = now && paused === null && !unwatched && !still.matches ? "playing" : "still";
+      watch.textContent = paused === null ? "Pause" : "Go on";
+    };
+    tellTraining(false);
+    if (isUntouched(page)) {
+      const forget = onTouch(watch, () => {
+        unwatched = working;
+        forget();
+        tellTraining(working);
+      });
+      page.onLeave(forget);
+    }
+    page.onLeave(() => goOn());
 
     let next = 0;
     const pad = new DigitPad(
@@ -201,10 +250,13 @@ export default chapter<State>({
         choice(page, "Neurons a layer", "width", widths.map((value) => [value, String(value)])),
         choice(page, "Layers", "depth", depths.map((value) => [value, String(value)])),
         choice(page, "Length", "steps", lengths.map((value) => [value, `${value} steps`])),
+        watch,
         button("Train again", () => page.store.commit({ seed: page.store.get().seed + 1 }), { class: "action" }),
       ),
       controls("Layer", layer, player(page, { read: (state) => Math.min(state.layer, state.depth), write: (at) => ({ layer: at }), from: 1, to: () => page.store.get().depth, pace: 1500 })),
     );
+    numberInText(page, "width, in the text", "width", { values: widths });
+    numberInText(page, "depth, in the text", "depth", { values: depths });
     page.onChange(({ width }) => {
       page.slot("axes-note").textContent = width > 3 ? `The first three of ${width} neurons.` : "";
     });

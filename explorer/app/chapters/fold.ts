@@ -20,8 +20,10 @@ import { choice, controls, slider } from "../controls";
 import { cppOf } from "../doors";
 import { PlaneFigure } from "../plane";
 import type { Point } from "../plane";
+import { numberInText } from "../numbers";
 import { player } from "../player";
 import { SpaceFigure } from "../scene";
+import { winsor } from "../sources";
 import text from "./fold.html";
 
 const defaults = {
@@ -36,6 +38,9 @@ type State = typeof defaults;
 
 const stretches = { min: 0.1, max: 10 };
 const shifts = { min: 0, max: 3 };
+const stretchRange = { ...stretches, step: 0.01, log: true };
+const shiftRange = { ...shifts, step: 0.01 };
+const epsRange = { min: 1e-4, max: 1, step: 0.05, log: true };
 const paths: [string, string][] = [
   ["stretch", "the stretched circle"],
   ["shift", "the shifted circle"],
@@ -77,12 +82,13 @@ export default chapter<State>({
     angle: between({ min: 0, max: 360 }),
     path: oneOf(paths.map(([path]) => path)),
   },
+  sources: [winsor],
   presets: [
     { name: "Hot or cold", claim: "At t = 5 three quarters of the circle lie beyond 0.9 on either side; before, it was less than a third.", state: { stretch: 5 } },
     { name: "Forgetting the side", claim: "At t = 0.2 the points bunch at top and bottom: what is left of x is almost nothing.", state: { stretch: 0.2 } },
-    { name: "Just before the fold", claim: "At t = 0.9 the circle still goes around the origin, but its left side is stretched over most of the way: ten times the speed.", state: { shift: 0.9, angle: 160 } },
+    { name: "Just before the fold", claim: "At t = 0.9 the circle still goes around the origin, but its left side is stretched over most of the way: there points turn ten times as fast.", state: { shift: 0.9, angle: 160 } },
     { name: "Just after the fold", claim: "At t = 1.1 the circle goes there and back. Both ends land on one point.", state: { shift: 1.1, angle: 160 } },
-    { name: "An absolute value", claim: "At t = 2 both extremes give 1, and what lies between gives less: the divot is 0.866 deep at x = −0.5.", state: { shift: 2 } },
+    { name: "An absolute value", claim: "At t = 2 both extremes give 1, and what lies between gives less, down to 0.866 at x = −0.5.", state: { shift: 2 } },
     { name: "The sigmoid on the surface", claim: "Along a straight line the surface is a sigmoid, the steeper the nearer the line passes to the origin.", state: { path: "line" } },
   ],
   doors: (state) => ({
@@ -104,7 +110,10 @@ for claim in json.loads(done.stdout)["experiments"][0]["claims"]:
 `,
   }),
   async mount(page) {
-    const parts = [sigmoid(page), ...(["stretch", "shift"] as const).map((name) => moves(page, name)), await space(page)];
+    numberInText(page, "eps, in the text", "eps", epsRange);
+    numberInText(page, "stretch, in the text", "stretch", stretchRange);
+    numberInText(page, "shift, in the text", "shift", shiftRange);
+    const parts = [...(["stretch", "shift"] as const).map((name) => moves(page, name)), sigmoid(page), await space(page)];
     await Promise.all(parts);
   },
 });
@@ -124,7 +133,7 @@ function sigmoid(page: Page<State>): Promise<void> {
   page.keep(plane);
   page.slot("sigmoid").replaceWith(plane.element);
   page.slot("sigmoid-controls").append(
-    controls("The norm", slider(page, "eps", "eps", { min: 1e-4, max: 1, step: 0.05, log: true })),
+    controls("The norm", slider(page, "eps", "eps", epsRange)),
   );
   const xs = Float64Array.from({ length: 401 }, (_, i) => (i - 200) / 100);
   let heights = new Float64Array();
@@ -191,11 +200,11 @@ function moves(page: Page<State>, name: Move): Promise<void> {
     controls(
       `${shift ? "Shift" : "Stretch"}`,
       shift
-        ? slider(page, "Shift t", "shift", { ...shifts, step: 0.01 })
-        : slider(page, "Stretch t", "stretch", { ...stretches, step: 0.01, log: true }),
+        ? slider(page, "Shift t", "shift", shiftRange)
+        : slider(page, "Stretch t", "stretch", stretchRange),
       shift
-        ? player(page, { read: (state) => state.shift, write: (value) => ({ shift: value }), from: 0, to: () => 2, pace: 3000, seen: left.element })
-        : player(page, { read: (state) => state.stretch, write: (value) => ({ stretch: value }), from: 1, to: () => 5, pace: 900, seen: left.element }),
+        ? player(page, { read: (state) => state.shift, write: (value) => ({ shift: value }), from: 0, to: () => 2, pace: 3000, seen: { element: left.element } })
+        : player(page, { read: (state) => state.stretch, write: (value) => ({ stretch: value }), from: 1, to: () => 5, pace: 900, seen: { element: left.element, opens: true } }),
     ),
   );
 
@@ -259,7 +268,7 @@ function moves(page: Page<State>, name: Move): Promise<void> {
                 ? "the image goes once around the origin"
                 : "the image goes there and back: folded") +
             (fact.speed === null ? "" : `; the fastest point turns ${number(fact.speed)} times as fast`) +
-            (fact.minimum === null ? "." : `; the divot reaches down to ${number(fact.minimum)}.`);
+            (fact.minimum === null ? "." : `; between the ends the output falls to ${number(fact.minimum)}.`);
       page.slot(`${name}-readout`).textContent = what.endsWith(".") ? what : `${what}.`;
       page.say(what);
     },

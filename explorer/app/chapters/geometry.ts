@@ -8,9 +8,11 @@ import { kindNames, normalizingKinds, number } from "../../shared/format";
 import { chapter } from "../chapter";
 import { between, listOf, oneOf, seed } from "../link";
 import { choice, controls, entrySlider, slider } from "../controls";
+import { entryInText, numberInText } from "../numbers";
 import { player } from "../player";
 import { SpaceFigure } from "../scene";
 import { followStory, glide } from "../scrolly";
+import { riechers } from "../sources";
 import { directionColors } from "../colors";
 import { cppOf, numbersOf, pythonOf } from "../doors";
 import { bead } from "../space_marks";
@@ -57,6 +59,7 @@ export default chapter<State>({
     at: between({ min: 0, max: 4 }),
     seed,
   },
+  sources: [riechers],
   presets: [
     { name: "Plain LayerNorm", claim: "Gain one, bias zero: a circle of radius √3, its normal the all-ones direction.", state: { gain: [1, 1, 1], bias: [0, 0, 0], at: 4 } },
     { name: "RMSNorm", claim: "No projection: a whole sphere, stretched to an ellipsoid. Nothing is erased.", state: { kind: "rms", at: 4 } },
@@ -162,15 +165,15 @@ for (double length : image.semi_axes()) fmt::print("{}\\n", length);`,
       show: (value) => places[Math.round(value)] ?? "",
     });
     const kind = choice(page, "Kind", "kind", normalizingKinds.map((kind) => [kind, kindNames[kind]]));
-    page.slot("steps").append(controls("Step", at, player(page, { read: (state) => state.at, write: (value) => ({ at: value }), from: 0, to: () => 4, pace: 1500 }), kind));
-    page.slot("scaling").append(slider(page, "eps", "eps", { min: 1e-8, max: 10, step: 0.1, log: true }));
-    const sliders = (name: string, key: "gain" | "bias", most: number) =>
-      controls(
-        name,
-        ...[0, 1, 2].map((i) =>
-          entrySlider(page, `${key} ${i + 1}`, key, i, { min: -most, max: most, step: 0.05 }),
-        ),
-      );
+    page.slot("steps").append(controls("Step", at, player(page, { read: (state) => state.at, write: (value) => ({ at: value }), from: 0, to: () => 4, pace: 1500, seen: { element: space.element, opens: true } }), kind));
+    const epsRange = { min: 1e-8, max: 10, step: 0.1, log: true };
+    page.slot("scaling").append(slider(page, "eps", "eps", epsRange));
+    numberInText(page, "eps, in the text", "eps", epsRange);
+    const sliders = (name: string, key: "gain" | "bias", most: number) => {
+      const range = { min: -most, max: most, step: 0.05 };
+      for (const i of [0, 1, 2]) entryInText(page, `${key} ${i + 1}, in the text`, key, i, range);
+      return controls(name, ...[0, 1, 2].map((i) => entrySlider(page, `${key} ${i + 1}`, key, i, range)));
+    };
     page.slot("gains").append(sliders("Gain", "gain", 3));
     page.slot("biases").append(sliders("Bias", "bias", 2));
 

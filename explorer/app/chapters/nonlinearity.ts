@@ -8,6 +8,8 @@ import type { Page } from "../chapter";
 import { choice, controls, slider } from "../controls";
 import { cppOf, numbersOf, pythonOf } from "../doors";
 import { ChartFigure } from "../figure";
+import { numberInText } from "../numbers";
+import { ni } from "../sources";
 import { mountMerge } from "./nonlinearity_merge";
 import { defaults, rowCounts, rules, widths } from "./nonlinearity_state";
 import type { State } from "./nonlinearity_state";
@@ -38,6 +40,7 @@ export default chapter<State>({
   text,
   defaults,
   rules,
+  sources: [ni],
   presets: [
     { name: "XOR and its fold", claim: "LSSR is 1 for every linear map and 0 behind one LN: the fold lays opposite corners on each other.", state: {} },
     { name: "A direction that mixes", claim: "Along an axis each corner lands on one of the other class. No fold separates points that the projection has made equal.", state: { angle: 0 } },
@@ -73,12 +76,15 @@ function mountCurvature(page: Page<State>): void {
   }));
   page.keep(chart);
   page.slot("curvature").append(chart.element);
+  const counts = { ...rowCounts, step: 10 };
+  numberInText(page, "random inputs, in the text", "rows", counts);
+  numberInText(page, "entries, in the text", "width", { values: widths });
   page.slot("curvature-controls").append(
     controls(
       "The norm and its inputs",
       choice(page, "Norm", "kind", (["layer", "rms"] as const).map((kind) => [kind, kindNames[kind]])),
       choice(page, "entries", "width", widths.map((width) => [width, String(width)])),
-      slider(page, "random inputs", "rows", { ...rowCounts, step: 10 }),
+      slider(page, "random inputs", "rows", counts),
       slider(page, "seed", "rowSeed", { min: 1, max: 50, step: 1 }),
     ),
   );

@@ -4,8 +4,10 @@ import { table } from "../../shared/dom";
 import { number } from "../../shared/format";
 import type { Page } from "../chapter";
 import { controls, slider } from "../controls";
+import { numberInText } from "../numbers";
 import { PlaneFigure } from "../plane";
 import type { Point } from "../plane";
+import { player } from "../player";
 import { angles, places } from "./nonlinearity_state";
 import type { State } from "./nonlinearity_state";
 
@@ -130,15 +132,29 @@ export function mountXor(page: Page<State>): void {
     );
     page.slot("xor-words").textContent =
       `No linear map of these points gets below ${show(before.lssr)}; behind one LN a linear map gets to ${show(behind.lssr)}.`;
+    xor.element.dataset["angle"] = String(state.angle);
     xor.element.dataset["before"] = show(before.lssr);
     xor.element.dataset["behind"] = show(behind.lssr);
     page.say(`Least ratio ${number(before.lssr)} before, ${number(behind.lssr)} behind the norm`);
   });
+  const angle = { ...angles, step: 1, show: (value: number) => `${value}°` };
+  const fold = { ...places, step: 0.02 };
+  numberInText(page, "angle, in the text", "angle", angle);
+  numberInText(page, "fold, in the text", "fold", fold);
   page.slot("xor-controls").append(
     controls(
       "The layer",
-      slider(page, "direction", "angle", { ...angles, step: 1, show: (value) => `${value}°` }),
-      slider(page, "fold at c", "fold", { ...places, step: 0.02 }),
+      slider(page, "direction", "angle", angle),
+      slider(page, "fold at c", "fold", fold),
+      player(page, {
+        read: (state) => state.angle,
+        write: (value) => ({ angle: Math.round(value) }),
+        from: 0,
+        to: () => 45,
+        pace: 90,
+        label: "Turn the direction",
+        seen: { element: xor.element, opens: true },
+      }),
     ),
   );
   page.onChange(draw);

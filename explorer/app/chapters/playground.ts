@@ -1,30 +1,34 @@
-import { curvesFigure, tasks, Training } from "../../engine/playground";
-import type { Answers, Curves, Score } from "../../engine/playground";
+import { tasks, Training } from "../../engine/playground";
+import type { Answers, Score } from "../../engine/playground";
 import { button, el } from "../../shared/dom";
 import { pngOf } from "../../shared/files";
 import { number, percent } from "../../shared/format";
 import { color } from "../../shared/theme";
 import { chapter } from "../chapter";
-import { controls, slider } from "../controls";
-import { ChartFigure, figure } from "../figure";
-import { player } from "../player";
+import { figure } from "../figure";
+import { numberInText } from "../numbers";
+import { isUntouched, onTouch } from "../player";
+import { still } from "../scrolly";
+import { winsor } from "../sources";
 import { FieldCanvas } from "./field_canvas";
 import { mountControls, mountEditing } from "./playground_controls";
+import { TrainingCurves } from "./playground_curves";
 import { cells, groundOf } from "./playground_ground";
 import type { Ground } from "./playground_ground";
+import { mountLayers } from "./playground_layers";
 import { Morph } from "./playground_morph";
 import { NetDiagram } from "./playground_net";
-import { dataOf, defaults, doors, keyOf, ownGrid, ownPoints, packed, radiusOf, rules, specOf } from "./playground_state";
+import { presets } from "./playground_presets";
+import { dataOf, defaults, depths, doors, keyOf, ownGrid, ownPoints, packed, radiusOf, rules, specOf, widths } from "./playground_state";
 import type { State } from "./playground_state";
 import text from "./playground.html";
 
-/** Records in a chart, and milliseconds between two drawings of it while the training runs. */
-const mostRecords = 400;
-const chartEvery = 250;
 /** Milliseconds of training between two checks for input. */
 const slice = 20;
 /** Milliseconds of a frame that training may take. */
 const framePart = 12;
+/** Pictures of the training that opens the chapter. */
+const openingFrames = 120;
 
 /** The number of steps that take about `wanted` milliseconds, estimated from the last portion, which took `took`. */
 const nextPortion = (portion: number, took: number, wanted: number): number =>
@@ -41,55 +45,16 @@ export default chapter<State>({
   text,
   defaults,
   rules,
-  presets: [
-    {
-      name: "A jump",
-      claim: "Play from the start: after a long plateau the accuracy jumps within some hundred steps. Those jumps are marked by dashed lines.",
-      state: { trained: 0, pace: 10 },
-    },
-    {
-      name: "Without the norm",
-      claim: "Two linear maps in a row are one linear map: the boundary is a straight line, and accuracy stays near 59 %.",
-      state: { kind: "none", seed: 1 },
-    },
-    {
-      name: "A sphere in eight parts",
-      claim: "Neighbouring octants have opposite classes. Four norms of width 3 fold the sphere until one plane separates them.",
-      state: { data: "octants", rows: 1000, seed: 1, depth: 4, rate: 0.03, schedule: "linear", steps: 10000, trained: 10000, layer: 4 },
-    },
-    {
-      name: "XOR with one norm",
-      claim: "One layer is enough: a norm bends the plane so that a straight cut separates classes that no line in the plane does.",
-      state: { data: "xor", rows: 400, seed: 1, depth: 1, steps: 2000, trained: 2000, layer: 1 },
-    },
-    {
-      name: "A ring in a ring",
-      claim: "The inner ring ends as a cap of the sphere, the outer as a ring around it.",
-      state: { data: "rings", rows: 400, seed: 1, steps: 2000, trained: 2000 },
-    },
-    {
-      name: "LayerNorm of three",
-      claim: "Taking the mean away leaves a circle of the sphere: from the first layer on all points lie on one, and a circle folds too little: accuracy stays near 77 %.",
-      state: { kind: "layer", seed: 1 },
-    },
-    {
-      name: "ReLU, for comparison",
-      claim: "The usual nonlinearity, at the same width and depth: straight pieces instead of arcs.",
-      state: { kind: "relu", seed: 1 },
-    },
-  ],
+  sources: [winsor],
+  presets,
   doors,
   async mount(page) {
     const known = tasks(page.engine);
     const plane = new FieldCanvas();
     const morph = new Morph();
     const net = new NetDiagram();
-    let curves: Curves | null = null;
-    const chart = new ChartFigure("curves", () => ({
-      columns: ["step", "loss", "accuracy"],
-      rows: Array.from(curves?.step ?? [], (step, i) => [step, curves!.loss[i] ?? 0, curves!.accuracy[i] ?? 0]),
-    }));
-    for (const part of [plane, morph, net, chart]) page.keep(part);
+    const curves = new TrainingCurves(page.engine);
+    for (const part of [plane, morph, net, curves]) page.keep(part);
 
     let morphSeen = false;
     const watch = new IntersectionObserver((entries) => (morphSeen = entries.at(-1)?.isIntersecting ?? false));
@@ -100,8 +65,8 @@ export default chapter<State>({
     let playing = false;
     let left = false;
     let answers: Answers | null = null;
-    let drawnChart = 0;
-    let chartFrame = "";
+    /** While the first training is shown; ends it. */
+    let opening: (() => void) | null = null;
     page.onLeave(() => {
       left = true;
       playing = false;
@@ -164,51 +129,33 @@ export default chapter<State>({
       planeFigure.dataset["held"] = score.held === null ? "" : score.held.toFixed(4);
       showStatus(run, score);
       showTime(run, score.step);
-      await drawChart(run, score);
+      await curves.draw(training, score, page.store.get().steps, playing || opening !== null);
     }
 
     /** The net's neurons and, unless it is out of sight during a training, the way of the samples through them. */
     async function drawInside(state: State, run: Running, step: number): Promise<void> {
       const { training, ground } = run;
       const [sheetStates, weights] = await Promise.all([
-        ground.sheetPoints && training.states(ground.sheetPoints, step),
+        ground.sheetPoints && training.steps(ground.sheetPoints, step),
         training.weights(step),
       ]);
       if (left || running !== run) return;
       const { labels, classes } = ground.samples;
       const colors = colorsOf(classes);
       net.element.hidden = sheetStates === null;
-      if (sheetStates !== null && ground.sheet !== null) net.show({ weights, sheet: ground.sheet, states: sheetStates, colors });
-      if (playing && !morphSeen) return;
+      if (sheetStates !== null && ground.sheet !== null) {
+        // The input and the output of every layer.
+        const neurons = { ...sheetStates, states: sheetStates.states.filter((_, i) => i % 2 === 0) };
+        net.show({ weights, sheet: ground.sheet, states: neurons, colors });
+      }
+      if ((playing || opening !== null) && !morphSeen) return;
       const [states, sheetAnswers, head] = await Promise.all([
-        training.states(null, step),
+        training.steps(null, step),
         ground.sheetPoints && training.answers(ground.sheetPoints, step),
         training.head(step),
       ]);
       if (left || running !== run) return;
       morph.show({ samples: states, labels, sheet: ground.sheet, sheetStates, sheetAnswers, head, colors, radius: radiusOf(state) }, state.layer);
-    }
-
-    /** The chart is redrawn if its frame changes; otherwise it only gets new data. */
-    async function drawChart(run: Running, score: Score): Promise<void> {
-      if (playing && performance.now() - drawnChart < chartEvery) return;
-      drawnChart = performance.now();
-      curves = await run.training.curves(mostRecords);
-      const { step, loss, accuracy, transitions } = curves;
-      const records = Array.from(step, (at, i) => ({ step: at, loss: loss[i] ?? 0, accuracy: accuracy[i] ?? 0 }));
-      if (records.length === 0) records.push({ step: score.step, loss: score.loss, accuracy: score.accuracy });
-      const data = { records, transitions, now: [{ step: score.step }] };
-      const width = chart.element.clientWidth;
-      const { steps } = page.store.get();
-      const frame = JSON.stringify([width, steps, color("--paper")]);
-      if (frame !== chartFrame) {
-        chartFrame = frame;
-        await chart.draw(await curvesFigure(page.engine, steps, data), "Loss and accuracy over the steps of the training.");
-      } else {
-        for (const [name, rows] of Object.entries(data)) await chart.update(name, rows);
-      }
-      chart.element.dataset["records"] = String(records.length);
-      chart.element.dataset["transitions"] = String(transitions.length);
     }
 
     const status = page.slot("status");
@@ -244,6 +191,7 @@ export default chapter<State>({
       notice.textContent = error instanceof Error ? error.message : String(error);
       notice.hidden = false;
       playing = false;
+      opening?.();
     };
 
     let wanted: State | null = null;
@@ -275,12 +223,19 @@ export default chapter<State>({
       let portion = 20;
       while (run.steps < Math.min(state.trained, state.steps)) {
         const started = performance.now();
+        if (opening !== null) portion = Math.ceil(state.trained / openingFrames);
         run.steps = (await run.training.advance(Math.min(portion, state.trained - run.steps))).steps;
         const took = performance.now() - started;
         portion = nextPortion(portion, took, slice);
         if (wanted !== null || left) return;
+        if (opening !== null) {
+          await drawPictures(state, run);
+          arrived();
+          continue;
+        }
         status.textContent = `Training: step ${run.steps} of ${state.trained}`;
       }
+      opening?.();
       await drawPictures(state, run);
     }
 
@@ -291,7 +246,33 @@ export default chapter<State>({
       plane.show(ownGrid(cells), null, { x, labels }, colorsOf(7), color("--paper"));
     }
 
-    const play = button("Play", () => (playing ? void pause() : void start()), { class: "action main" });
+    const play = button(
+      "Play",
+      () => {
+        if (opening !== null) {
+          opening();
+          page.store.show({ trained: running?.steps ?? 0 });
+        } else if (playing) void pause();
+        else start();
+      },
+      { class: "action main" },
+    );
+    const tellPlaying = (now: boolean) => {
+      play.dataset["player"] = now ? "playing" : "still";
+      play.textContent = now ? "Pause" : "Play";
+    };
+    tellPlaying(false);
+    /** Shows the first training, until the reader touches something: then the rest is trained at once. */
+    function openWithTraining(): void {
+      tellPlaying(true);
+      const forget = onTouch(play, () => opening?.());
+      opening = () => {
+        opening = null;
+        forget();
+        tellPlaying(false);
+      };
+      page.onLeave(() => opening?.());
+    }
     let playback: Promise<void> = Promise.resolve();
     async function pause(): Promise<void> {
       playing = false;
@@ -303,7 +284,7 @@ export default chapter<State>({
     async function run(): Promise<void> {
       playing = true;
       while (working) await new Promise((later) => setTimeout(later, 10));
-      play.textContent = "Pause";
+      tellPlaying(true);
       page.store.show({ at: -1 });
       let began = performance.now();
       let from = running?.steps ?? 0;
@@ -336,7 +317,7 @@ export default chapter<State>({
       }
       speed = null;
       playing = false;
-      play.textContent = "Play";
+      tellPlaying(false);
       if (running !== null && !left) page.store.show({ trained: running.steps });
     }
     const once = button(
@@ -375,32 +356,28 @@ export default chapter<State>({
       const map = state.data === "octants" ? " The sphere is unrolled: the angle around it across, the height upward." : "";
       planeFigure.querySelector("figcaption p")!.textContent = said + map;
     });
-    page.slot("curves").append(chart.element);
+    page.slot("curves").append(curves.element);
     page.slot("morph").replaceWith(morph.figure.element);
-    const layerSlider = slider(page, "Layer", "layer", {
-      min: 0,
-      max: 6,
-      step: 0.01,
-      show: (value) => (value <= 0 ? "input" : value.toFixed(1)),
-    });
-    page.onChange((state) => (layerSlider.querySelector("input")!.max = String(state.depth)));
-    page.slot("layers").append(
-      controls("Layer", layerSlider, player(page, { read: (state) => Math.min(state.layer, state.depth), write: (layer) => ({ layer }), from: 0, to: () => page.store.get().depth, pace: 1500 })),
-    );
+    mountLayers(page);
+    numberInText(page, "width, in the text", "width", { values: widths });
+    numberInText(page, "depth, in the text", "depth", { values: depths });
+    numberInText(page, "seed, in the text", "seed", { min: 1, max: 40, step: 1 });
     page.onChange((state) => {
       page.slot("axes-note").textContent =
         state.width > 3 ? `The first three of ${state.width} features.` : state.width < 3 ? "Two features: everything stays in a plane." : "";
     });
 
     let last = "";
-    let first: Promise<void> | null = null;
+    /** Of the first picture. */
+    let arrived = () => {};
+    const first = new Promise<void>((done) => (arrived = done));
+    if (!still.matches && isUntouched(page)) openWithTraining();
     page.onChange((state) => {
       // The slider of layers only moves existing points; other changes may need the core.
       const now = JSON.stringify([keyOf(state), state.trained, state.at, color("--paper")]);
       if (now === last) return morph.place(state.layer);
       last = now;
-      const done = follow(state);
-      first ??= done;
+      void follow(state).then(arrived);
     });
     await first;
   },

@@ -29,7 +29,11 @@ export interface Sheet {
 /** Distance of the farthest point that is drawn at full size. */
 const farthest = 1.9;
 
+/** Part of the turn at the end in which the cut comes to be seen edge-on; in the rest everything turns around once. */
+const tilting = 0.35;
+
 export interface Picture {
+  /** The samples, and the points of the sheet, after every linear map and every activation. */
   samples: States;
   labels: ArrayLike<number>;
   sheet: Sheet | null;
@@ -58,6 +62,10 @@ export class Morph {
   );
   private readonly axes = new Group();
   private readonly sphere = new ReferenceSphere();
+  /** All of the picture, which turns in the end. */
+  private readonly turning = new Group();
+  /** The largest number of each of the picture's states. */
+  private reaches: number[] = [];
   private picture: Picture | null = null;
   private at = 0;
 
@@ -70,10 +78,11 @@ export class Morph {
         "The thin sphere is where the norm puts everything; the grey plane is where the last, linear layer cuts.",
       eye: [2.8, -3.0, 2.0],
       table: () => ({
-        columns: ["layer", "class", ...["x", "y", "z"].slice(0, this.picture?.samples.width ?? 3)],
-        rows: (this.picture?.samples.states ?? []).flatMap((state, layer) =>
+        columns: ["layer", "step", "class", ...["x", "y", "z"].slice(0, this.picture?.samples.width ?? 3)],
+        rows: (this.picture?.samples.states ?? []).flatMap((state, index) =>
           Array.from({ length: this.picture!.labels.length }, (_, i) => [
-            layer,
+            Math.ceil(index / 2),
+            index === 0 ? "input" : index % 2 === 1 ? "linear" : "activation",
             this.picture!.labels[i] ?? 0,
             ...state.subarray(i * this.picture!.samples.width, i * this.picture!.samples.width + Math.min(3, this.picture!.samples.width)),
           ]),
@@ -81,7 +90,8 @@ export class Morph {
       }),
     });
     for (const object of [this.points, this.sheet]) object.frustumCulled = false;
-    this.figure.add(this.sheet, this.points, this.plane, this.axes, this.sphere.group);
+    this.turning.add(this.sheet, this.points, this.plane, this.axes, this.sphere.group);
+    this.figure.add(this.turning);
   }
 
   dispose(): void {
@@ -91,6 +101,7 @@ export class Morph {
   show(picture: Picture, at: number): void {
     const old = this.picture;
     this.picture = picture;
+    this.reaches = picture.samples.states.map((state) => state.reduce((most, value) => Math.max(most, Math.abs(value)), 0));
     this.drawAxes();
     const count = picture.labels.length;
     if (old === null || old.labels.length !== count) {
@@ -133,39 +144,67 @@ export class Morph {
     this.place(at);
   }
 
-  /** The moment between the layers: 0 the input, 1 behind the first layer. */
+  /**
+   * The moment between the layers: 0 the input, 1 after the first layer. In the first half of a layer its linear map moves
+   * the points, in the second its activation; in the unit after the last layer the picture turns.
+   */
   place(at: number): void {
     this.at = at;
-    const { picture } = this;
+    const { picture, reaches } = this;
     if (picture === null) return;
-    const layers = picture.samples.states.length - 1;
-    const moment = Math.min(at, layers);
-    let radius = 0;
-    for (const state of picture.samples.states) for (const value of state) radius = Math.max(radius, Math.abs(value));
-    const scale = Math.min(1, farthest / radius);
+    const last = reaches.length - 1;
+    const moment = Math.min(2 * at, last);
+    const below = Math.min(Math.floor(moment), Math.max(0, last - 1));
+    const [from = 1, to = from] = [reaches[below], reaches[below + 1]];
+    const scale = Math.min(1, farthest / (from + (moment - below) * (to - from)));
     between(picture.samples, moment, scale, this.points.geometry.getAttribute("position") as BufferAttribute);
     if (picture.sheetStates !== null)
       between(picture.sheetStates, moment, scale, this.sheet.geometry.getAttribute("position") as BufferAttribute);
-    this.placePlane(moment === layers && layers > 0, scale);
+    const normal = this.normal();
+    this.placePlane(normal, moment === last && last > 0, scale);
     // Before the first norm nothing is on it.
-    this.sphere.show(picture.radius === null || picture.samples.width < 3 || moment < 0.5 ? null : scale * picture.radius);
-    this.figure.element.dataset["sphere"] = this.sphere.group.visible ? (scale * (picture.radius ?? 0)).toFixed(3) : "none";
-    this.figure.element.dataset["layer"] = moment.toFixed(2);
-    this.figure.element.dataset["place"] = [...(this.points.geometry.getAttribute("position") as BufferAttribute).array.subarray(0, 3)]
+    this.sphere.show(picture.radius === null || picture.samples.width < 3 || moment < 1 ? null : scale * picture.radius);
+    this.turn(normal, Math.min(1, Math.max(0, at - last / 2)));
+    const { dataset } = this.figure.element;
+    dataset["sphere"] = this.sphere.group.visible ? (scale * (picture.radius ?? 0)).toFixed(3) : "none";
+    dataset["scale"] = scale.toFixed(4);
+    dataset["layer"] = at.toFixed(2);
+    dataset["place"] = [...(this.points.geometry.getAttribute("position") as BufferAttribute).array.subarray(0, 3)]
       .map((value) => value.toFixed(3))
       .join(" ");
     this.figure.changed();
   }
 
+  /** Turns the picture by a part of the way: the plane of the cut to be seen edge-on, and then all of it around once. */
+  private turn(normal: Vector3 | null, part: number): void {
+    const { up, toward } = this.figure.directions();
+    const level = normal === null ? new Quaternion() : new Quaternion().setFromUnitVectors(normal, up);
+    const around = new Quaternion().setFromAxisAngle(up, 2 * Math.PI * Math.max(0, (part - tilting) / (1 - tilting)));
+    this.turning.quaternion.slerpQuaternions(new Quaternion(), level, Math.min(1, part / tilting)).premultiply(around);
+    const turned = normal?.clone().applyQuaternion(this.turning.quaternion);
+    // 0 where the plane is a line on the screen.
+    this.figure.element.dataset["edge"] = turned === undefined ? "" : Math.abs(turned.dot(toward)).toFixed(3);
+  }
+
+  /** The direction that separates two classes in three dimensions, not yet of length 1. */
+  private separating(): Vector3 | null {
+    const { head, samples } = this.picture!;
+    const { weight, bias } = head;
+    if (samples.width !== 3 || bias.length !== 2 || weight.length !== 6) return null;
+    const found = new Vector3(weight[3]! - weight[0]!, weight[4]! - weight[1]!, weight[5]! - weight[2]!);
+    return found.length() > 0 ? found : null;
+  }
+
+  private normal(): Vector3 | null {
+    return this.separating()?.normalize() ?? null;
+  }
+
   /** The boundary of two classes in three dimensions, w·h + b = 0. */
-  private placePlane(shown: boolean, scale: number): void {
-    const { weight, bias } = this.picture!.head;
-    this.plane.visible = shown && this.picture!.samples.width === 3 && bias.length === 2 && weight.length === 6;
-    if (!this.plane.visible) return;
-    const normal = new Vector3(weight[3]! - weight[0]!, weight[4]! - weight[1]!, weight[5]! - weight[2]!);
-    const length = normal.length();
-    if (!(length > 0)) return void (this.plane.visible = false);
-    normal.divideScalar(length);
+  private placePlane(normal: Vector3 | null, shown: boolean, scale: number): void {
+    this.plane.visible = shown && normal !== null;
+    if (!this.plane.visible || normal === null) return;
+    const { bias } = this.picture!.head;
+    const length = this.separating()!.length();
     this.plane.quaternion.copy(new Quaternion().setFromUnitVectors(new Vector3(0, 0, 1), normal));
     this.plane.position.copy(normal).multiplyScalar((-scale * (bias[1]! - bias[0]!)) / length);
     this.plane.material.color = new Color(color("--muted"));
@@ -188,7 +227,7 @@ export class Morph {
   }
 }
 
-/** Rows on the line between two layers, their first three features. */
+/** Rows on the line between two states, their first three features. */
 function between(states: States, at: number, scale: number, target: BufferAttribute): void {
   const below = Math.min(Math.floor(at), states.states.length - 1);
   const from = states.states[below]!;

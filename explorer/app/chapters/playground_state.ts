@@ -22,6 +22,7 @@ export const defaults = {
   /** Steps that have been trained, and the one on show; −1 for the last. */
   trained: 3000,
   at: -1,
+  /** From 0, the input, to a unit behind the last layer, in which the picture turns. */
   layer: 2,
   pace: 10,
   /** The reader's own: `features` numbers and a class each. */
@@ -92,7 +93,7 @@ export const rules: Rules<State> = {
   steps: whole({ min: 1, max: longest }),
   trained: whole({ min: 0, max: longest }),
   at: whole({ min: -1, max: longest }),
-  layer: within({ min: 0, max: Math.max(...depths) }),
+  layer: within({ min: 0, max: Math.max(...depths) + 1 }),
   pace: values(paces),
   features: oneOf([2, 3]),
   points: listOf<State>(

@@ -11,11 +11,14 @@ import type { Page } from "../chapter";
 import { choice, controls, entrySlider, slider, toggle } from "../controls";
 import { cppOf, numbersOf, pythonOf } from "../doors";
 import { ChartFigure } from "../figure";
+import { entryInText, numberInText } from "../numbers";
 import { PlaneFigure } from "../plane";
 import type { Point } from "../plane";
+import { player } from "../player";
 import { SpaceFigure } from "../scene";
 import { Labels } from "../space_marks";
 import { followStory } from "../scrolly";
+import { brody } from "../sources";
 import { paintPlane, paintSpace } from "./selectability_pictures";
 import type { Scene } from "./selectability_pictures";
 import { defaults, most, rules, sharpness } from "./selectability_state";
@@ -37,6 +40,12 @@ const withKeys = (state: State, keys: number[]): Partial<State> =>
 const withQuery = (state: State, query: number[]): Partial<State> =>
   widthOf(state) === 2 ? { query } : { query3: query };
 const rounded = (value: number): number => Number(value.toFixed(3));
+/** The direction of a query's first two numbers in degrees, and the query turned into another one. */
+const turnOf = ([x = 0, y = 0]: number[]): number => (((Math.atan2(y, x) * 180) / Math.PI + 360) % 360);
+const turned = ([x = 0, y = 0, ...rest]: number[], degrees: number): number[] => {
+  const [length, angle] = [Math.hypot(x, y), (degrees * Math.PI) / 180];
+  return [length * Math.cos(angle), length * Math.sin(angle), ...rest].map(rounded);
+};
 const chosenOf = (state: State): number => Math.min(Math.max(0, Math.round(state.chosen)), countOf(state) - 1);
 
 /** The keys as one argument of the command. */
@@ -55,6 +64,7 @@ export default chapter<State>({
   text,
   defaults,
   rules,
+  sources: [brody],
   presets: [
     { name: "Three keys inside", claim: "Keys 6, 7 and 8 lie inside the hull: whatever you ask, another key scores higher.", state: {} },
     { name: "The same, scaled", claim: "All keys now have one length. Each is a corner, so each can win.", state: { scale: true } },
@@ -227,6 +237,15 @@ function mountControls(page: Page<State>, removeKey: (index: number) => void): v
       ]),
       toggle(page, "project", "project"),
       toggle(page, "scale", "scale"),
+      player(page, {
+        read: (state) => turnOf(queryOf(state)),
+        write: (turn) => withQuery(store.get(), turned(queryOf(store.get()), turn)),
+        from: turnOf(defaults.query),
+        to: () => turnOf(defaults.query) + 360,
+        pace: 25,
+        label: "Turn the query",
+        seen: { element: page.slot("picture"), opens: true },
+      }),
     ),
   );
   const random = async (count: number, seed: number) => {
@@ -282,13 +301,16 @@ function mountControls(page: Page<State>, removeKey: (index: number) => void): v
     controls("The chosen key", el("div", { class: "control" }, el("label", { for: "chosen-key" }, "Chosen"), pick), entry(0), entry(1), entry(2)),
   );
   const range = { min: -3, max: 3, step: 0.01 };
+  const sharp = { ...sharpness, step: 0.1 };
+  numberInText(page, "sharpness, in the text", "sharp", sharp);
+  for (const i of [0, 1]) entryInText(page, `query ${"xy"[i]}, in the text`, "query", i, range);
   const flat = controls("The query", ...[0, 1].map((i) => entrySlider(page, `query ${"xy"[i]}`, "query", i, range)));
   const solid = controls("The query", ...[0, 1, 2].map((i) => entrySlider(page, `query ${"xyz"[i]}`, "query3", i, range)));
   page.onChange((state) => ([flat.hidden, solid.hidden] = [widthOf(state) === 3, widthOf(state) === 2]));
   page.slot("query").append(
     flat,
     solid,
-    controls("Sharpness", slider(page, "sharpness", "sharp", { ...sharpness, step: 0.1 })),
+    controls("Sharpness", slider(page, "sharpness", "sharp", sharp)),
   );
 }
 
@@ -324,6 +346,7 @@ function tell(page: Page<State>, scene: Scene, weights: Float64Array): void {
   dataset["answer"] = verdict?.answer ?? "";
   dataset["verified"] = String(selection.verdicts.every(({ verified }) => verified));
   dataset["best"] = String(best);
+  dataset["query"] = scene.query.join(" ");
   dataset["keys"] = [...selection.keys].map((value) => value.toFixed(3)).join(" ");
   page.say(`${counted} ${words}`);
 }

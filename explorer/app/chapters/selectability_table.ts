@@ -3,6 +3,7 @@ import { theme } from "../../shared/theme";
 import type { Page } from "../chapter";
 import { choice, controls, slider, toggle } from "../controls";
 import { ChartFigure } from "../figure";
+import { numberInText } from "../numbers";
 import { runs } from "./selectability_state";
 import type { State } from "./selectability_state";
 
@@ -19,6 +20,8 @@ export function mountTable(page: Page<State>): void {
   }));
   page.keep(chart);
   const { element } = chart;
+  const sets = { ...runs, step: 5 };
+  numberInText(page, "sets a cell, in the text", "runs", sets);
   page.slot("table").append(element);
   page.slot("table-controls").append(
     controls(
@@ -28,7 +31,7 @@ export function mountTable(page: Page<State>): void {
         [0, "share of sets that lose a key"],
         [1, "mean share of keys lost"],
       ]),
-      slider(page, "sets a cell", "runs", { ...runs, step: 5 }),
+      slider(page, "sets a cell", "runs", sets),
       slider(page, "seed", "tableSeed", { min: 1, max: 50, step: 1 }),
     ),
   );

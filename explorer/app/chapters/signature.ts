@@ -7,8 +7,11 @@ import { chapter } from "../chapter";
 import type { Page } from "../chapter";
 import { choice, controls, entrySlider } from "../controls";
 import type { Table } from "../figure";
+import { entryInText } from "../numbers";
 import { PlaneFigure } from "../plane";
 import type { Point } from "../plane";
+import { player } from "../player";
+import { finlayson } from "../sources";
 import { defaults, doors, gains, modelA, modelB, outputCount, precisions, rules, sourceOf, sources } from "./signature_state";
 import type { State } from "./signature_state";
 import text from "./signature.html";
@@ -78,6 +81,7 @@ export default chapter<State>({
   text,
   defaults,
   rules,
+  sources: [finlayson],
   presets: [
     {
       name: "A gain 1 % larger",
@@ -183,8 +187,19 @@ function figures(page: Page<State>): Promise<void> {
       choice(page, "Numbers in", "precision", precisions),
     ),
   );
+  const range = { ...gains, step: 0.01 };
+  for (const i of [0, 1, 2]) entryInText(page, `gain ${i + 1}, in the text`, "gain", i, range);
+  const move = player(page, {
+    read: ({ gain: [, second = 0] }) => second,
+    write: (value) => ({ gain: page.store.get().gain.map((old, i) => (i === 1 ? Number(value.toFixed(2)) : old)) }),
+    from: 0.6,
+    to: () => defaults.gain[1]!,
+    pace: 4000,
+    label: "Move gain 2",
+    seen: { element: plane.element, opens: true },
+  });
   page.slot("gains").append(
-    controls("Gains of model A", ...[0, 1, 2].map((i) => entrySlider(page, `gain ${i + 1} of A`, "gain", i, { ...gains, step: 0.01 }))),
+    controls("Gains of model A", ...[0, 1, 2].map((i) => entrySlider(page, `gain ${i + 1} of A`, "gain", i, range)), move),
   );
   const host = el("div", { class: "table-scroll", tabindex: 0, role: "group", "aria-label": "Every output" });
   page.slot("table").append(host);
@@ -220,6 +235,7 @@ function figures(page: Page<State>): Promise<void> {
       verify(page.whole(), a, logits, precision),
       verify(page.whole(), modelB, logits, precision),
     ]);
+    plane.element.dataset["gain"] = state.gain.join(" ");
     show({ curves: [pairs(curveA), pairs(curveB)], points: pairs(points), logits, verdicts: [ofA, ofB] });
   };
   return new Promise((done, fail) => {

@@ -10,9 +10,12 @@ import { controls } from "../controls";
 import { cppOf } from "../doors";
 import { figure } from "../figure";
 import type { Table } from "../figure";
+import { boundInText, numberInText } from "../numbers";
 import { mark } from "../plane";
+import { player } from "../player";
+import { riechers, brody, gupta } from "../sources";
 import { messageOf, mountOwn, noticePlace, ownModel, traceOwn } from "./trace_own";
-import { cleaned, defaults, longest, rules } from "./trace_state";
+import { cleaned, defaults, longest, nexts, rules } from "./trace_state";
 import type { State } from "./trace_state";
 import text from "./trace.html";
 
@@ -147,8 +150,8 @@ function keys(trace: TokenTrace, chosen: number): HTMLElement {
   );
 }
 
-function bars({ predictions }: TokenTrace, chosen: number): HTMLElement[] {
-  return predictions[chosen]!.likeliest.map(({ token, name, probability, reach }) => {
+function bars({ predictions }: TokenTrace, chosen: number, most: number): HTMLElement[] {
+  return predictions[chosen]!.likeliest.slice(0, most).map(({ token, name, probability, reach }) => {
     const bar = el("span", { class: "bar" });
     bar.style.width = `${(100 * (probability ?? 0)).toFixed(2)}%`;
     return el(
@@ -210,6 +213,18 @@ function placeholder(word: string): TokenTrace {
   };
 }
 
+/** Letter by letter through the word, or as far as the model has read. */
+const reader = (page: Page<State>, seen: HTMLElement, last: () => number): HTMLElement =>
+  player(page, {
+    read: (state) => state.at,
+    write: (value) => ({ at: Math.floor(value) }),
+    from: 0,
+    to: last,
+    pace: 700,
+    label: "Letter by letter",
+    seen: { element: seen, opens: true, until: defaults.at },
+  });
+
 function wordControls(page: Page<State>): { element: HTMLElement; show(trace: TokenTrace, chosen: number): void } {
   const input = el("input", { id: "trace-word", type: "text", maxlength: longest, autocomplete: "off", spellcheck: "false", autocapitalize: "none" });
   input.addEventListener("input", () => {
@@ -247,6 +262,7 @@ export default chapter<State>({
   text,
   defaults,
   rules,
+  sources: [riechers, brody, gupta],
   presets: [
     { name: "A word half read", claim: "After “unders” a t leads with 39 %, and h, i and e are not far behind: the model does not know the word yet. Choose the letters after it.", state: { at: 6 } },
     { name: "Only q knows", claim: "After q comes u, with 98 %: one letter decides the next.", state: { word: "quick", at: 1 } },
@@ -275,7 +291,15 @@ for norm in trace["norms"]:
   async mount(page) {
     let shown: { trace: TokenTrace; chosen: number } | null = null;
     const word = wordControls(page);
+    const lastPosition = () => (shown?.trace.tokens.length ?? defaults.word.length + 1) - 1;
+    word.element.append(reader(page, page.slot("word"), lastPosition));
     page.slot("word").append(word.element);
+    const position = {
+      read: (state: State) => Math.min(state.at, lastPosition()),
+      write: (at: number) => ({ at: Math.min(at, lastPosition()) }),
+    };
+    boundInText(page, "at", "position of the chosen letter, in the text", position, { min: 0, max: longest, step: 1 });
+    numberInText(page, "likeliest tokens, in the text", "next", { ...nexts, step: 1 });
     const cards = el("div", { class: "trace-norms" });
     const keyHost = el("div", { class: "trace-scroll", tabindex: 0, role: "region", "aria-label": "Keys of each head" });
     const next = el("div", { class: "trace-next", role: "list", "aria-label": "Likeliest next tokens" });
@@ -296,7 +320,8 @@ for norm in trace["norms"]:
       word.show(trace, chosen);
       cards.replaceChildren(...normCards(trace, chosen));
       keyHost.replaceChildren(keys(trace, chosen));
-      next.replaceChildren(...bars(trace, chosen));
+      next.replaceChildren(...bars(trace, chosen, state.next));
+      cards.closest("figure")!.dataset["at"] = String(chosen);
       page.slot("readout").textContent = readout(trace, chosen);
     };
     const arrived = (word: string) => (cards.closest("figure")!.dataset["word"] = word);

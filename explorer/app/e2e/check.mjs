@@ -10,6 +10,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { chromium } from "playwright-core";
 import { textCut } from "../../report/e2e/text_cut.mjs";
+import { explained } from "./explanations.mjs";
 import { serve } from "./serve.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -58,6 +59,8 @@ async function newPage() {
       page.problems.push(`asked for ${request.url()}`);
   });
   page.setDefaultTimeout(60_000);
+  // The first figure of a chapter would play by itself.
+  await page.emulateMedia({ reducedMotion: "reduce" });
   return page;
 }
 
@@ -116,10 +119,11 @@ async function wholeTicks(page, figure, ...titles) {
   }
 }
 
-/** Opens a chapter in a window of that size: nothing on show moves while the figures arrive. */
+/** Opens a chapter in a window of that size: nothing on show moves while the figures arrive and the first one plays. */
 async function openStill(page, id, name) {
   const [width, height] = sizes[name];
   await page.setViewportSize({ width, height });
+  await page.emulateMedia({ reducedMotion: "no-preference" });
   await open(page, id);
   await page.waitForTimeout(700);
   const moved = await page.evaluate(
@@ -131,6 +135,7 @@ async function openStill(page, id, name) {
       }),
   );
   expect(moved < 0.02, `${id}: ${name}: the layout shifts by ${moved.toFixed(3)} while it loads`);
+  await page.emulateMedia({ reducedMotion: "reduce" });
 }
 
 /** What is cut off by a container that does not scroll. */
@@ -193,9 +198,11 @@ try {
     const page = await newPage();
     const started = performance.now();
     try {
+      const test = { page, accessible: (where) => accessible(page, where), open: (path) => open(page, path), settled: (figure) => settled(page, figure), wholeTicks: (...axes) => wholeTicks(page, ...axes), expect, host, site };
       if (file.startsWith("chapters")) await common(page, id);
+      if (file.startsWith("chapters") && id !== "contents") await explained(test, id);
       const { check } = await import(pathToFileURL(join(here, file)).href);
-      await check({ page, accessible: (where) => accessible(page, where), open: (path) => open(page, path), settled: (figure) => settled(page, figure), wholeTicks: (...axes) => wholeTicks(page, ...axes), expect, host, site });
+      await check(test);
       expect(page.problems.length === 0, page.problems.join("\n  "));
       console.log(`${id}: good, ${((performance.now() - started) / 1000).toFixed(1)} s`);
     } catch (error) {

@@ -26,7 +26,7 @@ export async function check({ page, open, expect, wholeTicks }) {
   await page.waitForFunction(() => document.querySelector('[data-slot="judges"]').textContent.includes("x"));
 
   // Where one types, Ctrl+Z takes back what was typed and not the change before it.
-  await page.getByRole("slider", { name: "n" }).fill("200");
+  await page.getByRole("slider", { name: "n", exact: true }).fill("200");
   await page.waitForFunction(() => document.querySelector("#figure-trace-lstm").dataset.n === "200");
   await page.getByRole("textbox", { name: "Word" }).focus();
   await page.keyboard.type("b");
@@ -34,7 +34,7 @@ export async function check({ page, open, expect, wholeTicks }) {
   await page.waitForFunction(() => document.querySelector("#asked-word").value === "abx");
   await page.waitForTimeout(300);
   expect(new URLSearchParams(page.url().split("?").at(-1)).get("n") === "200", `Ctrl+Z in the word makes the link ${page.url()}`);
-  await page.getByRole("slider", { name: "n" }).fill("300");
+  await page.getByRole("slider", { name: "n", exact: true }).fill("300");
   await page.waitForFunction(() => document.querySelector("#figure-trace-lstm").dataset.n === "300");
 
   // On a phone no word is broken.
@@ -64,7 +64,7 @@ export async function check({ page, open, expect, wholeTicks }) {
   await page.$eval("#figure-trace-lstm svg", (chart) => (chart.dataset.kept = "true"));
   const lines = () => page.$$eval("#figure-trace-lstm .role-mark path", (paths) => paths.map((path) => path.getAttribute("d")).join());
   const before = await lines();
-  await page.getByRole("slider", { name: "n" }).focus();
+  await page.getByRole("slider", { name: "n", exact: true }).focus();
   await page.keyboard.press("ArrowLeft");
   await page.waitForFunction(() => document.querySelector("#figure-trace-lstm").dataset.n === "299");
   for (let attempt = 0; attempt < 40 && (await lines()) === before; ++attempt) await page.waitForTimeout(100);

@@ -7,6 +7,7 @@ const leaves = (page, name, where) =>
 /** Both moves begin at the beginning and play by themselves when they are seen, until the reader moves them. */
 async function plays({ page, open, expect }) {
   await page.setViewportSize({ width: 1280, height: 500 });
+  await page.emulateMedia({ reducedMotion: "no-preference" });
   await open("fold");
   const slider = (name) => page.getByRole("slider", { name });
   expect((await slider("Shift t").inputValue()) === "0", `the shift begins at ${await slider("Shift t").inputValue()}`);
@@ -16,6 +17,7 @@ async function plays({ page, open, expect }) {
   await page.waitForTimeout(500);
   expect((await slider("Shift t").inputValue()) === "0.5", `it plays on to ${await slider("Shift t").inputValue()} though the reader has moved it`);
   await page.setViewportSize({ width: 1280, height: 800 });
+  await page.emulateMedia({ reducedMotion: "reduce" });
 }
 
 export async function check({ page, open, expect, settled }) {

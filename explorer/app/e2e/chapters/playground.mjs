@@ -1,8 +1,44 @@
+import { readFileSync } from "node:fs";
+
 const plane = (page) => page.$eval("#figure-plane", (figure) => ({ ...figure.dataset }));
 const planeIs = (page, key, value) =>
   page.waitForFunction(([k, v]) => document.querySelector("#figure-plane")?.dataset[k] === v, [key, String(value)]);
 const planeIsNot = (page, key, value) =>
   page.waitForFunction(([k, v]) => document.querySelector("#figure-plane")?.dataset[k] !== v, [key, String(value)]);
+
+/** A layer moves the samples in two steps, and after the last one the picture turns until the cut is seen edge-on. */
+async function layers({ page, open, expect }) {
+  await open("playground?trained=1200&seed=3");
+  await planeIs(page, "step", 1200);
+  const morph = () => page.$eval("#figure-morph", (figure) => ({ ...figure.dataset }));
+  const moment = async (layer) => {
+    await page.getByRole("slider", { name: "Layer" }).fill(String(layer));
+    await page.waitForFunction((wanted) => document.querySelector("#figure-morph").dataset.layer === wanted, layer.toFixed(2));
+    return { ...(await morph()), says: await page.textContent("[data-slot=layer-says]") };
+  };
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("button", { name: "Save morph as CSV" }).click(),
+  ]);
+  const rows = readFileSync(await download.path(), "utf8").split("\n").map((row) => row.split(","));
+  const first = (layer, step) => rows.find(([number, name]) => number === String(layer) && name === step).slice(3).map(Number);
+  for (const layer of [1, 2]) {
+    const [linear, normed] = [first(layer, "linear"), first(layer, "activation")];
+    const length = Math.hypot(...linear);
+    expect(Math.abs(length - 1) > 0.05, `the linear map of layer ${layer} puts a sample on the sphere`);
+    const off = Math.hypot(...linear.map((value, i) => value / length - normed[i]));
+    expect(off < 1e-2, `the norm of layer ${layer} moves a sample off its ray, by ${off}`);
+    for (const [at, wanted, words] of [[layer - 0.5, linear, `Layer ${layer} of 2, the linear map`], [layer, normed, `Layer ${layer} of 2, the norm`]]) {
+      const { place, scale, says } = await moment(at);
+      const miss = Math.hypot(...place.split(" ").map((value, i) => value / scale - wanted[i]));
+      expect(miss < 1e-2 && says.startsWith(words), `at ${at} a sample is ${miss} away, under the words ${says}`);
+    }
+  }
+  const before = Number((await moment(2)).edge);
+  const { edge, says } = await moment(3);
+  expect(before > 0.1 && Number(edge) < 0.01 && says.includes("edge-on"), `the cut is at ${before} and then ${edge} to the eye: ${says}`);
+  expect((await moment(2.1)).edge !== before.toFixed(3), "the cut turns at once");
+}
 
 export async function check({ page, open, expect }) {
   // A link is trained to where it says, the same way each time.
@@ -66,6 +102,8 @@ export async function check({ page, open, expect }) {
   expect(moved.place !== place, "the samples stay where they were");
   expect(Number(moved.frames) - Number(frames) <= 3, `${moved.frames - frames} frames for one change`);
   expect((await plane(page)).step === step, "the slider of layers trains");
+
+  await layers({ page, open, expect });
 
   // A task by its picture, and noise, which makes it harder.
   await page.getByRole("button", { name: "XOR" }).click();

@@ -52,6 +52,9 @@ export function followStory<S extends State>(page: Page<S>, show: (step: string)
   follows(following);
 }
 
+/** Milliseconds of a frame that count: where drawing is slow it takes longer rather than leave out what it shows. */
+const longestFrame = 100;
+
 /** Moves a number of the state to `to`, in `duration` milliseconds, at once where motion is unwelcome. */
 export function glide(
   from: number,
@@ -65,10 +68,12 @@ export function glide(
     done();
     return () => {};
   }
-  const started = performance.now();
+  let [last, passed] = [performance.now(), 0];
   let frame = 0;
   const step = (now: number) => {
-    const part = Math.min(1, Math.max(0, (now - started) / duration));
+    passed += Math.min(longestFrame, Math.max(0, now - last));
+    last = now;
+    const part = Math.min(1, passed / duration);
     show(from + (to - from) * part);
     if (part < 1) frame = requestAnimationFrame(step);
     else done();

@@ -72,21 +72,22 @@ fmt::print("{}\\n", accepts(network, member(Language::${languageOf(state)}, ${st
     page.slot("controls").append(
       controls("Words", choice(page, "Language", "language", Object.entries(languages)), slider(page, "n", "n", n), grow),
     );
-    const traces = cells.map((cell) => traceOf(page, cell));
-    page.onChange((state) => traces.forEach((draw) => draw(state)));
+    const drawn = cells.map((cell) => traceOf(page, cell));
     rangesOf(page);
     wordOf(page);
     mapOf(page, await hierarchy(page.engine));
+    await Promise.all(drawn);
   },
 });
 
-function traceOf(page: Page<State>, cell: Cell): (state: State) => void {
+/** Draws the states of one network; done when they have been drawn once. */
+function traceOf(page: Page<State>, cell: Cell): Promise<void> {
   let shown: Trace | null = null;
   let drawn = "";
   const picture = new ChartFigure(`trace-${cell}`, () => tableOf(shown));
   page.keep(picture);
   page.slot(cell).append(picture.element);
-  return newest(async (state: State) => {
+  const draw = async (state: State): Promise<void> => {
     const fine = page.store.moving ? points.moving : points.still;
     const key = `${state.language} ${state.n} ${fine} ${color("--paper")}`;
     if (key === drawn) return;
@@ -106,7 +107,8 @@ function traceOf(page: Page<State>, cell: Cell): (state: State) => void {
     picture.element.dataset["counters"] = counters === null ? "" : String(counters);
     page.say(`${cell}: ${says}`);
     await picture.draw(spec, `States of the ${cell} letter by letter. ${says}`);
-  });
+  };
+  return new Promise((done, fail) => page.onChange(newest((state: State) => draw(state).then(done, fail))));
 }
 
 function tableOf(data: Trace | null) {

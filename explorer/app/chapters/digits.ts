@@ -214,6 +214,7 @@ export default chapter<State>({
       watch.dataset["player"] = now && paused === null && !unwatched && !still.matches ? "playing" : "still";
       watch.textContent = paused === null ? "Pause" : "Go on";
     };
+    page.slot("watch").append(watch);
     tellTraining(false);
     if (isUntouched(page)) {
       const forget = onTouch(watch, () => {
@@ -250,7 +251,6 @@ export default chapter<State>({
         choice(page, "Neurons a layer", "width", widths.map((value) => [value, String(value)])),
         choice(page, "Layers", "depth", depths.map((value) => [value, String(value)])),
         choice(page, "Length", "steps", lengths.map((value) => [value, `${value} steps`])),
-        watch,
         button("Train again", () => page.store.commit({ seed: page.store.get().seed + 1 }), { class: "action" }),
       ),
       controls("Layer", layer, player(page, { read: (state) => Math.min(state.layer, state.depth), write: (at) => ({ layer: at }), from: 1, to: () => page.store.get().depth, pace: 1500 })),

@@ -22,7 +22,7 @@ function momentOf({ layer, depth, kind, width, groups }: State): Moment {
       short: "turned",
       says:
         width === 3
-          ? "After the last layer: the picture turns until the plane of the cut is seen edge-on, a line, and then around once. The classes lie on its two sides."
+          ? "After the last layer: the picture turns until the plane of the cut is seen edge-on, then around once. The classes lie on its two sides."
           : "After the last layer: the picture turns around once.",
     };
   const number = Math.ceil(at);

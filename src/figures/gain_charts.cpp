@@ -91,7 +91,10 @@ std::pair<std::vector<std::string>, const char*> labels_of(const Report& report,
   return {axis_names(names), ""};
 }
 
-double bin_middle(int bin) { return rounded(std::exp2((bin + 0.5) / gain_bins_per_octave)); }
+/// Within the range that a logarithmic axis can show.
+double bin_middle(int bin) {
+  return rounded(std::clamp(std::exp2((bin + 0.5) / gain_bins_per_octave), 1e-300, 1e300));
+}
 
 /// The outline of a norm's histogram above its row: from an empty bin to an empty bin.
 void add_ridge(const NormReport& norm, std::size_t row, int typical, Json& table) {

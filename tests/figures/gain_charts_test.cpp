@@ -68,6 +68,12 @@ TEST_F(GainCharts, DrawEveryGainInARidge) {
   EXPECT_EQ(dots[0]["coordinate"], 3);
 }
 
+TEST_F(GainCharts, HaveAFiniteAxisForTheLargestGains) {
+  add({1.7e308, 1.7e308, 1.6e308, 1e308});
+  const nlohmann::json spec = of(report(), "gains-")[0]["spec"];
+  for (const auto& end : spec["layer"][0]["encoding"]["x"]["scale"]["domain"]) EXPECT_LE(end, 1e300);
+}
+
 TEST_F(GainCharts, MapCoordinatesByNorm) {
   std::vector<double> gain(200, 0.5);
   gain[150] = 4.0;

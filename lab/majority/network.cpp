@@ -216,7 +216,6 @@ std::vector<double> initial_parameters(std::uint64_t seed) {
 
 template <class Size>
 AttentionTables<Size> attention_tables(const InputNorm& norm, std::span<const double> parameters) {
-  constexpr std::size_t width = Size::width;
   constexpr std::size_t classes = Size::classes;
   using At = Layout<Size>;
   NORMSCOPE_ASSERT(parameters.size() == At::count);
@@ -238,9 +237,8 @@ AttentionTables<Size> attention_tables(const InputNorm& norm, std::span<const do
 template <class Real, class Size>
 Outcome Network<Real, Size>::evaluate(std::span<const double> parameters, const Examples& examples,
                                       std::span<const std::uint32_t> rows, std::span<double> gradient) {
-  using At = Layout<Size>;
-  NORMSCOPE_ASSERT(parameters.size() == At::count);
-  NORMSCOPE_ASSERT(gradient.empty() || gradient.size() == At::count);
+  NORMSCOPE_ASSERT(parameters.size() == Layout<Size>::count);
+  NORMSCOPE_ASSERT(gradient.empty() || gradient.size() == Layout<Size>::count);
   const double* at = parameters.data();
   const Classes<Size> known = project_classes<Size>(norm_, at);
   Tables<Size> tables;

@@ -228,7 +228,7 @@ Json ratio_colour() {
           {"type", "quantitative"},
           {"title", "gain over median"},
           {"legend",
-           {{"gradientLength", 200},
+           {{"gradientLength", 160},
             {"values", {-6, -3, 0, 3, 6}},
             {"labelExpr", "format(pow(2, datum.value), '.2~g')"}}},
           {"scale",

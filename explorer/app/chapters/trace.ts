@@ -221,7 +221,6 @@ const reader = (page: Page<State>, seen: HTMLElement, last: () => number): HTMLE
     from: 0,
     to: last,
     pace: 700,
-    label: "Letter by letter",
     seen: { element: seen, opens: true, until: defaults.at },
   });
 

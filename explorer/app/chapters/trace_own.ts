@@ -94,6 +94,7 @@ export function mountOwn(page: Page<State>, changed: () => void): { show(): void
   };
   const notice = noticePlace();
   page.slot("own").append(dropZone((files) => void open(files)), notice.element);
+  facts.hidden = asked.hidden = true;
   page.slot("word").prepend(facts, asked);
   return {
     show() {

@@ -58,7 +58,7 @@ async function newPage() {
     if (!/^(data|blob):/.test(request.url()) && !request.url().startsWith(host.url))
       page.problems.push(`asked for ${request.url()}`);
   });
-  page.setDefaultTimeout(60_000);
+  page.setDefaultTimeout(120_000);
   // The first figure of a chapter would play by itself.
   await page.emulateMedia({ reducedMotion: "reduce" });
   return page;

@@ -308,7 +308,7 @@ async function checkFile(browser, file) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, colorScheme: "light" });
   try {
     const page = await context.newPage();
-    page.setDefaultTimeout(30_000);
+    page.setDefaultTimeout(120_000);
     const complaints = [];
     page.on("console", (message) => {
       if (["error", "warning"].includes(message.type()))

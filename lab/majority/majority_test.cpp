@@ -29,8 +29,9 @@ std::vector<std::uint32_t> all_rows(const Examples& examples) {
 }
 
 /// Away from the initial values, whose biases and norm are plain.
+template <class Size>
 std::vector<double> some_parameters(std::uint64_t seed) {
-  std::vector<double> parameters = initial_parameters<Eight>(seed);
+  std::vector<double> parameters = initial_parameters<Size>(seed);
   Random random(seed);
   for (double& parameter : parameters) parameter += 0.3 * random.normal();
   return parameters;
@@ -132,7 +133,7 @@ TEST(Majority, LossIsThatOfEveryToken) {
   const Data data = make_data(small_task, 1);
   const std::vector<std::uint32_t> rows = all_rows(data.test);
   for (const InputNorm& norm : norms) {
-    const std::vector<double> parameters = some_parameters(2);
+    const std::vector<double> parameters = some_parameters<Eight>(2);
     double loss = 0.0;
     for (const std::uint32_t row : rows) {
       loss += token_by_token(norm, parameters.data(), data.test.counts[row], data.test.majority[row]);
@@ -144,56 +145,41 @@ TEST(Majority, LossIsThatOfEveryToken) {
   }
 }
 
-TEST(Majority, GradientIsThatOfDifferences) {
-  const Data data = make_data(small_task, 4);
-  const std::vector<std::uint32_t> rows = all_rows(data.test);
-  constexpr double step = 1e-5;
-  for (const InputNorm& norm : norms) {
-    std::vector<double> parameters = some_parameters(5);
-    Network<double, Eight> network(norm);
-    std::vector<double> gradient(parameter_count);
-    static_cast<void>(network.evaluate(parameters, data.test, rows, gradient));
-    std::vector<double> in_float(parameter_count);
-    static_cast<void>(Network<float, Eight>(norm).evaluate(parameters, data.test, rows, in_float));
-    double largest = 0.0;
-    for (const double entry : gradient) largest = std::max(largest, std::abs(entry));
-    for (std::size_t i = 0; i < parameter_count; ++i) {
-      const double kept = parameters[i];
-      parameters[i] = kept + step;
-      const double above = network.evaluate(parameters, data.test, rows).loss;
-      parameters[i] = kept - step;
-      const double below = network.evaluate(parameters, data.test, rows).loss;
-      parameters[i] = kept;
-      EXPECT_NEAR(gradient[i], (above - below) / (2.0 * step), 1e-6 * largest) << i;
-      EXPECT_NEAR(gradient[i], in_float[i], 1e-5 * largest) << i;
-    }
-  }
-}
-
-TEST(Majority, ThreeDimensionsHaveTheGradientOfDifferences) {
-  const Data data = make_data({.classes = Three::classes, .length = 30, .sequences = 300}, 4);
-  const std::vector<std::uint32_t> rows = all_rows(data.test);
-  constexpr double step = 1e-6;  // the norm of three entries is curved
-  std::vector<double> parameters = initial_parameters<Three>(5);
-  ASSERT_EQ(parameters.size(), Layout<Three>::count);
-  Random random(5);
-  for (double& parameter : parameters) parameter += 0.3 * random.normal();
-  const InputNorm norm{.projects = true, .squared_length = 3.0};
-  Network<double, Three> network(norm);
+/// The gradient against central differences, and in float32 against that in double.
+template <class Size>
+void expect_differences(const InputNorm& norm, std::vector<double> parameters, const Examples& examples,
+                        double step) {
+  const std::vector<std::uint32_t> rows = all_rows(examples);
+  Network<double, Size> network(norm);
   std::vector<double> gradient(parameters.size());
-  const double loss = network.evaluate(parameters, data.test, rows, gradient).loss;
-  EXPECT_NEAR((Network<float, Three>(norm).evaluate(parameters, data.test, rows).loss), loss, 3e-6 * loss);
+  static_cast<void>(network.evaluate(parameters, examples, rows, gradient));
+  std::vector<double> in_float(parameters.size());
+  static_cast<void>(Network<float, Size>(norm).evaluate(parameters, examples, rows, in_float));
   double largest = 0.0;
   for (const double entry : gradient) largest = std::max(largest, std::abs(entry));
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const double kept = parameters[i];
     parameters[i] = kept + step;
-    const double above = network.evaluate(parameters, data.test, rows).loss;
+    const double above = network.evaluate(parameters, examples, rows).loss;
     parameters[i] = kept - step;
-    const double below = network.evaluate(parameters, data.test, rows).loss;
+    const double below = network.evaluate(parameters, examples, rows).loss;
     parameters[i] = kept;
     EXPECT_NEAR(gradient[i], (above - below) / (2.0 * step), 1e-6 * largest) << i;
+    EXPECT_NEAR(gradient[i], in_float[i], 1e-5 * largest) << i;
   }
+}
+
+TEST(Majority, GradientIsThatOfDifferences) {
+  const Data data = make_data(small_task, 4);
+  for (const InputNorm& norm : norms)
+    expect_differences<Eight>(norm, some_parameters<Eight>(5), data.test, 1e-5);
+}
+
+TEST(Majority, ThreeDimensionsHaveTheGradientOfDifferences) {
+  const Data data = make_data({.classes = Three::classes, .length = 30, .sequences = 300}, 4);
+  // The norm of three entries is more curved.
+  expect_differences<Three>({.projects = true, .squared_length = 3.0}, some_parameters<Three>(5), data.test,
+                            1e-6);
   EXPECT_THROW((Training<Three>({}, 1)), Error);
 }
 
@@ -215,7 +201,7 @@ TEST(Majority, NothingLearnedNamesEachTokenItself) {
 
 TEST(Majority, ScoresAreThoseOfQueriesAndKeys) {
   for (const InputNorm& norm : norms) {
-    const AttentionTables<Eight> tables = attention_tables<Eight>(norm, some_parameters(6));
+    const AttentionTables<Eight> tables = attention_tables<Eight>(norm, some_parameters<Eight>(6));
     for (std::size_t i = 0; i < classes; ++i) {
       for (std::size_t j = 0; j < classes; ++j) {
         const double score = std::inner_product(tables.query[i], tables.query[i] + width, tables.key[j], 0.0);

@@ -82,6 +82,14 @@ TEST(Language, LearnsAndDoesNotReadLaterTokens) {
   }
 }
 
+TEST(Language, HeadsOfOtherWidthsAreRefused) {
+  Shape shape = tiny;
+  shape.width = 12;
+  EXPECT_THROW(Network(shape, 1), Error);
+  shape.heads = 5;
+  EXPECT_THROW(Network(shape, 1), Error);
+}
+
 TEST(Language, ResumesBitwise) {
   const std::vector<std::uint8_t> stream = repeating(4 * 17);
   Network whole(tiny, 3);

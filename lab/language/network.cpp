@@ -7,9 +7,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
+#include <fmt/format.h>
+
 #include <normscope/core/assert.hpp>
+#include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
 
 #include "attention.hpp"
@@ -215,6 +219,12 @@ struct Network::Torch {
 };
 
 Network::Network(const Shape& shape, std::uint64_t seed) : torch_(std::make_unique<Torch>()) {
+  const std::size_t head_width = shape.heads == 0 ? 0 : shape.width / shape.heads;
+  if (head_width * shape.heads != shape.width ||
+      std::find(std::begin(head_widths), std::end(head_widths), head_width) == std::end(head_widths)) {
+    throw Error(ErrorCode::Argument, fmt::format("language model: width {} in {} heads, expected heads of {}",
+                                                 shape.width, shape.heads, fmt::join(head_widths, ", ")));
+  }
   at::globalContext().setDeterministicAlgorithms(true, false);
   torch_->shape = shape;
   torch_->flat = initial(shape, seed);

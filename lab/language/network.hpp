@@ -28,12 +28,12 @@ struct Rate {
 };
 
 /// Like GPT-2, except that the norm before attention has no gain and no bias, and queries, keys and values
-/// have no bias. All arithmetic runs on one thread, so a seed determines the numbers. A head's width is one
-/// of `head_widths`.
+/// have no bias. All arithmetic runs on one thread, so a seed determines the numbers.
 ///
 /// Source    [Brody, Alon, Yahav 2023, section 4.2], and the authors' code
 class Network {
  public:
+  /// Errors    Argument for heads that are not as wide as one of `head_widths`
   Network(const Shape& shape, std::uint64_t seed);
   ~Network();
 

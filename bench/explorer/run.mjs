@@ -36,7 +36,8 @@ const browser = await chromium.launch({
 
 /** A page with nothing cached. */
 async function freshPage() {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, serviceWorkers: "block" });
+  // What plays by itself would be part of the start.
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, serviceWorkers: "block", reducedMotion: "reduce" });
   const page = await context.newPage();
   page.setDefaultTimeout(120_000);
   return page;

@@ -51,6 +51,7 @@ const settled = (page) =>
     () =>
       new Promise((done) => {
         let last = performance.now();
+        let quiet = last;
         const watch = (now) => {
           const idle = now - last < 60;
           last = now;
@@ -58,7 +59,6 @@ const settled = (page) =>
           if (now - quiet > 100) done(now);
           else requestAnimationFrame(watch);
         };
-        let quiet = performance.now();
         requestAnimationFrame(watch);
       }),
   );

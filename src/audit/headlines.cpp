@@ -322,7 +322,7 @@ void add_tokens(const Report& report, Headlines& headlines) {
                  .number = fmt::format("{} of {}", tokens, tokens),
                  .of = "tokens can have the largest logit",
                  .why = fmt::format("For each there are outputs of {} at which no other token has a larger "
-                                    "logit: the norm keeps greedy decoding from none.",
+                                    "logit: the norm rules none of them out.",
                                     report.model.vocabulary->final_norm)});
 }
 

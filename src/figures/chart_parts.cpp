@@ -51,15 +51,17 @@ std::vector<std::string> axis_names(const std::vector<std::string>& names) {
   return result;
 }
 
+std::string list_expression(const std::vector<std::string>& names) {
+  return Json(names).dump(-1, ' ', true, Json::error_handler_t::replace);
+}
+
 Json named_axis(const std::vector<std::string>& names, std::size_t most) {
   const std::size_t step =
       std::max<std::size_t>(1, (names.size() + most - 1) / std::max<std::size_t>(1, most));
   Json positions = Json::array();
   for (std::size_t i = 0; i < names.size(); i += step) positions.push_back(i);
-  // A JSON text is a literal of Vega's expressions too, whatever the names hold.
-  const std::string list = Json(names).dump(-1, ' ', true, Json::error_handler_t::replace);
   return {{"values", std::move(positions)},
-          {"labelExpr", list + "[datum.value]"},
+          {"labelExpr", list_expression(names) + "[datum.value]"},
           {"labelLimit", 150},
           {"labelOverlap", true}};
 }

@@ -61,6 +61,9 @@ using vega::values;
 /// Names short enough for an axis: without a beginning that all share, and of long ones the end.
 [[nodiscard]] std::vector<std::string> axis_names(const std::vector<std::string>& names);
 
+/// Names as a list in Vega's expressions, of which every JSON text is one, whatever the names hold.
+[[nodiscard]] std::string list_expression(const std::vector<std::string>& names);
+
 /// An axis that prints names at the positions 0, 1, …, of at most about `most` of them.
 [[nodiscard]] Json named_axis(const std::vector<std::string>& names, std::size_t most);
 

@@ -269,12 +269,11 @@ GainMap gain_map(const Report& report) {
   }
   map.norms = names.size();
   if (names.empty()) return map;
-  const std::string all_names = Json(names).dump(-1, ' ', true, Json::error_handler_t::replace);
   Json tips = tooltip({{"coordinate", "coordinate"}, {"ratio", "times the median"}});
   map.spec = {
       {"data", values(std::move(table))},
       {"height", row_height(names.size()) * names.size()},
-      {"transform", {{{"calculate", all_names + "[datum.row]"}, {"as", "name"}}}},
+      {"transform", {{{"calculate", list_expression(names) + "[datum.row]"}, {"as", "name"}}}},
       {"mark", {{"type", "rect"}}},
       {"encoding",
        {{"x",

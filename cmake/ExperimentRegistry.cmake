@@ -1,5 +1,5 @@
 # normscope_experiment_registry(<target> <folder>): compiles every <folder>/<name>.cpp, which defines
-# `const Experiment normscope::lab::experiments::<name>`, into <target>, and generates the list of them.
+# `const Experiment normscope::lab::<name>::experiment`, into <target>, and generates the list of them.
 # A new file needs no registration.
 function(normscope_experiment_registry target folder)
   file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cpp")
@@ -7,8 +7,8 @@ function(normscope_experiment_registry target folder)
   set(entries "")
   foreach(source IN LISTS sources)
     get_filename_component(name "${source}" NAME_WE)
-    string(APPEND declarations "extern const Experiment ${name};\n")
-    string(APPEND entries "      &experiments::${name},\n")
+    string(APPEND declarations "namespace ${name} {\nextern const Experiment experiment;\n}\n")
+    string(APPEND entries "      &${name}::experiment,\n")
   endforeach()
   set(generated "${CMAKE_CURRENT_BINARY_DIR}/experiments.cpp")
   file(CONFIGURE OUTPUT "${generated}" @ONLY CONTENT [=[
@@ -16,9 +16,7 @@ function(normscope_experiment_registry target folder)
 
 namespace normscope::lab {
 
-namespace experiments {
-@declarations@}  // namespace experiments
-
+@declarations@
 const std::vector<const Experiment*>& all_experiments() {
   static const std::vector<const Experiment*> list{
 @entries@  };

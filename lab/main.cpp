@@ -31,6 +31,7 @@ using cli::Session;
 
 struct Options {
   std::string name;
+  std::vector<std::string> names;
   std::string store = "normscope-lab.sqlite";
   bool quick = false;
   std::size_t seeds = 0;
@@ -70,16 +71,22 @@ Json document(Json experiments) {
 }
 
 /// Prints the results in the store, and writes JSON and figures.
-int tell(const Session& session, const Options& options, const ExperimentResult& account) {
+int tell(const Session& session, const Options& options, const std::vector<ExperimentResult>& accounts) {
   AtomicGroup outputs;
-  if (!options.folder.empty()) {
-    cli::make_folder(options.folder);
-    write_figures(account, options.folder);
+  Json experiments = Json::array();
+  if (!options.folder.empty()) cli::make_folder(options.folder);
+  for (const ExperimentResult& account : accounts) {
+    if (!options.folder.empty()) write_figures(account, options.folder);
+    experiments.push_back(to_json(account));
   }
-  session.write_json(json_text(document(Json::array({to_json(account)}))));
+  session.write_json(json_text(document(std::move(experiments))));
   outputs.commit();
-  session.say(options.markdown ? to_markdown(account, "images") : to_text(account));
-  return account.count(Outcome::not_reproduced) > 0 ? cli::negative : cli::ok;
+  int status = cli::ok;
+  for (const ExperimentResult& account : accounts) {
+    session.say(options.markdown ? to_markdown(account, "images") : to_text(account));
+    if (account.count(Outcome::not_reproduced) > 0) status = cli::negative;
+  }
+  return status;
 }
 
 int list(const Session& session) {
@@ -124,7 +131,7 @@ int run(const Session& session, const Options& options, const Ranks& ranks) {
     session.say(fmt::format("{} of the sweep done; normscope lab export {} writes their numbers",
                             counted(keys.size(), "run"), experiment.name));
   }
-  return tell(session, options, account(store, experiment, options.size()));
+  return tell(session, options, {account(store, experiment, options.size())});
 }
 
 int plan(const Session& session, const Options& options) {
@@ -138,9 +145,14 @@ int plan(const Session& session, const Options& options) {
 }
 
 int show(const Session& session, const Options& options) {
-  const Experiment& experiment = named(options.name);
+  std::vector<const Experiment*> experiments;
+  for (const std::string& name : options.names) experiments.push_back(&named(name));
   cli::expect_folders({options.folder});
-  return tell(session, options, account(existing(options.store), experiment, options.size()));
+  const Store store = existing(options.store);
+  std::vector<ExperimentResult> accounts;
+  for (const Experiment* experiment : experiments)
+    accounts.push_back(account(store, *experiment, options.size()));
+  return tell(session, options, accounts);
 }
 
 int export_runs(const Session& session, const Options& options) {
@@ -178,9 +190,8 @@ void add_store(CLI::App& command, Options& options) {
       ->type_name("FILE");
 }
 
-void add_name_and_store(CLI::App& command, Options& options) {
+void add_name(CLI::App& command, Options& options) {
   command.add_option("NAME", options.name, "Name of the experiment (see list)")->required();
-  add_store(command, options);
 }
 
 void add_size(CLI::App& command, Options& options) {
@@ -214,7 +225,7 @@ int main_program(int argc, char** argv, const Ranks& ranks) {
   CLI::App* plans = cli::add_command(
       root, session, "plan", "Show what the runs of an experiment will take: runs, core hours, memory",
       [&] { return plan(session, options); });
-  CLI::App* shows = cli::add_command(root, session, "show", "Show the results of an experiment's runs",
+  CLI::App* shows = cli::add_command(root, session, "show", "Show the results of the runs of one experiment or several",
                                      [&] { return show(session, options); });
   CLI::App* exports =
       cli::add_command(root, session, "export", "Write every number of an experiment's runs as a table",
@@ -222,8 +233,9 @@ int main_program(int argc, char** argv, const Ranks& ranks) {
   CLI::App* imports = cli::add_command(root, session, "import", "Add exported rules and runs to a store",
                                        [&] { return import_runs(session, options); });
   imports->add_option("FILES", options.files, "Files that lab export --format runs wrote")->required();
-  add_store(*imports, options);
-  for (CLI::App* command : {runs, plans, shows, exports}) add_name_and_store(*command, options);
+  shows->add_option("NAMES", options.names, "Names of experiments (see list)")->required();
+  for (CLI::App* command : {runs, plans, exports}) add_name(*command, options);
+  for (CLI::App* command : {runs, plans, shows, exports, imports}) add_store(*command, options);
   for (CLI::App* command : {runs, plans, shows}) add_size(*command, options);
   for (CLI::App* command : {runs, shows}) add_folder(*command, options);
   for (CLI::App* command : {runs, plans}) add_seeds(*command, options);
@@ -241,7 +253,7 @@ int main_program(int argc, char** argv, const Ranks& ranks) {
       ->check(CLI::IsMember({"csv", "jsonl", "runs"}));
   cli::add_examples(*runs, {"normscope lab run brody-majority --quick"});
   cli::add_examples(*plans, {"normscope lab plan brody-majority"});
-  cli::add_examples(*shows, {"normscope lab show brody-majority --quick"});
+  cli::add_examples(*shows, {"normscope lab show brody-majority --quick", "normscope lab show riechers-geometry winsor-fold"});
   cli::add_examples(*exports, {"normscope lab export brody-majority -o numbers.csv"});
   cli::add_examples(*imports, {"normscope lab import docs/results/runs/brody-exact.jsonl"});
   return cli::parse_and_run(root, session, argc, argv);

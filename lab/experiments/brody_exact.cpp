@@ -11,7 +11,7 @@
 
 #include "frame/experiment.hpp"
 
-namespace normscope::lab {
+namespace normscope::lab::brody_exact {
 namespace {
 
 using selectability::Selectability;
@@ -139,10 +139,8 @@ Finding judge_equal(const Results& results) {
 
 }  // namespace
 
-namespace experiments {
-
-extern const Experiment brody_exact;
-const Experiment brody_exact{
+extern const Experiment experiment;
+const Experiment experiment{
     .name = "brody-exact",
     .paper = "Brody 2023",
     .claim = "The paper's theorems about keys, queries and LayerNorm, checked on random keys.",
@@ -174,5 +172,4 @@ const Experiment brody_exact{
          {"no weight deviates from 1/n by more than 1e-12 relative, 3 seeds", Test::every_case, 3},
          judge_equal}}};
 
-}  // namespace experiments
-}  // namespace normscope::lab
+}  // namespace normscope::lab::brody_exact

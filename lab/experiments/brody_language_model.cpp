@@ -13,7 +13,7 @@
 #include "language/key_shares.hpp"
 #include "language/network.hpp"
 
-namespace normscope::lab {
+namespace normscope::lab::brody_language_model {
 namespace {
 
 using language::Corpus;
@@ -284,10 +284,8 @@ std::vector<Figure> figures(const Results& results) {
 
 }  // namespace
 
-namespace experiments {
-
-extern const Experiment brody_language_model;
-const Experiment brody_language_model{
+extern const Experiment experiment;
+const Experiment experiment{
     .name = "brody-language-model",
     .paper = "Brody 2023",
     .claim =
@@ -341,5 +339,4 @@ const Experiment brody_language_model{
                 judge_loss}},
     .figures = figures};
 
-}  // namespace experiments
-}  // namespace normscope::lab
+}  // namespace normscope::lab::brody_language_model

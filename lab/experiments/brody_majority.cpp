@@ -9,7 +9,7 @@
 #include "frame/figures.hpp"
 #include "majority/runs.hpp"
 
-namespace normscope::lab {
+namespace normscope::lab::brody_majority {
 namespace {
 
 using majority::Eight;
@@ -212,10 +212,8 @@ std::vector<Figure> figures(const Results& results) {
 
 }  // namespace
 
-namespace experiments {
-
-extern const Experiment brody_majority;
-const Experiment brody_majority{
+extern const Experiment experiment;
+const Experiment experiment{
     .name = "brody-majority",
     .paper = "Brody 2023",
     .claim =
@@ -327,5 +325,4 @@ const Experiment brody_majority{
           judge_accuracy_matched}},
     .figures = figures};
 
-}  // namespace experiments
-}  // namespace normscope::lab
+}  // namespace normscope::lab::brody_majority

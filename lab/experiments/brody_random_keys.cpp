@@ -11,7 +11,7 @@
 
 #include "frame/experiment.hpp"
 
-namespace normscope::lab {
+namespace normscope::lab::brody_random_keys {
 namespace {
 
 using selectability::FigureRow;
@@ -145,10 +145,8 @@ std::vector<Figure> figures(const Results& results) {
 
 }  // namespace
 
-namespace experiments {
-
-extern const Experiment brody_random_keys;
-const Experiment brody_random_keys{
+extern const Experiment experiment;
+const Experiment experiment{
     .name = "brody-random-keys",
     .paper = "Brody 2023",
     .claim = "Some random keys are unselectable; after LayerNorm all are selectable.",
@@ -178,5 +176,4 @@ const Experiment brody_random_keys{
           judge_layer}},
     .figures = figures};
 
-}  // namespace experiments
-}  // namespace normscope::lab
+}  // namespace normscope::lab::brody_random_keys

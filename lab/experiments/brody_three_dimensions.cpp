@@ -9,7 +9,7 @@
 #include "frame/figures.hpp"
 #include "majority/runs.hpp"
 
-namespace normscope::lab {
+namespace normscope::lab::brody_three_dimensions {
 namespace {
 
 using majority::Three;
@@ -159,10 +159,8 @@ std::vector<Figure> figures(const Results& results) {
 
 }  // namespace
 
-namespace experiments {
-
-extern const Experiment brody_three_dimensions;
-const Experiment brody_three_dimensions{
+extern const Experiment experiment;
+const Experiment experiment{
     .name = "brody-three-dimensions",
     .paper = "Brody 2023",
     .claim =
@@ -197,5 +195,4 @@ const Experiment brody_three_dimensions{
                 judge_uniform}},
     .figures = figures};
 
-}  // namespace experiments
-}  // namespace normscope::lab
+}  // namespace normscope::lab::brody_three_dimensions

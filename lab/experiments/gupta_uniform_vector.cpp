@@ -9,7 +9,7 @@
 #include "grouped/compare.hpp"
 #include "grouped/language.hpp"
 
-namespace normscope::lab {
+namespace normscope::lab::gupta_uniform_vector {
 namespace {
 
 using namespace grouped;
@@ -53,10 +53,8 @@ constexpr std::string_view missing = "a large language model";
 
 }  // namespace
 
-namespace experiments {
-
-extern const Experiment gupta_uniform_vector;
-const Experiment gupta_uniform_vector{
+extern const Experiment experiment;
+const Experiment experiment{
     .name = "gupta-uniform-vector",
     .paper = "Gupta 2024",
     .claim =
@@ -82,5 +80,4 @@ const Experiment gupta_uniform_vector{
                 .judge = of_rms_norm}},
     .figures = figures};
 
-}  // namespace experiments
-}  // namespace normscope::lab
+}  // namespace normscope::lab::gupta_uniform_vector

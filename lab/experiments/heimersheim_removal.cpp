@@ -9,7 +9,7 @@
 #include "grouped/compare.hpp"
 #include "grouped/language.hpp"
 
-namespace normscope::lab {
+namespace normscope::lab::heimersheim_removal {
 namespace {
 
 using namespace grouped;
@@ -66,10 +66,8 @@ std::vector<Figure> figures(const Results& results) {
 
 }  // namespace
 
-namespace experiments {
-
-extern const Experiment heimersheim_removal;
-const Experiment heimersheim_removal{
+extern const Experiment experiment;
+const Experiment experiment{
     .name = "heimersheim-removal",
     .paper = "Heimersheim 2024",
     .claim =
@@ -100,5 +98,4 @@ const Experiment heimersheim_removal{
           .judge = needs_fine_tuning}},
     .figures = figures};
 
-}  // namespace experiments
-}  // namespace normscope::lab
+}  // namespace normscope::lab::heimersheim_removal

@@ -10,7 +10,7 @@
 #include "grouped/compare.hpp"
 #include "grouped/language.hpp"
 
-namespace normscope::lab {
+namespace normscope::lab::kim_peri_ln {
 namespace {
 
 using namespace grouped;
@@ -89,10 +89,8 @@ constexpr std::string_view missing = "a model of a billion parameters";
 
 }  // namespace
 
-namespace experiments {
-
-extern const Experiment kim_peri_ln;
-const Experiment kim_peri_ln{
+extern const Experiment experiment;
+const Experiment experiment{
     .name = "kim-peri-ln",
     .paper = "Kim 2025",
     .claim =
@@ -122,5 +120,4 @@ const Experiment kim_peri_ln{
                 .judge = smaller_scores}},
     .figures = figures};
 
-}  // namespace experiments
-}  // namespace normscope::lab
+}  // namespace normscope::lab::kim_peri_ln

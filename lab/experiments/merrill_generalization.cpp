@@ -11,7 +11,7 @@
 #include "frame/experiment.hpp"
 
 // Taggers learn from words of 64 letters and are tested on words of up to 2048.
-namespace normscope::lab {
+namespace normscope::lab::merrill_generalization {
 namespace {
 
 using counting::Tagging;
@@ -234,9 +234,8 @@ constexpr std::string_view behind_rule =
 
 }  // namespace
 
-namespace experiments {
-extern const Experiment merrill_generalization;
-const Experiment merrill_generalization{
+extern const Experiment experiment;
+const Experiment experiment{
     .name = "merrill-generalization",
     .paper = "Merrill 2020",
     .claim = "An LSTM and two layers of QRNN generalize counting to longer words, one layer of QRNN does not",
@@ -302,6 +301,5 @@ const Experiment merrill_generalization{
            Test::equivalence, least_seeds, 4.0},
           base_line_as_defined}},
     .figures = figures};
-}  // namespace experiments
 
-}  // namespace normscope::lab
+}  // namespace normscope::lab::merrill_generalization

@@ -12,7 +12,7 @@
 #include "frame/experiment.hpp"
 
 // Exact checks of the theorems: every word and window up to a length, and ranks in rational arithmetic.
-namespace normscope::lab {
+namespace normscope::lab::merrill_theorems {
 namespace {
 
 namespace am = automata;
@@ -284,9 +284,8 @@ constexpr std::string_view on_every_word = "no mistake on every word of up to 13
 
 }  // namespace
 
-namespace experiments {
-extern const Experiment merrill_theorems;
-const Experiment merrill_theorems{
+extern const Experiment experiment;
+const Experiment experiment{
     .name = "merrill-theorems",
     .paper = "Merrill 2020",
     .claim =
@@ -437,6 +436,5 @@ const Experiment merrill_theorems{
            "both_counts and binary; 100 random cells of 3 units: at most 9 (tanh) and 27 (gru)"},
           spaces_hold}},
     .figures = figures};
-}  // namespace experiments
 
-}  // namespace normscope::lab
+}  // namespace normscope::lab::merrill_theorems

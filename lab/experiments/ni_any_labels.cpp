@@ -7,7 +7,7 @@
 
 #include "frame/experiment.hpp"
 
-namespace normscope::lab {
+namespace normscope::lab::ni_any_labels {
 namespace {
 
 constexpr std::size_t features = 8;
@@ -108,10 +108,8 @@ Finding shatters(const Results& results) {
 
 }  // namespace
 
-namespace experiments {
-
-extern const Experiment ni_any_labels;
-const Experiment ni_any_labels{
+extern const Experiment experiment;
+const Experiment experiment{
     .name = "ni-any-labels",
     .paper = "Ni 2024",
     .claim =
@@ -147,5 +145,4 @@ const Experiment ni_any_labels{
           .judge = shatters}},
     .figures = nullptr};
 
-}  // namespace experiments
-}  // namespace normscope::lab
+}  // namespace normscope::lab::ni_any_labels

@@ -4,7 +4,7 @@
 #include "grouped/compare.hpp"
 #include "grouped/training.hpp"
 
-namespace normscope::lab {
+namespace normscope::lab::ni_convnet {
 namespace {
 
 using namespace grouped;
@@ -75,10 +75,8 @@ std::vector<Figure> figures(const Results& results) {
 
 }  // namespace
 
-namespace experiments {
-
-extern const Experiment ni_convnet;
-const Experiment ni_convnet{
+extern const Experiment experiment;
+const Experiment experiment{
     .name = "ni-convnet",
     .paper = "Ni 2024",
     .claim =
@@ -112,5 +110,4 @@ const Experiment ni_convnet{
           .judge = no_worse_than_relu}},
     .figures = figures};
 
-}  // namespace experiments
-}  // namespace normscope::lab
+}  // namespace normscope::lab::ni_convnet

@@ -10,7 +10,7 @@
 
 #include "frame/experiment.hpp"
 
-namespace normscope::lab {
+namespace normscope::lab::ni_curvature {
 namespace {
 
 Plan plan(Size size) {
@@ -188,10 +188,8 @@ std::vector<Figure> figures(const Results& results) {
 
 }  // namespace
 
-namespace experiments {
-
-extern const Experiment ni_curvature;
-const Experiment ni_curvature{
+extern const Experiment experiment;
+const Experiment experiment{
     .name = "ni-curvature",
     .paper = "Ni 2024",
     .claim =
@@ -227,5 +225,4 @@ const Experiment ni_curvature{
           .judge = proposition}},
     .figures = figures};
 
-}  // namespace experiments
-}  // namespace normscope::lab
+}  // namespace normscope::lab::ni_curvature

@@ -3,7 +3,7 @@
 #include "grouped/compare.hpp"
 #include "grouped/language.hpp"
 
-namespace normscope::lab {
+namespace normscope::lab::ni_language_model {
 namespace {
 
 using namespace grouped;
@@ -32,10 +32,8 @@ std::vector<Figure> figures(const Results& results) {
 
 }  // namespace
 
-namespace experiments {
-
-extern const Experiment ni_language_model;
-const Experiment ni_language_model{
+extern const Experiment experiment;
+const Experiment experiment{
     .name = "ni-language-model",
     .paper = "Ni 2024",
     .claim =
@@ -56,5 +54,4 @@ const Experiment ni_language_model{
                 .judge = lower_loss}},
     .figures = figures};
 
-}  // namespace experiments
-}  // namespace normscope::lab
+}  // namespace normscope::lab::ni_language_model

@@ -6,7 +6,7 @@
 #include "frame/figures.hpp"
 #include "nets/training.hpp"
 
-namespace normscope::lab {
+namespace normscope::lab::ni_random_images {
 namespace {
 
 using lnnet::Activation;
@@ -90,10 +90,8 @@ std::vector<Figure> figures(const Results& results) {
 
 }  // namespace
 
-namespace experiments {
-
-extern const Experiment ni_random_images;
-const Experiment ni_random_images{
+extern const Experiment experiment;
+const Experiment experiment{
     .name = "ni-random-images",
     .paper = "Ni 2024",
     .claim = "LN-Nets learn more random labels of images than linear nets: all of MNIST and CIFAR-10.",
@@ -129,5 +127,4 @@ const Experiment ni_random_images{
           .judge = depth_helps}},
     .figures = figures};
 
-}  // namespace experiments
-}  // namespace normscope::lab
+}  // namespace normscope::lab::ni_random_images

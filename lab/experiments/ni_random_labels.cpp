@@ -5,7 +5,7 @@
 
 #include "nets/training.hpp"
 
-namespace normscope::lab {
+namespace normscope::lab::ni_random_labels {
 namespace {
 
 using lnnet::Activation;
@@ -110,10 +110,8 @@ std::vector<Figure> figures(const Results& results) {
 
 }  // namespace
 
-namespace experiments {
-
-extern const Experiment ni_random_labels;
-const Experiment ni_random_labels{
+extern const Experiment experiment;
+const Experiment experiment{
     .name = "ni-random-labels",
     .paper = "Ni 2024",
     .claim =
@@ -156,5 +154,4 @@ const Experiment ni_random_labels{
           .judge = deeper_is_more}},
     .figures = figures};
 
-}  // namespace experiments
-}  // namespace normscope::lab
+}  // namespace normscope::lab::ni_random_labels

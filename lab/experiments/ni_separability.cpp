@@ -11,7 +11,7 @@
 
 #include "frame/experiment.hpp"
 
-namespace normscope::lab {
+namespace normscope::lab::ni_separability {
 namespace {
 
 using separability::linear_ratio;
@@ -144,10 +144,8 @@ Finding norm_breaks_any(const Results& results) {
 
 }  // namespace
 
-namespace experiments {
-
-extern const Experiment ni_separability;
-const Experiment ni_separability{
+extern const Experiment experiment;
+const Experiment experiment{
     .name = "ni-separability",
     .paper = "Ni 2024",
     .claim = "No linear map has a sum-of-squares ratio of two classes below LSSR; linear maps with LN do.",
@@ -178,5 +176,4 @@ const Experiment ni_separability{
           .judge = norm_breaks_any}},
     .figures = nullptr};
 
-}  // namespace experiments
-}  // namespace normscope::lab
+}  // namespace normscope::lab::ni_separability

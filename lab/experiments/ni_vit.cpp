@@ -4,7 +4,7 @@
 #include "grouped/compare.hpp"
 #include "grouped/training.hpp"
 
-namespace normscope::lab {
+namespace normscope::lab::ni_vit {
 namespace {
 
 using namespace grouped;
@@ -45,10 +45,8 @@ std::vector<Figure> figures(const Results& results) {
 
 }  // namespace
 
-namespace experiments {
-
-extern const Experiment ni_vit;
-const Experiment ni_vit{
+extern const Experiment experiment;
+const Experiment experiment{
     .name = "ni-vit",
     .paper = "Ni 2024",
     .claim =
@@ -70,5 +68,4 @@ const Experiment ni_vit{
           .judge = higher_accuracy}},
     .figures = figures};
 
-}  // namespace experiments
-}  // namespace normscope::lab
+}  // namespace normscope::lab::ni_vit

@@ -15,7 +15,7 @@
 #include "ellipse/ellipse.hpp"
 #include "frame/experiment.hpp"
 
-namespace normscope::lab {
+namespace normscope::lab::riechers_geometry {
 namespace {
 
 Plan plan(Size size) {
@@ -273,10 +273,8 @@ std::vector<Figure> figures(const Results&) { return ellipse_figures(); }
 
 }  // namespace
 
-namespace experiments {
-
-extern const Experiment riechers_geometry;
-const Experiment riechers_geometry{
+extern const Experiment experiment;
+const Experiment experiment{
     .name = "riechers-geometry",
     .paper = "Riechers 2024",
     .claim =
@@ -328,5 +326,4 @@ const Experiment riechers_geometry{
           .judge = recipe_with_zeros}},
     .figures = figures};
 
-}  // namespace experiments
-}  // namespace normscope::lab
+}  // namespace normscope::lab::riechers_geometry

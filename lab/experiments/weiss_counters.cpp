@@ -8,7 +8,7 @@
 #include "frame/experiment.hpp"
 
 // Networks with weights written by hand, on every word and on long ones.
-namespace normscope::lab {
+namespace normscope::lab::weiss_counters {
 namespace {
 
 namespace am = automata;
@@ -85,9 +85,8 @@ constexpr std::string_view rule =
 
 }  // namespace
 
-namespace experiments {
-extern const Experiment weiss_counters;
-const Experiment weiss_counters{
+extern const Experiment experiment;
+const Experiment experiment{
     .name = "weiss-counters",
     .paper = "Weiss 2018",
     .claim = "An LSTM and an Elman network with ReLU count exactly with weights set by hand",
@@ -117,6 +116,5 @@ const Experiment weiss_counters{
                 "Merrill et al. 2020, theorem 13, its second unit corrected",
                 {rule},
                 [](const Results& results) { return exact(results, "lstm_one_threshold"); }}}};
-}  // namespace experiments
 
-}  // namespace normscope::lab
+}  // namespace normscope::lab::weiss_counters

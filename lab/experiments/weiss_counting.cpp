@@ -16,7 +16,7 @@
 
 // Four cells learn a^n b^n and a^n b^n c^n in both ways: from words in and out of the language, as in the
 // paper, and from the next symbol, as in the authors' program.
-namespace normscope::lab {
+namespace normscope::lab::weiss_counting {
 namespace {
 
 namespace am = automata;
@@ -239,9 +239,8 @@ constexpr Rule words_rule{"balanced accuracy minus the GRU's, points, in the reg
 
 }  // namespace
 
-namespace experiments {
-extern const Experiment weiss_counting;
-const Experiment weiss_counting{
+extern const Experiment experiment;
+const Experiment experiment{
     .name = "weiss-counting",
     .paper = "Weiss 2018",
     .claim = "LSTMs learn to count beyond their training lengths, GRUs and Elman networks with tanh do not.",
@@ -290,6 +289,5 @@ const Experiment weiss_counting{
                  least_seeds, 0.0},
                 below_always_no}},
     .figures = figures};
-}  // namespace experiments
 
-}  // namespace normscope::lab
+}  // namespace normscope::lab::weiss_counting

@@ -9,7 +9,7 @@
 
 #include "frame/experiment.hpp"
 
-namespace normscope::lab {
+namespace normscope::lab::winsor_fold {
 namespace {
 
 using std::numbers::pi;
@@ -99,10 +99,8 @@ std::vector<Figure> figures(const Results&) {
 
 }  // namespace
 
-namespace experiments {
-
-extern const Experiment winsor_fold;
-const Experiment winsor_fold{
+extern const Experiment experiment;
+const Experiment experiment{
     .name = "winsor-fold",
     .paper = "Winsor 2022",
     .claim = "Normalization after a shift by t folds a circle, with a divot at t = 2.",
@@ -135,5 +133,4 @@ const Experiment winsor_fold{
           .judge = spreads_out}},
     .figures = figures};
 
-}  // namespace experiments
-}  // namespace normscope::lab
+}  // namespace normscope::lab::winsor_fold

@@ -5,7 +5,7 @@
 #include "frame/data.hpp"
 #include "nets/training.hpp"
 
-namespace normscope::lab {
+namespace normscope::lab::winsor_mnist {
 namespace {
 
 using lnnet::Activation;
@@ -128,10 +128,8 @@ Finding norm_adds(const Results& results) {
 
 }  // namespace
 
-namespace experiments {
-
-extern const Experiment winsor_mnist;
-const Experiment winsor_mnist{
+extern const Experiment experiment;
+const Experiment experiment{
     .name = "winsor-mnist",
     .paper = "Winsor 2022",
     .claim = "A net whose only nonlinearity is LayerNorm solves MNIST.",
@@ -166,5 +164,4 @@ const Experiment winsor_mnist{
           .judge = norm_adds}},
     .figures = nullptr};
 
-}  // namespace experiments
-}  // namespace normscope::lab
+}  // namespace normscope::lab::winsor_mnist

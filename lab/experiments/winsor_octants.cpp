@@ -7,7 +7,7 @@
 #include "nets/plateaus.hpp"
 #include "nets/training.hpp"
 
-namespace normscope::lab {
+namespace normscope::lab::winsor_octants {
 namespace {
 
 using lnnet::Schedule;
@@ -75,10 +75,8 @@ std::vector<Figure> figures(const Results& results) {
 
 }  // namespace
 
-namespace experiments {
-
-extern const Experiment winsor_octants;
-const Experiment winsor_octants{
+extern const Experiment experiment;
+const Experiment experiment{
     .name = "winsor-octants",
     .paper = "Winsor 2022",
     .claim =
@@ -106,5 +104,4 @@ const Experiment winsor_octants{
                 .judge = several_transitions}},
     .figures = figures};
 
-}  // namespace experiments
-}  // namespace normscope::lab
+}  // namespace normscope::lab::winsor_octants

@@ -4,7 +4,7 @@
 
 #include "nets/training.hpp"
 
-namespace normscope::lab {
+namespace normscope::lab::winsor_spiral {
 namespace {
 
 using lnnet::Activation;
@@ -87,10 +87,8 @@ std::vector<Figure> figures(const Results& results) {
 
 }  // namespace
 
-namespace experiments {
-
-extern const Experiment winsor_spiral;
-const Experiment winsor_spiral{
+extern const Experiment experiment;
+const Experiment experiment{
     .name = "winsor-spiral",
     .paper = "Winsor 2022",
     .claim =
@@ -124,5 +122,4 @@ const Experiment winsor_spiral{
                 .judge = phase_transition}},
     .figures = figures};
 
-}  // namespace experiments
-}  // namespace normscope::lab
+}  // namespace normscope::lab::winsor_spiral

@@ -8,7 +8,7 @@
 
 #include "frame/experiment.hpp"
 
-namespace normscope::lab {
+namespace normscope::lab::winsor_stretch {
 namespace {
 
 using std::numbers::pi;
@@ -50,10 +50,8 @@ std::vector<Figure> figures(const Results&) {
 
 }  // namespace
 
-namespace experiments {
-
-extern const Experiment winsor_stretch;
-const Experiment winsor_stretch{
+extern const Experiment experiment;
+const Experiment experiment{
     .name = "winsor-stretch",
     .paper = "Winsor 2022",
     .claim = "Normalization after a stretch by t pushes a circle's points to x = -1 and 1.",
@@ -71,5 +69,4 @@ const Experiment winsor_stretch{
           .judge = gathers}},
     .figures = figures};
 
-}  // namespace experiments
-}  // namespace normscope::lab
+}  // namespace normscope::lab::winsor_stretch

@@ -9,7 +9,7 @@
 
 #include "frame/experiment.hpp"
 
-namespace normscope::lab {
+namespace normscope::lab::winsor_surface {
 namespace {
 
 using std::numbers::pi;
@@ -48,10 +48,8 @@ std::vector<Figure> figures(const Results&) {
 
 }  // namespace
 
-namespace experiments {
-
-extern const Experiment winsor_surface;
-const Experiment winsor_surface{
+extern const Experiment experiment;
+const Experiment experiment{
     .name = "winsor-surface",
     .paper = "Winsor 2022",
     .claim = "Every activation curve is a slice of one surface, x/sqrt(x^2 + y^2).",
@@ -67,5 +65,4 @@ const Experiment winsor_surface{
                 .judge = slices}},
     .figures = figures};
 
-}  // namespace experiments
-}  // namespace normscope::lab
+}  // namespace normscope::lab::winsor_surface

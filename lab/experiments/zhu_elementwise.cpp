@@ -5,7 +5,7 @@
 #include "grouped/compare.hpp"
 #include "grouped/language.hpp"
 
-namespace normscope::lab {
+namespace normscope::lab::zhu_elementwise {
 namespace {
 
 using namespace grouped;
@@ -41,10 +41,8 @@ constexpr std::string_view missing = "a large language model";
 
 }  // namespace
 
-namespace experiments {
-
-extern const Experiment zhu_elementwise;
-const Experiment zhu_elementwise{
+extern const Experiment experiment;
+const Experiment experiment{
     .name = "zhu-elementwise",
     .paper = "Zhu 2025",
     .claim = "Transformers train as well with DyT (tanh) or Derf (erf) of each feature as with LayerNorm.",
@@ -75,5 +73,4 @@ const Experiment zhu_elementwise{
                 .judge = derf_over_dyt}},
     .figures = figures};
 
-}  // namespace experiments
-}  // namespace normscope::lab
+}  // namespace normscope::lab::zhu_elementwise

@@ -120,15 +120,17 @@ Imported import_lines(Store& store, const std::filesystem::path& file) {
   const MappedFile mapped(file);
   std::string_view text(reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size());
   Imported imported;
-  for (std::size_t number = 1; !text.empty(); ++number) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    try {
-      add_line(store, text.substr(0, end), imported);
-    } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("{}: line {}: {}", file.string(), number, error.what()));
+  store.together([&] {
+    for (std::size_t number = 1; !text.empty(); ++number) {
+      const std::size_t end = std::min(text.find('\n'), text.size());
+      try {
+        add_line(store, text.substr(0, end), imported);
+      } catch (const Error& error) {
+        throw Error(error.code(), fmt::format("{}: line {}: {}", file.string(), number, error.what()));
+      }
+      text.remove_prefix(std::min(end + 1, text.size()));
     }
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  });
   return imported;
 }
 

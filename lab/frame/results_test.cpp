@@ -193,6 +193,12 @@ TEST_F(Accounts, ComeBackFromTheirLines) {
     EXPECT_THROW(import_lines(other, file), Error) << text;
   }
   EXPECT_EQ(run_lines(other, experiment), lines);
+
+  Store empty(folder_ / "empty.sqlite");
+  std::ofstream(file) << lines << "x\n";
+  EXPECT_THROW(import_lines(empty, file), Error);
+  EXPECT_EQ(run_lines(empty, experiment), "");
+  EXPECT_TRUE(empty.rules(std::string(experiment.name)).empty());
 }
 
 TEST_F(Accounts, AreExportedRowByRow) {

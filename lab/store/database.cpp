@@ -39,6 +39,8 @@ Statement Database::prepare(std::string_view sql) { return {*this, sql}; }
 
 std::int64_t Database::changes() const { return sqlite3_changes64(handle_); }
 
+bool Database::in_transaction() const { return sqlite3_get_autocommit(handle_) == 0; }
+
 Statement::Statement(Database& database, std::string_view sql) : database_(database) {
   check(sqlite3_prepare_v2(database.handle_, sql.data(), static_cast<int>(sql.size()), &statement_, nullptr));
 }
@@ -101,6 +103,10 @@ std::vector<std::byte> Statement::bytes(int column) const {
   return {data, data + sqlite3_column_bytes(statement_, column)};
 }
 
+Transaction::Transaction(Database& database) : database_(database), open_(!database.in_transaction()) {
+  if (open_) database.execute("BEGIN IMMEDIATE");
+}
+
 Transaction::~Transaction() {
   if (!open_) return;
   try {
@@ -111,7 +117,7 @@ Transaction::~Transaction() {
 }
 
 void Transaction::commit() {
-  database_.execute("COMMIT");
+  if (open_) database_.execute("COMMIT");
   open_ = false;
 }
 

@@ -29,6 +29,7 @@ class Database {
   [[nodiscard]] Statement prepare(std::string_view sql);
   /// Number of rows changed by the last statement.
   [[nodiscard]] std::int64_t changes() const;
+  [[nodiscard]] bool in_transaction() const;
 
  private:
   friend class Statement;
@@ -69,10 +70,11 @@ class Statement {
   int bound_ = 0;
 };
 
-/// A write transaction, exclusive from its start. Rolled back unless `commit` is reached.
+/// A write transaction, exclusive from its start. Rolled back unless `commit` is reached. Within another transaction
+/// it is a part of that one.
 class Transaction {
  public:
-  explicit Transaction(Database& database) : database_(database) { database.execute("BEGIN IMMEDIATE"); }
+  explicit Transaction(Database& database);
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
   ~Transaction();
@@ -80,7 +82,7 @@ class Transaction {
 
  private:
   Database& database_;
-  bool open_ = true;
+  bool open_;
 };
 
 }  // namespace normscope::lab

@@ -213,6 +213,12 @@ std::vector<StoredRule> Store::rules(const std::string& experiment) const {
   return result;
 }
 
+void Store::together(const std::function<void()>& write) {
+  Transaction transaction(connection_->database);
+  write();
+  transaction.commit();
+}
+
 bool Store::import_rule(const StoredRule& rule) { return connection_->insert(rule, rule.written); }
 
 bool Store::import_run(const RunInfo& run, std::span<const Metric> metrics) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -96,6 +97,9 @@ class Store {
   void write_rules(std::span<const StoredRule> rules);
   /// The rules of an experiment, in the order they were written.
   [[nodiscard]] std::vector<StoredRule> rules(const std::string& experiment) const;
+
+  /// Performs all writes of `write` in one transaction: if it throws, the file is as before.
+  void together(const std::function<void()>& write);
 
   /// Adds a completed run, or a rule, of another store, with its times. Returns false if the store has it.
   ///

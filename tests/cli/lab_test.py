@@ -123,6 +123,9 @@ class Lab(CommandTest):
         self.ok("lab", "export", "winsor-surface", "--store", "one", "--format", "runs", "-o", "runs.jsonl")
         self.ok("lab", "import", "runs.jsonl", "--store", "two")
         self.assertEqual(self.json("lab", "show", "winsor-surface", "--store", "two"), shown)
+        both = self.json("lab", "show", "winsor-fold", "winsor-surface", "--store", "two")["experiments"]
+        self.assertEqual([entry["name"] for entry in both], ["winsor-fold", "winsor-surface"])
+        self.assertEqual(both[1], shown["experiments"][0])
 
         # Runs that began before the rule was written.
         lines = [json.loads(line) for line in (self.folder / "runs.jsonl").read_text().splitlines()]

@@ -60,9 +60,9 @@ std::string inspect(const Model& model) {
 
 /// The document, its charts and its page, which shows `activations` too: "null", or
 /// an object of their document and charts.
-std::tuple<std::string, std::string, std::string> report(const Model& model, bool deep, bool vocabulary,
-                                                         double seconds, const std::string& activations,
-                                                         unsigned threads, const nb::object& callback) {
+std::tuple<std::string, std::string, std::string> model_report(const Model& model, bool deep, bool vocabulary,
+                                                               double seconds, const std::string& activations,
+                                                               unsigned threads, const nb::object& callback) {
   audit::VocabularyOptions options{.seconds = seconds, .skip = !vocabulary};
   if (deep) options.most_work = std::numeric_limits<double>::infinity();
   return run(callback, [&](const Progress& progress) {
@@ -74,8 +74,8 @@ std::tuple<std::string, std::string, std::string> report(const Model& model, boo
   });
 }
 
-Illustrated heads(const Model& model, std::size_t context, bool queries, bool certificates, unsigned threads,
-                  const nb::object& callback) {
+Illustrated model_heads(const Model& model, std::size_t context, bool queries, bool certificates,
+                        unsigned threads, const nb::object& callback) {
   return run(callback, [&](const Progress& progress) {
     const std::vector<audit::HeadReach> found = audit::reach_of_heads(
         model.checkpoint(), model.described(), threads, progress, {.positions = context});
@@ -92,8 +92,8 @@ Illustrated heads(const Model& model, std::size_t context, bool queries, bool ce
   });
 }
 
-Illustrated reach(const Model& model, const std::vector<std::size_t>& tokens, std::size_t nearest,
-                  double seconds, unsigned threads, const nb::object& callback) {
+Illustrated model_reach(const Model& model, const std::vector<std::size_t>& tokens, std::size_t nearest,
+                        double seconds, unsigned threads, const nb::object& callback) {
   return run(callback, [&](const Progress& progress) {
     const audit::VocabularyHead head = audit::vocabulary_head(model.checkpoint(), model.described());
     const std::optional<std::filesystem::path> file =
@@ -112,8 +112,8 @@ Illustrated reach(const Model& model, const std::vector<std::size_t>& tokens, st
   });
 }
 
-Illustrated geometry(const Model& model, const std::string& name, std::size_t axes, bool null_space,
-                     unsigned threads, const nb::object& callback) {
+Illustrated model_geometry(const Model& model, const std::string& name, std::size_t axes, bool null_space,
+                           unsigned threads, const nb::object& callback) {
   return run(callback, [&](const Progress& progress) {
     const model::Norm& norm = model.norm(name);
     return geometry_document(model::read_norm(model.checkpoint(), norm), norm.gain.has_value(), axes,
@@ -226,8 +226,8 @@ Illustrated compare(const Model& before, const Model& after, const nb::object& c
   });
 }
 
-std::string verify(const Model& model, const std::string& result_text, unsigned threads,
-                   const nb::object& callback) {
+std::string verify_model(const Model& model, const std::string& result_text, unsigned threads,
+                         const nb::object& callback) {
   return run(callback, [&](const Progress& progress) {
     const certificates::Result result(result_text, "result");
     const certificates::VerifyOptions options{.threads = threads, .progress = progress};
@@ -261,10 +261,10 @@ void define_model(nb::module_& module) {
       .def_prop_ro("path", [](const Model& model) { return model.checkpoint().path().string(); })
       .def_prop_ro("format", [](const Model& model) { return std::string(model.checkpoint().format()); });
   define(module, "inspect", &inspect);
-  define(module, "model_report", &report);
-  define(module, "model_heads", &heads);
-  define(module, "model_reach", &reach);
-  define(module, "model_geometry", &geometry);
+  define(module, "model_report", &model_report);
+  define(module, "model_heads", &model_heads);
+  define(module, "model_reach", &model_reach);
+  define(module, "model_geometry", &model_geometry);
   define(module, "norm_parameters", &norm_parameters);
   define(module, "model_head", &model_head);
   define(module, "tensor", &tensor);
@@ -273,7 +273,7 @@ void define_model(nb::module_& module) {
   define(module, "rewrite", &rewrite_model);
   define(module, "undo", &undo);
   define(module, "compare", &compare);
-  define(module, "verify_model", &verify);
+  define(module, "verify_model", &verify_model);
 }
 
 }  // namespace normscope::python

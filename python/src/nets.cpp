@@ -77,9 +77,9 @@ nb::list trace_net(const Net& net, const nb::object& x, unsigned threads) {
 
 /// Entries of `given` that are not None. Each takes the argument's name, the value that it sets and how to
 /// read it.
-class Options {
+class Given {
  public:
-  Options(std::string_view who, const nb::dict& given) : who_(who), given_(given) {}
+  Given(std::string_view who, const nb::dict& given) : who_(who), given_(given) {}
 
   [[nodiscard]] bool has(const char* name) const {
     return given_.contains(name) && !nb::object(given_[name]).is_none();
@@ -121,7 +121,7 @@ Made build(const nb::object& x, const std::vector<std::int64_t>& labels, std::si
            const nb::dict& given, const std::string& output, const std::string& resume, unsigned threads,
            const nb::object& callback) {
   const Matrix samples = samples_of("build", "x", x);
-  const Options options("build", given);
+  const Given options("build", given);
   merge::ConstructOptions how{.first_label_wins = random_labels != 0, .resume = resume, .threads = threads};
   options.take_named("mode", how.mode, [](const std::string& name) {
     if (name != "paper" && name != "stable") {
@@ -146,7 +146,7 @@ Made build(const nb::object& x, const std::vector<std::int64_t>& labels, std::si
   });
 }
 
-lnnet::TrainSpec spec_of(const Options& options, lnnet::TrainSpec spec) {
+lnnet::TrainSpec spec_of(const Given& options, lnnet::TrainSpec spec) {
   options.take_count("width", spec.width, 1);
   options.take_count("depth", spec.depth, 0);
   options.take_named("activation", spec.activation,
@@ -177,7 +177,7 @@ lnnet::TrainSpec spec_of(const Options& options, lnnet::TrainSpec spec) {
 Made train(const nb::object& what, const nb::object& labels, const nb::dict& given,
            const std::vector<std::size_t>& groups, const std::string& output, const std::string& resume,
            unsigned threads, const nb::object& callback) {
-  const Options options("train", given);
+  const Given options("train", given);
   std::optional<lnnet::Task> task;
   documents::TrainedOn on{.data = "samples", .output = output};
   lnnet::TrainData data;

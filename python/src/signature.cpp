@@ -109,9 +109,9 @@ nb::object array_or_none(const std::vector<std::size_t>& tokens) {
 }
 
 /// The document, and of each refuted row (row, weights, logits, slack, tokens or None).
-nb::tuple verify(const nb::object& against, const std::string& name, const nb::object& outputs,
-                 const nb::object& ids, double temperature, const std::string& precision,
-                 double least_mean_square, unsigned threads, const nb::object& callback) {
+nb::tuple signature_verify(const nb::object& against, const std::string& name, const nb::object& outputs,
+                           const nb::object& ids, double temperature, const std::string& precision,
+                           double least_mean_square, unsigned threads, const nb::object& callback) {
   const OutputsArgument given("verify", outputs, ids, temperature, precision);
   const Ellipse* const ellipse =
       nb::isinstance<Ellipse>(against) ? nb::cast<const Ellipse*>(against) : nullptr;
@@ -143,9 +143,9 @@ nb::tuple verify(const nb::object& against, const std::string& name, const nb::o
 }
 
 /// The document, and the ellipse or None.
-nb::tuple extract(const nb::object& outputs, const std::string& output, double temperature,
-                  const std::string& precision, double soft_cap, std::size_t rank, const std::string& resume,
-                  unsigned threads, const nb::object& callback) {
+nb::tuple signature_extract(const nb::object& outputs, const std::string& output, double temperature,
+                            const std::string& precision, double soft_cap, std::size_t rank,
+                            const std::string& resume, unsigned threads, const nb::object& callback) {
   const OutputsArgument given("extract", outputs, nb::none(), temperature, precision);
   auto [document, ellipse] = run(callback, [&](const Progress& progress) {
     const signature::Outputs opened = given.open(0, soft_cap);
@@ -159,8 +159,8 @@ nb::tuple extract(const nb::object& outputs, const std::string& output, double t
   return nb::make_tuple(document, ellipse ? nb::cast(std::move(*ellipse)) : nb::none());
 }
 
-Illustrated kind(const nb::object& outputs, double temperature, const std::string& precision,
-                 unsigned threads, const nb::object& callback) {
+Illustrated signature_kind(const nb::object& outputs, double temperature, const std::string& precision,
+                           unsigned threads, const nb::object& callback) {
   const OutputsArgument given("kind", outputs, nb::none(), temperature, precision);
   return run(callback, [&](const Progress& progress) {
     const signature::Outputs opened = given.open(0, 0.0);
@@ -173,8 +173,8 @@ Illustrated kind(const nb::object& outputs, double temperature, const std::strin
   });
 }
 
-std::string compare(const nb::object& one, const std::string& one_name, const nb::object& other,
-                    const std::string& other_name, unsigned threads) {
+std::string signature_compare(const nb::object& one, const std::string& one_name, const nb::object& other,
+                              const std::string& other_name, unsigned threads) {
   const auto model_or_null = [](const nb::object& given) {
     return nb::isinstance<Ellipse>(given) ? nullptr : nb::cast<const Model*>(given);
   };
@@ -218,10 +218,10 @@ void define_signature(nb::module_& module) {
       });
   define(module, "load_ellipse", &load_ellipse);
   define(module, "save_ellipse", &save_ellipse);
-  define(module, "signature_verify", &verify);
-  define(module, "signature_extract", &extract);
-  define(module, "signature_kind", &kind);
-  define(module, "signature_compare", &compare);
+  define(module, "signature_verify", &signature_verify);
+  define(module, "signature_extract", &signature_extract);
+  define(module, "signature_kind", &signature_kind);
+  define(module, "signature_compare", &signature_compare);
 }
 
 }  // namespace normscope::python

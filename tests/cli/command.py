@@ -1,5 +1,6 @@
 """Runs the normscope command for the tests, and makes its input files."""
 
+import functools
 import json
 import os
 import struct
@@ -8,7 +9,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-import jsonschema
+import fastjsonschema
 import numpy as np
 
 COMMAND = os.environ["NORMSCOPE"]
@@ -38,13 +39,23 @@ def safetensors(path, tensors, metadata=None):
 
 
 def strict(schema):
-    """The schema, made to refuse every property that it does not name."""
+    """The schema in words of JSON Schema's draft 7, made to refuse every property that it does not name."""
     if isinstance(schema, dict):
-        closed = {name: strict(value) for name, value in schema.items()}
+        closed = {{"dependentRequired": "dependencies"}.get(name, name): strict(value) for name, value in schema.items()}
         if isinstance(closed.get("properties"), dict) and closed.get("type") == "object":
             closed["additionalProperties"] = False
         return closed
     return [strict(item) for item in schema] if isinstance(schema, list) else schema
+
+
+@functools.cache
+def validator(what):
+    """A function that throws if a document lacks a property that its schema requires, or has one that it does not name.
+
+    Compiled, it takes a hundredth of the time of the package jsonschema, which knows no draft after 7.
+    """
+    schema = json.loads((SOURCE / f"docs/schemas/{what}.schema.json").read_text())
+    return fastjsonschema.compile({**strict(schema), "$schema": "http://json-schema.org/draft-07/schema#"})
 
 
 class CommandTest(unittest.TestCase):
@@ -67,14 +78,16 @@ class CommandTest(unittest.TestCase):
 
     def json(self, *arguments):
         """The JSON result, checked against the schema that it names."""
-        document = json.loads(self.ok(*arguments, "--json", "-"))
+        return self.as_its_schema_says(json.loads(self.ok(*arguments, "--json", "-")))
+
+    def as_its_schema_says(self, document):
+        """The document, checked against the schema that it names."""
         self.conforms(document["schema"].removeprefix("normscope.").removesuffix("/1"), document)
         return document
 
     def conforms(self, what, document):
         """Checks that a document has all properties that its schema requires, and none that it does not name."""
-        schema = json.loads((SOURCE / f"docs/schemas/{what}.schema.json").read_text())
-        jsonschema.Draft202012Validator(strict(schema)).validate(document)
+        validator(what)(document)
 
     def fails(self, status, *arguments):
         """The one-line message of a command that must fail and leave no new file."""

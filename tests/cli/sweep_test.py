@@ -9,10 +9,9 @@ import json
 import re
 import unittest
 
-import jsonschema
 import numpy as np
 
-from command import SOURCE, CommandTest, safetensors, strict
+from command import CommandTest, safetensors
 
 RANDOM = np.random.default_rng(14).normal(size=(4, 3))
 ROWS = {
@@ -36,15 +35,6 @@ BROKEN = {
 }
 LABELS = np.array([0.0, 1.0, 0.0, 1.0])
 NOT_A_NUMBER = re.compile(r"(?<![\w.])[-+]?(nan|inf)(?![\w.])", re.IGNORECASE)
-SCHEMAS = {}
-
-
-def validator(document):
-    what = document["schema"].removeprefix("normscope.").removesuffix("/1")
-    if what not in SCHEMAS:
-        schema = json.loads((SOURCE / f"docs/schemas/{what}.schema.json").read_text())
-        SCHEMAS[what] = jsonschema.Draft202012Validator(strict(schema))
-    return SCHEMAS[what]
 
 
 def no_constant(name):
@@ -68,7 +58,7 @@ class Sweep(CommandTest):
         self.assertIsNone(NOT_A_NUMBER.search(done.stdout), said)
         path = self.folder / "result.json"
         document = json.loads(path.read_text(), parse_constant=no_constant)
-        validator(document).validate(document)
+        self.as_its_schema_says(document)
         if arguments[0] in ("select", "separate", "reach", "heads") and not self.coarse:
             self.verify(said)
         path.unlink()
@@ -79,7 +69,7 @@ class Sweep(CommandTest):
         done = self.run_command("verify", "result.json", "--json", "verified.json")
         self.assertEqual((done.returncode, done.stderr), (0, ""), said + done.stdout)
         document = json.loads((self.folder / "verified.json").read_text(), parse_constant=no_constant)
-        validator(document).validate(document)
+        self.as_its_schema_says(document)
 
     def answer(self, *arguments):
         document = self.call(*arguments)
@@ -187,8 +177,7 @@ class Nets(Sweep):
                 given = self.answer("run", "net.safetensors", x, "--trace", "t.npy")["labels"]
                 self.assertEqual(given[0], 0)
             for line in (self.folder / "t.jsonl").read_text().splitlines() if made else []:
-                schema = json.loads((SOURCE / "docs/schemas/build-trace.schema.json").read_text())
-                jsonschema.validate(json.loads(line, parse_constant=no_constant), schema)
+                self.conforms("build-trace", json.loads(line, parse_constant=no_constant))
 
         self.each(ROWS, check)
 
@@ -360,7 +349,7 @@ class Checkpoints(Sweep):
                 done = self.run_command("inspect", "m.safetensors", "--json", "-")
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
                 document = json.loads(done.stdout, parse_constant=no_constant)
-                validator(document).validate(document)
+                self.as_its_schema_says(document)
                 self.answer("report", "m.safetensors", "-o", "r.html")
 
 

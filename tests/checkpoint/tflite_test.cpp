@@ -1,3 +1,4 @@
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -61,14 +62,12 @@ TEST(Tflite, RefusesATruncationThatTakesWhatItReads) {
 TEST(Tflite, SurvivesAnyChangeOfOneByte) {
   const std::string good = test::fixture_bytes("lite_quantized.tflite");
   for (std::size_t at = 8; at < good.size(); ++at) {
-    for (const char change : {'\xff', '\x01', '\x80'}) {
-      std::string bytes = good;
-      bytes[at] = static_cast<char>(bytes[at] ^ change);
-      try {
-        read_tflite(bytes);
-      } catch (const Error& error) {
-        EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
-      }
+    std::string bytes = good;
+    bytes[at] = static_cast<char>(bytes[at] ^ std::array{'\xff', '\x01', '\x80'}[at % 3]);
+    try {
+      read_tflite(bytes);
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
     }
   }
 }

@@ -225,8 +225,9 @@ int main_program(int argc, char** argv, const Ranks& ranks) {
   CLI::App* plans = cli::add_command(
       root, session, "plan", "Show what the runs of an experiment will take: runs, core hours, memory",
       [&] { return plan(session, options); });
-  CLI::App* shows = cli::add_command(root, session, "show", "Show the results of the runs of one experiment or several",
-                                     [&] { return show(session, options); });
+  CLI::App* shows =
+      cli::add_command(root, session, "show", "Show the results of the runs of one experiment or several",
+                       [&] { return show(session, options); });
   CLI::App* exports =
       cli::add_command(root, session, "export", "Write every number of an experiment's runs as a table",
                        [&] { return export_runs(session, options); });
@@ -253,7 +254,8 @@ int main_program(int argc, char** argv, const Ranks& ranks) {
       ->check(CLI::IsMember({"csv", "jsonl", "runs"}));
   cli::add_examples(*runs, {"normscope lab run brody-majority --quick"});
   cli::add_examples(*plans, {"normscope lab plan brody-majority"});
-  cli::add_examples(*shows, {"normscope lab show brody-majority --quick", "normscope lab show riechers-geometry winsor-fold"});
+  cli::add_examples(*shows, {"normscope lab show brody-majority --quick",
+                             "normscope lab show riechers-geometry winsor-fold"});
   cli::add_examples(*exports, {"normscope lab export brody-majority -o numbers.csv"});
   cli::add_examples(*imports, {"normscope lab import docs/results/runs/brody-exact.jsonl"});
   return cli::parse_and_run(root, session, argc, argv);

@@ -221,7 +221,7 @@ TEST_F(Accounts, SweepFilesAreReadStrictly) {
   EXPECT_EQ(sweep.seeds, (std::vector<std::uint64_t>{3, 4}));
   EXPECT_EQ(sweep.values[0].second.size(), 2U);
   for (const char* text : {"", "[]", R"({"values": []})", R"({"values": {"arm": []}})", R"({"seeds": [1.5]})",
-                           R"({"sedes": [1]})"})
+                           R"({"sedes": [1]})", "[", R"({"values": {"steps": 3}})", R"({"seeds": [-1]})"})
     EXPECT_THROW(read(text), Error) << text;
 }
 

@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 
+#include <normscope/core/error.hpp>
+
 #include "support/scratch.hpp"
 #include "tiny.hpp"
 
@@ -90,11 +92,26 @@ TEST_F(Program, GoesOnAfterCtrlCToTheSameBytes) {
 }
 
 TEST_F(Program, SaysBadInputInOneLine) {
+  test::write_file(scratch_ / "bad", "{");
+  EXPECT_EQ(exit_code(start("bad", "out")), 3);
+  EXPECT_EQ(errors(),
+            "recipe: " + (scratch_ / "bad").string() + ": no JSON at byte 2, expected one object\n");
+  EXPECT_EQ(exit_code(start("no such recipe", "out")), 3);
+  EXPECT_EQ(exit_code(start("recipe", "out", {"--resume"})), 3);
+  EXPECT_EQ(exit_code(start("recipe", "words/out")), 3);
+}
+
+TEST(Recipes, AreReadStrictly) {
+  const normscope::test::Scratch scratch;
   const std::string recipe = to_json(test::tiny_recipe());
   const auto expect_complaint = [&](const std::string& text, const std::string& complaint) {
-    test::write_file(scratch_ / "bad", text);
-    EXPECT_EQ(exit_code(start("bad", "out")), 3);
-    EXPECT_EQ(errors(), "recipe: " + (scratch_ / "bad").string() + ": " + complaint + "\n");
+    test::write_file(scratch / "bad", text);
+    try {
+      (void)read_recipe(scratch / "bad");
+      ADD_FAILURE() << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.what(), "recipe: " + (scratch / "bad").string() + ": " + complaint);
+    }
   };
   expect_complaint("{", "no JSON at byte 2, expected one object");
   expect_complaint("[]", "a JSON array, expected one object");
@@ -104,9 +121,6 @@ TEST_F(Program, SaysBadInputInOneLine) {
   expect_complaint(std::string(recipe).replace(recipe.find("\"heads\": 2"), 10, "\"heads\": -2"),
                    "\"heads\" is -2, expected a whole number from 1 to 100");
   expect_complaint(std::string(recipe).replace(1, 0, "\"epochs\": 3,"), "\"epochs\" is no field of a recipe");
-  EXPECT_EQ(exit_code(start("no such recipe", "out")), 3);
-  EXPECT_EQ(exit_code(start("recipe", "out", {"--resume"})), 3);
-  EXPECT_EQ(exit_code(start("recipe", "words/out")), 3);
 }
 
 TEST_F(Program, RejectsAWrongCommandLine) {

@@ -203,7 +203,7 @@ class Lab(CommandTest):
         self.lab_fails(2, "run", EXPERIMENT, "--runs", "-3")
         (self.folder / "model.sqlite").write_bytes(b"x" * 5000)
         self.assertIn("model.sqlite", self.lab_fails(3, "run", EXPERIMENT, "--quick", "--store", "model.sqlite"))
-        for text in ("[", "[]", '{"values": {"steps": 3}}', '{"seed": [1]}', '{"seeds": [-1]}', '{"values": {"x": [1]}}'):
+        for text in ("[", '{"values": {"x": [1]}}'):
             (self.folder / "sweep.json").write_text(text)
             said = self.lab_fails(3, "run", EXPERIMENT, "--quick", "--sweep", "sweep.json", "--store", "s")
             self.assertTrue("sweep.json" in said or '"x"' in said, said)

@@ -24,7 +24,7 @@ interface FigureParts {
   /** The contents of the PNG file; `table` is that of the CSV file. */
   png?: () => Promise<Blob | null>;
   svg?: () => Promise<string>;
-  table?: (() => Table) | undefined;
+  table?: (() => Table | Promise<Table>) | undefined;
 }
 
 /** A figure with its caption and the buttons that save it. */
@@ -32,7 +32,7 @@ export function figure(parts: FigureParts): HTMLElement {
   const saves: [string, (() => Promise<Blob | null>) | undefined][] = [
     ["png", parts.png],
     ["svg", parts.svg && (async () => svgOf(await parts.svg!()))],
-    ["csv", parts.table && (() => Promise.resolve(new Blob([csv(parts.table!())], { type: "text/csv" })))],
+    ["csv", parts.table && (async () => new Blob([csv(await parts.table!())], { type: "text/csv" }))],
   ];
   const buttons = saves.flatMap(([format, make]) =>
     make === undefined
@@ -107,7 +107,7 @@ export class ChartFigure {
 
   constructor(
     readonly id: string,
-    table?: () => Table,
+    table?: () => Table | Promise<Table>,
     caption?: string,
   ) {
     this.host = el("div", { class: "plot", role: "img", "aria-label": "A chart, not drawn yet." });
@@ -202,6 +202,7 @@ export class ChartFigure {
     // A drawing under way fills in the newest rows itself.
     if (this.view === null || this.drawn !== this.shown?.key) return;
     for (const [name, values] of rows) this.view.data(name, values);
-    await this.view.runAsync();
+    // Wider labels of an axis move its title, which would be cut off.
+    await this.view.resize().runAsync();
   }
 }

@@ -43,12 +43,21 @@ interface Disposable {
   dispose(): void;
 }
 
+/** Frees what an object and those in it hold on the graphics card. */
+const free = (root: Object3D): void =>
+  root.traverse((object) => {
+    const { geometry, material } = object as { geometry?: Disposable; material?: Disposable & { map?: Disposable | null } };
+    geometry?.dispose();
+    material?.map?.dispose();
+    material?.dispose();
+  });
+
 /** Degrees of the field of view. */
 const view = 35;
 
 /**
  * A picture in space. Nothing is drawn unless something has changed: `changed()` asks for one frame, and a
- * drag asks for one a frame. `data-frames` counts them, for tests.
+ * drag asks for one a frame. What is far out of view is drawn when it comes near. `data-frames` counts frames, for tests.
  */
 export class SpaceFigure {
   readonly element: HTMLElement;
@@ -56,7 +65,8 @@ export class SpaceFigure {
   private readonly canvas = el("canvas", { tabindex: 0, role: "img" });
   private readonly hint = el("p", { class: "space-hint", "aria-hidden": "true" });
   private readonly host = el("div", { class: "space" }, this.canvas, this.hint);
-  private renderer: WebGLRenderer | null;
+  /** Made for the first frame. */
+  private renderer: WebGLRenderer | null | undefined;
   private readonly camera = new PerspectiveCamera(view, 1, 0.1, 200);
   /** Radius of the ball around the origin that is in view, but for the reader's zoom. */
   private framed: number;
@@ -64,12 +74,16 @@ export class SpaceFigure {
   private readonly orbit: OrbitControls;
   private readonly sizes: ResizeObserver;
   private asked = false;
+  /** Whether it is in view or nearly so. */
+  private near = false;
+  /** Whether something has changed that no frame shows. */
+  private stale = true;
+  private readonly sight: IntersectionObserver;
+  /** What has left the scene since the last frame. */
+  private readonly dropped: Object3D[] = [];
 
   constructor(options: SceneOptions) {
     this.canvas.setAttribute("aria-label", `${options.description} Arrow keys turn it, plus and minus zoom.`);
-    this.renderer = SpaceFigure.renderer(this.canvas);
-    if (this.renderer === null)
-      this.host.append(el("p", { class: "notice" }, "This browser draws no WebGL: the picture is missing, its numbers are below."));
     this.camera.up.set(0, 0, 1);
     this.camera.position.set(...options.eye);
     this.camera.lookAt(0, 0, 0);
@@ -93,6 +107,15 @@ export class SpaceFigure {
     this.canvas.addEventListener("keydown", (event) => this.key(event));
     this.sizes = new ResizeObserver(() => this.changed());
     this.sizes.observe(this.host);
+    this.sight = new IntersectionObserver(
+      (entries) => {
+        this.near = entries.at(-1)?.isIntersecting ?? false;
+        if (this.stale) this.changed();
+      },
+      { rootMargin: "50%" },
+    );
+    this.sight.observe(this.host);
+    addEventListener("beforeprint", this.complete);
     this.element = figure({
       id: options.id,
       content: this.host,
@@ -128,13 +151,35 @@ export class SpaceFigure {
 
   /** Asks for one new frame. */
   changed(): void {
-    if (this.asked) return;
+    this.stale = true;
+    if (this.asked || !this.near) return;
     this.asked = true;
     requestAnimationFrame(() => {
       this.asked = false;
       this.draw();
+      this.freeDropped();
     });
   }
+
+  /**
+   * Takes `parts` out of the scene for others in their place. They are freed after the next frame: a program of the
+   * graphics card that no material uses is gone, and the new parts' materials would have it compiled anew.
+   */
+  drop(parts: Object3D[]): void {
+    for (const part of parts) part.removeFromParent();
+    this.dropped.push(...parts);
+    this.changed();
+    if (!this.near) this.freeDropped();
+  }
+
+  private freeDropped(): void {
+    this.dropped.splice(0).forEach(free);
+  }
+
+  /** On paper everything is in view. */
+  private readonly complete = (): void => {
+    if (this.stale) this.draw();
+  };
 
   /** Lets some objects be dragged, each in the plane through it that faces the eye. */
   draggable(dragging: Dragging): void {
@@ -193,14 +238,12 @@ export class SpaceFigure {
   /** Frees the figure's memory on the graphics card and its context, of which a browser keeps only a few alive. */
   dispose(): void {
     this.sizes.disconnect();
+    this.sight.disconnect();
+    removeEventListener("beforeprint", this.complete);
     this.orbit.dispose();
     clearTimeout(this.advised);
-    this.scene.traverse((object) => {
-      const { geometry, material } = object as { geometry?: Disposable; material?: Disposable & { map?: Disposable | null } };
-      geometry?.dispose();
-      material?.map?.dispose();
-      material?.dispose();
-    });
+    this.freeDropped();
+    free(this.scene);
     this.renderer?.dispose();
     this.renderer?.forceContextLoss();
     this.renderer = null;
@@ -208,7 +251,10 @@ export class SpaceFigure {
 
   private draw(): void {
     const { clientWidth: width, clientHeight: height } = this.host;
-    if (this.renderer === null || width === 0 || height === 0) return;
+    if (width === 0 || height === 0) return;
+    if (this.renderer === undefined) this.renderer = this.start();
+    if (this.renderer === null) return;
+    this.stale = false;
     const paper = new Color(color("--paper"));
     this.scene.background = paper;
     this.renderer.setPixelRatio(Math.min(devicePixelRatio, 2));
@@ -262,10 +308,11 @@ export class SpaceFigure {
     );
   }
 
-  private static renderer(canvas: HTMLCanvasElement): WebGLRenderer | null {
+  private start(): WebGLRenderer | null {
     try {
-      return new WebGLRenderer({ canvas, antialias: true, preserveDrawingBuffer: false });
+      return new WebGLRenderer({ canvas: this.canvas, antialias: true, preserveDrawingBuffer: false });
     } catch {
+      this.host.append(el("p", { class: "notice" }, "This browser draws no WebGL: the picture is missing, its numbers are below."));
       return null;
     }
   }

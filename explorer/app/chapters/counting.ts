@@ -1,4 +1,5 @@
 import { newest } from "../../engine/client";
+import type { Engine } from "../../engine/client";
 import { hierarchy, judge, range, trace, traceFigure } from "../../engine/counting";
 import type { Cell, Language, Range } from "../../engine/counting";
 import type { EncoderClass, Hierarchy } from "../../generated/hierarchy";
@@ -82,9 +83,13 @@ fmt::print("{}\\n", accepts(network, member(Language::${languageOf(state)}, ${st
 
 /** Draws the states of one network; done when they have been drawn once. */
 function traceOf(page: Page<State>, cell: Cell): Promise<void> {
-  let shown: Trace | null = null;
   let drawn = "";
-  const picture = new ChartFigure(`trace-${cell}`, () => tableOf(shown));
+  // The table has every number, of which the chart needs few.
+  const table = async () => {
+    const state = page.store.get();
+    return tableOf(await trace(page.engine, cell, languageOf(state), state.n));
+  };
+  const picture = new ChartFigure(`trace-${cell}`, table);
   page.keep(picture);
   page.slot(cell).append(picture.element);
   const draw = async (state: State): Promise<void> => {
@@ -93,8 +98,6 @@ function traceOf(page: Page<State>, cell: Cell): Promise<void> {
     if (key === drawn) return;
     drawn = key;
     const { figure: spec, accepted, counters } = await traceFigure(page.engine, cell, languageOf(state), state.n, fine);
-    // Every number, for the table that is saved.
-    if (!page.store.moving) shown = await trace(page.engine, cell, languageOf(state), state.n);
     const says =
       `n = ${state.n}: ${accepted ? "accepts" : "refuses"} the member. ` +
       (counters === null
@@ -111,14 +114,21 @@ function traceOf(page: Page<State>, cell: Cell): Promise<void> {
   return new Promise((done, fail) => page.onChange(newest((state: State) => draw(state).then(done, fail))));
 }
 
-function tableOf(data: Trace | null) {
-  if (data === null) return { columns: [], rows: [] };
+function tableOf(data: Trace) {
   const columns = data.signals.flatMap(({ name, values }) => (values[0] ?? []).map((_, unit) => `${name}${unit}`));
   const rows = (data.signals[0]?.values ?? []).map((_, step) => [
     step === 0 ? "start" : (data.letters[step - 1] ?? ""),
     ...data.signals.flatMap(({ values }) => (values[step] ?? []).map((value) => value ?? "")),
   ]);
   return { columns: ["letter", ...columns], rows };
+}
+
+const known = new Map<Language, Promise<Range[]>>();
+/** The range of each network: nothing but the language changes it, so it is asked for once. */
+function rangesIn(engine: Engine, language: Language): Promise<Range[]> {
+  const found = known.get(language) ?? Promise.all(cells.map((cell) => range(engine, cell, language, most)));
+  known.set(language, found);
+  return found;
 }
 
 /** Members up to `most`: a strip a cell, tall where the member is accepted and nothing else is. */
@@ -130,7 +140,7 @@ function rangesOf(page: Page<State>): void {
     if (shown === language) return;
     shown = language;
     slot.replaceChildren(el("p", { class: "muted" }, "Asking both networks about every word near a member…"));
-    const found = await Promise.all(cells.map((cell) => range(page.engine, cell, language, most)));
+    const found = await rangesIn(page.engine, language);
     slot.replaceChildren(
       ...found.map((one, i) => strip(cells[i] ?? "lstm", one)),
       el("p", { class: "muted" }, `n from 1 to ${most}: tall where the member is accepted and no other number of last letters is.`),

@@ -108,9 +108,9 @@ for (double length : image.semi_axes()) fmt::print("{}\\n", length);`,
     const look = new PointsMaterial({ vertexColors: true, map: bead(), alphaTest: 0.5 });
     const points = new Points(geometry, look);
     points.frustumCulled = false;
-    const marks = new GeometryMarks();
+    const marks = new GeometryMarks(space);
     page.keep(marks);
-    space.add(points, marks.group);
+    space.add(points);
 
     /** Points between two of the steps, `at` from 0 (input) to 4 (shift). */
     const place = (at: number) => {

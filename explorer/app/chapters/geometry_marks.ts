@@ -1,8 +1,9 @@
 import { BufferAttribute, BufferGeometry, Group, Mesh, SphereGeometry, Vector3 } from "three";
-import type { Material, Object3D } from "three";
+import type { Object3D } from "three";
 import type { Image } from "../../engine/geometry";
 import { number } from "../../shared/format";
 import { color } from "../../shared/theme";
+import type { SpaceFigure } from "../scene";
 import { arrow, dashes, glass, Labels, ring, rod } from "../space_marks";
 
 /** What the marks show of the state. */
@@ -30,19 +31,12 @@ export class GeometryMarks {
   readonly group = new Group();
   private readonly labels = new Labels();
 
-  dispose(): void {
-    this.clear();
-    this.labels.dispose();
+  constructor(private readonly space: SpaceFigure) {
+    space.add(this.group);
   }
 
-  private clear(): void {
-    this.group.traverse((part) => {
-      if (part.parent === this.labels.group) return;
-      const { geometry, material } = part as Partial<Mesh>;
-      geometry?.dispose();
-      (material as Material | undefined)?.dispose();
-    });
-    this.group.clear();
+  dispose(): void {
+    this.labels.dispose();
   }
 
   /** The words in the picture. */
@@ -51,7 +45,8 @@ export class GeometryMarks {
   }
 
   draw(found: Image, shown: Shown): void {
-    this.clear();
+    this.labels.group.removeFromParent();
+    this.space.drop([...this.group.children]);
     const { projects, at, reach } = shown;
     const thin = 0.005 * reach;
     const words: Parameters<Labels["show"]>[0] = [];

@@ -168,7 +168,7 @@ ${state.project || state.scale ? "const normscope::NormSpec norm{.width = width,
         plane.handles(handlesOf(store, shown, moveKey, removeKey));
         plane.changed();
       } else {
-        grips = paintSpace(marks, labels, shown);
+        grips = paintSpace(space, marks, labels, shown);
         space.element.dataset["words"] = labels.words;
         space.changed();
       }

@@ -18,6 +18,7 @@ import type { Selection, Verdict } from "../../engine/selectability";
 import { percent } from "../../shared/format";
 import { color } from "../../shared/theme";
 import type { PlaneFigure, Point } from "../plane";
+import type { SpaceFigure } from "../scene";
 import type { Labels } from "../space_marks";
 
 /** The data of both figures. */
@@ -115,15 +116,8 @@ const ball = (at: Vector3, radius: number, tinted: string, id?: string): Mesh =>
 };
 
 /** The same in three dimensions, each key with its number. Returns the objects that can be dragged. */
-export function paintSpace(marks: Group, labels: Labels, scene: Scene): Object3D[] {
-  for (const old of [...marks.children]) {
-    marks.remove(old);
-    old.traverse((part) => {
-      const { geometry, material } = part as Partial<Mesh>;
-      geometry?.dispose();
-      if (material !== undefined && !Array.isArray(material)) material.dispose();
-    });
-  }
+export function paintSpace(space: SpaceFigure, marks: Group, labels: Labels, scene: Scene): Object3D[] {
+  space.drop([...marks.children]);
   const { selection, original, chosen, moved } = scene;
   const place = (index: number) => vectorAt(selection.keys, index);
   const grips: Object3D[] = [];

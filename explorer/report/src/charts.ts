@@ -64,6 +64,12 @@ class Figure {
     }
   }
 
+  /** What is on show is of another theme: it is drawn again when it is near the window. */
+  outdate(): void {
+    this.generation += 1;
+    this.element.dataset["state"] = "pending";
+  }
+
   dispose(): void {
     this.generation += 1;
     this.view?.finalize();
@@ -129,7 +135,10 @@ export function showCharts(
   for (const figure of figures) observer.observe(figure.element);
 
   const redraw = () => {
-    for (const figure of figures) if (figure.drawn) void figure.draw();
+    for (const figure of figures.filter(({ drawn }) => drawn)) {
+      figure.outdate();
+      observer.observe(figure.element);
+    }
   };
   // In print the figures have another width and the light theme; class `printing` sets both.
   const until = signal === undefined ? {} : { signal };

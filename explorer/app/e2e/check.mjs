@@ -9,8 +9,9 @@ import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { chromium } from "playwright-core";
+import { contrastFailures } from "../../report/e2e/contrast.mjs";
 import { textCut } from "../../report/e2e/text_cut.mjs";
-import { explained } from "./explanations.mjs";
+import { explained, opens } from "./explanations.mjs";
 import { serve } from "./serve.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -59,32 +60,83 @@ async function newPage() {
       page.problems.push(`asked for ${request.url()}`);
   });
   page.setDefaultTimeout(120_000);
+  // Playwright would ask with every frame, and a page that is asked draws every frame.
+  const wait = page.waitForFunction.bind(page);
+  page.waitForFunction = (condition, argument, options) => wait(condition, argument, { polling: 50, ...options });
   // The first figure of a chapter would play by itself.
   await page.emulateMedia({ reducedMotion: "reduce" });
   return page;
 }
 
-/** Goes to `#/path` and waits until the chapter has been mounted. */
-async function open(page, path) {
+/**
+ * Goes to `#/path` and waits until the chapter has been mounted: by a link on the page that is open or, if `fresh`, by
+ * loading the page anew.
+ */
+async function open(page, path, { fresh = false } = {}) {
   const id = path.split("?")[0];
-  await page.goto("about:blank");
-  await page.goto(`${host.url}?fresh#/${path === "contents" ? "" : path}`);
+  const hash = `#/${path === "contents" ? "" : path}`;
+  if (fresh || !page.url().startsWith(host.url)) {
+    await page.goto("about:blank");
+    await page.goto(`${host.url}?fresh${hash}`);
+  } else {
+    await page.evaluate((to) => {
+      // A link to the page on show is followed too.
+      history.pushState(null, "", to);
+      dispatchEvent(new HashChangeEvent("hashchange"));
+    }, hash);
+  }
   await page.waitForFunction((wanted) => document.documentElement.dataset.ready === wanted, id || "contents");
 }
 
-async function accessible(page, where) {
-  const session = await page.context().newCDPSession(page);
-  // Through the debugger, to which the page's policy does not apply.
-  await session.send("Runtime.evaluate", { expression: axe });
-  const { result, exceptionDetails } = await session.send("Runtime.evaluate", {
-    expression: `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}).then((r) =>
-      JSON.stringify(r.violations.map((v) => v.id + ": " + v.nodes.slice(0, 3).map((n) => n.html.slice(0, 120) + " " + n.failureSummary).join(" | "))))`,
-    awaitPromise: true,
-    returnByValue: true,
+/** The rules whose outcome depends on the theme, in which nothing but colours changes. */
+const ofColors = ["color-contrast", "link-in-text-block"];
+const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"];
+
+/** Runs in the page: what violates axe's rules. */
+async function violations(options) {
+  const { violations } = await window.axe.run(document, options);
+  return violations.map(({ id, nodes }) => {
+    const places = nodes.slice(0, 3).map(({ html, failureSummary }) => `${html.slice(0, 120)} ${failureSummary}`);
+    return `${id}: ${places.join(" | ")}`;
   });
-  expect(exceptionDetails === undefined, `${where}: axe: ${exceptionDetails?.text}`);
-  const violations = JSON.parse(result.value);
-  expect(violations.length === 0, `${where}: ${violations.join("\n  ")}`);
+}
+
+/** Runs in the page: the same without what is drawn, of whose colours axe knows nothing and which would take it most of its time. */
+async function violationsOutsideDrawings(options) {
+  const drawn = [...document.querySelectorAll("svg")].map((svg) => [svg, [...svg.childNodes]]);
+  for (const [svg] of drawn) svg.replaceChildren();
+  try {
+    return await violations(options);
+  } finally {
+    // What has been drawn meanwhile stays.
+    for (const [svg, parts] of drawn) if (svg.childNodes.length === 0) svg.append(...parts);
+  }
+}
+
+async function inPage(session, where, expression) {
+  // Through the debugger, to which the page's policy does not apply.
+  const { result, exceptionDetails } = await session.send("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true });
+  expect(exceptionDetails === undefined, `${where}: axe: ${exceptionDetails?.exception?.description}`);
+  return result.value;
+}
+
+/** Fails on what violates axe's rules in the theme on show or, with `themes`, in both, and on faint text. */
+async function accessible(page, where, themes = [null]) {
+  const session = await page.context().newCDPSession(page);
+  if (!(await page.evaluate(() => "axe" in window)))
+    await inPage(session, where, `${axe}; ${violations}; ${violationsOutsideDrawings}; 0`);
+  // Of what is as it should be, axe would list all elements.
+  const resultTypes = ["violations"];
+  const others = Object.fromEntries(ofColors.map((rule) => [rule, { enabled: false }]));
+  const found = await inPage(session, where, `violations(${JSON.stringify({ runOnly: tags, rules: others, resultTypes })})`);
+  for (const colorScheme of themes) {
+    if (colorScheme !== null) await page.emulateMedia({ colorScheme });
+    const options = JSON.stringify({ runOnly: { type: "rule", values: ofColors }, resultTypes });
+    const bad = [...(await inPage(session, where, `violationsOutsideDrawings(${options})`)), ...(await page.evaluate(contrastFailures))];
+    found.push(...bad.map((one) => (colorScheme === null ? one : `${colorScheme}: ${one}`)));
+  }
+  await session.detach();
+  expect(found.length === 0, `${where}: ${found.join("\n  ")}`);
 }
 
 /** Waits until nothing draws `figure` any more: it has been drawn as often as half a second ago. */
@@ -124,7 +176,7 @@ async function openStill(page, id, name) {
   const [width, height] = sizes[name];
   await page.setViewportSize({ width, height });
   await page.emulateMedia({ reducedMotion: "no-preference" });
-  await open(page, id);
+  await open(page, id, { fresh: true });
   await page.waitForTimeout(700);
   const moved = await page.evaluate(
     () =>
@@ -135,7 +187,12 @@ async function openStill(page, id, name) {
       }),
   );
   expect(moved < 0.02, `${id}: ${name}: the layout shifts by ${moved.toFixed(3)} while it loads`);
+}
+
+/** No more motion: a touch ends what plays. */
+async function still(page) {
   await page.emulateMedia({ reducedMotion: "reduce" });
+  await page.$eval("h1", (title) => title.dispatchEvent(new PointerEvent("pointerdown", { bubbles: true, pointerType: "mouse" })));
 }
 
 /** What is cut off by a container that does not scroll. */
@@ -155,38 +212,56 @@ const contentCut = (page) =>
       .map((element) => `${element.tagName}.${element.className}: ${element.textContent.slice(0, 40)}`),
   );
 
+/** The page fits its window. */
+async function fits(page, where) {
+  const [seen, whole] = await page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
+  expect(whole <= seen, `${where}: the page is ${whole} wide and the window ${seen}`);
+}
+
+/** Nothing on the page is cut off, and everybody can read it, in both themes. */
+async function readable(page, where) {
+  const cutNow = async () => [...(await textCut(page)), ...(await contentCut(page))];
+  let cut = await cutNow();
+  // A chart is laid out anew a moment after the window.
+  for (let i = 0; i < 15 && cut.length > 0; ++i) {
+    await page.waitForTimeout(200);
+    cut = await cutNow();
+  }
+  expect(cut.length === 0, `${where}: cut off: ${cut.join(", ")}`);
+  await accessible(page, where, ["dark", "light"]);
+}
+
+/** Pictures of the page in both themes, where they are asked for. */
+async function pictures(page, name) {
+  if (options.screenshots === undefined) return;
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme });
+    // What is far out of view is drawn when it comes near.
+    for (const figure of await page.$$("figure")) await figure.scrollIntoViewIfNeeded();
+    await page.waitForTimeout(700);
+    await page.evaluate(() => scrollTo(0, 0));
+    await page.screenshot({ path: join(options.screenshots, `${name}-${colorScheme}.png`), fullPage: true });
+  }
+  await page.emulateMedia({ colorScheme: "light" });
+}
+
 /** Requirements on every chapter. */
-async function common(page, id) {
+async function common(test, id) {
+  const { page } = test;
   await openStill(page, id, "phone");
-  await openStill(page, id, "laptop");
-  const overflow = async (name) => {
-    const [seen, whole] = await page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
-    expect(whole <= seen, `${id}: ${name}: the page is ${whole} wide and the window ${seen}`);
-  };
-  for (const [name, [width, height]] of Object.entries(sizes)) {
+  await still(page);
+  await fits(page, `${id}: phone`);
+  await readable(page, `${id}: phone`);
+  await pictures(page, `${id}-phone`);
+
+  await (id === "contents" ? openStill(page, id, "laptop") : opens(test, id, () => openStill(page, id, "laptop")));
+  await still(page);
+  for (const [name, [width, height]] of Object.entries(sizes).slice(1)) {
     await page.setViewportSize({ width, height });
     await page.waitForTimeout(300);
-    await overflow(name);
-    if (name === "phone" || name === "desk") {
-      const cutNow = async () => [...(await textCut(page)), ...(await contentCut(page))];
-      let cut = await cutNow();
-      // A chart that plays is laid out anew a moment after the window.
-      for (let i = 0; i < 15 && cut.length > 0; ++i) {
-        await page.waitForTimeout(200);
-        cut = await cutNow();
-      }
-      expect(cut.length === 0, `${id}: ${name}: cut off: ${cut.join(", ")}`);
-      for (const colorScheme of ["light", "dark"]) {
-        await page.emulateMedia({ colorScheme });
-        await accessible(page, `${id}, ${name}, ${colorScheme}`);
-      }
-      await page.emulateMedia({ colorScheme: "light" });
-    }
-    for (const scheme of options.screenshots === undefined ? [] : ["light", "dark"]) {
-      await page.emulateMedia({ colorScheme: scheme });
-      await page.waitForTimeout(700);
-      await page.screenshot({ path: join(options.screenshots, `${id}-${name}-${scheme}.png`), fullPage: true });
-    }
+    await fits(page, `${id}: ${name}`);
+    if (name === "desk") await readable(page, `${id}: ${name}`);
+    await pictures(page, `${id}-${name}`);
   }
   await page.setViewportSize({ width: sizes.laptop[0], height: sizes.laptop[1] });
 }
@@ -204,8 +279,17 @@ try {
     const page = await newPage();
     const started = performance.now();
     try {
-      const test = { page, accessible: (where) => accessible(page, where), open: (path) => open(page, path), settled: (figure) => settled(page, figure), wholeTicks: (...axes) => wholeTicks(page, ...axes), expect, host, site };
-      if (file.startsWith("chapters")) await common(page, id);
+      const test = {
+        page,
+        accessible: (where) => accessible(page, where),
+        open: (path, how) => open(page, path, how),
+        settled: (figure) => settled(page, figure),
+        wholeTicks: (...axes) => wholeTicks(page, ...axes),
+        expect,
+        host,
+        site,
+      };
+      if (file.startsWith("chapters")) await common(test, id);
       if (file.startsWith("chapters") && id !== "contents") await explained(test, id);
       const { check } = await import(pathToFileURL(join(here, file)).href);
       await check(test);

@@ -1,5 +1,5 @@
-// Tests every chapter's "the same elsewhere": `node app/e2e/doors.mjs NORMSCOPE INCLUDE`
-// runs the commands and the Python of its defaults and presets, and lets a compiler read the C++. The defaults and
+// Tests every chapter's "the same elsewhere": `node app/e2e/doors.mjs NORMSCOPE INCLUDE COMPILER`
+// runs the commands and the Python of its defaults and presets, and lets the compiler read the C++. The defaults and
 // presets also have to keep the rules of links.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -9,9 +9,9 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { build } from "esbuild";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const [normscope, include] = process.argv.slice(2).map((path) => resolve(path));
-if (normscope === undefined || include === undefined) {
-  console.error("usage: node app/e2e/doors.mjs NORMSCOPE INCLUDE");
+const [normscope, include, compiler] = process.argv.slice(2).map((path) => resolve(path));
+if (compiler === undefined) {
+  console.error("usage: node app/e2e/doors.mjs NORMSCOPE INCLUDE COMPILER");
   process.exit(2);
 }
 
@@ -33,6 +33,14 @@ function expectToRun(what, program, args) {
   failed += 1;
   console.error(`${what}: ends with ${status ?? error?.message}\n${stdout.slice(-1000)}${stderr.slice(-2000)}`);
 }
+
+// Headers of others that nearly all of the C++ includes, by itself or by headers of ours, each of which includes all that
+// it needs (house.headers_stand_alone): the compiler reads them once. Ours it reads for each program, which has to name the right ones.
+const others = ["fmt/core.h", "algorithm", "array", "filesystem", "functional", "map", "memory", "optional", "span", "string", "variant", "vector"];
+const common = join(work, "common.hpp");
+const reads = ["-std=c++20", "-Wall", "-I", include];
+writeFileSync(common, others.map((name) => `#include <${name}>\n`).join(""));
+expectToRun("headers of others", compiler, [...reads, "-x", "c++-header", common, "-o", `${common}.gch`]);
 
 // The models that the chapter on checkpoints names.
 const models = join(here, "../../../models");
@@ -73,7 +81,7 @@ try {
       if (runs(python)) expectToRun(`${name}: Python`, "/usr/bin/python3", ["-c", python]);
       const source = join(work, `${id}.cpp`);
       writeFileSync(source, cpp);
-      expectToRun(`${name}: C++\n${cpp}`, "g++", ["-std=c++20", "-fsyntax-only", "-Wall", "-I", include, source]);
+      expectToRun(`${name}: C++\n${cpp}`, compiler, [...reads, "-include", common, "-fsyntax-only", source]);
     });
     console.log(`${id}: ${states.length} states`);
   }

@@ -67,17 +67,17 @@ async function citations({ page, expect }, id) {
 }
 
 /**
- * Runs in a page that was told of a figure before it loads: counts the changes of the figure while it plays, touches the page
- * at the second one, and counts those that follow. In the page, since a slow test would come when all is over.
+ * Runs in a page that was told of a figure: counts the changes of the figure while it plays, touches the page at the second
+ * one, and counts those that follow. In the page, since a slow test would come when all is over.
  */
 function watchOpening() {
   const told = location.protocol === "http:" && sessionStorage.getItem("opening");
   if (!told) return;
   sessionStorage.removeItem("opening");
   const [figure, attribute] = JSON.parse(told);
-  const seen = (window.opening = { button: "", before: 0, after: 0, hash: "" });
+  const seen = (window.opening = { button: "", before: 0, after: 0, hash: "", stop: () => changes.disconnect() });
   const touches = 2;
-  new MutationObserver((records) => {
+  const changes = new MutationObserver((records) => {
     for (const { target, attributeName } of records) {
       if (attributeName === "data-player" && target.dataset.player === "playing") seen.button = target.textContent;
       if (attributeName !== attribute || !target.matches(figure)) continue;
@@ -87,47 +87,54 @@ function watchOpening() {
         document.querySelector("h1").dispatchEvent(new PointerEvent("pointerdown", { bubbles: true, pointerType: "mouse" }));
       }
     }
-  }).observe(document, { subtree: true, attributes: true });
+  });
+  changes.observe(document, { subtree: true, attributes: true });
 }
 
-/** The first figure plays by itself until the first touch, and not at all where motion is unwelcome. */
-async function playing({ page, open, expect }, id) {
+const tell = (page, id) => {
   const [figure, key] = openings[id];
-  expect(await page.locator('article [data-player="still"]').first().isVisible(), `${id}: nothing offers to play the first figure`);
-  const tell = () => page.evaluate((told) => sessionStorage.setItem("opening", told), JSON.stringify([figure, `data-${key}`]));
-  const opening = () => page.evaluate(() => window.opening);
-  await page.addInitScript(watchOpening);
-  await tell();
-  await open(id);
-  await page.waitForTimeout(1500);
-  expect((await opening()).before === 0, `${id}: the first figure plays though motion is unwelcome`);
+  return page.evaluate((told) => sessionStorage.setItem("opening", told), JSON.stringify([figure, `data-${key}`]));
+};
+const opening = (page) => page.evaluate(() => ({ ...window.opening, stop: undefined }));
 
-  await tell();
-  await page.emulateMedia({ reducedMotion: "no-preference" });
-  await open(id);
+/** The first figure of a chapter that `load` loads plays by itself until the first touch. */
+export async function opens({ page, expect }, id, load) {
+  await page.addInitScript(watchOpening);
+  await tell(page, id);
+  await load();
   // Only where it is out of view: the story of a chapter goes on with every scroll.
-  const below = await page.$eval(figure, (element) => element.getBoundingClientRect().bottom - innerHeight);
+  const below = await page.$eval(openings[id][0], (element) => element.getBoundingClientRect().bottom - innerHeight);
   if (below > 100) await page.mouse.wheel(0, below);
   await page
     .waitForFunction(() => window.opening.before === 2)
-    .catch(async () => expect(false, `${id}: the first figure does not play by itself: ${JSON.stringify(await opening())}`));
+    .catch(async () => expect(false, `${id}: the first figure does not play by itself: ${JSON.stringify(await opening(page))}`));
   await page.waitForTimeout(1500);
-  const { button, after, hash } = await opening();
+  const { button, after, hash } = await opening(page);
+  await page.evaluate(() => window.opening.stop());
   expect(button === "Pause", `${id}: while the first figure plays, its button says ${button}`);
   expect(!hash.includes("?"), `${id}: playing writes the link ${hash}`);
   // What was being drawn, and the end of a training.
   expect(after <= 3, `${id}: the first figure changes ${after} times after the reader's touch`);
-  await page.emulateMedia({ reducedMotion: "reduce" });
+}
+
+/** Where motion is unwelcome, the first figure waits for its button. */
+async function opensStill({ page, open, expect }, id) {
+  await tell(page, id);
+  await page.evaluate(watchOpening);
+  await open(id);
+  expect(await page.locator('article [data-player="still"]').first().isVisible(), `${id}: nothing offers to play the first figure`);
+  await page.waitForTimeout(1500);
+  expect((await opening(page)).before === 0, `${id}: the first figure plays though motion is unwelcome`);
+  await page.evaluate(() => window.opening.stop());
 }
 
 /** The requirements on the text and the opening of a chapter. */
 export async function explained(test, id) {
-  const { page, open, expect } = test;
+  const { page, expect } = test;
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
-  await open(id);
+  await opensStill(test, id);
   const question = await page.$eval("h1 + .question", ({ textContent }) => textContent).catch(() => "");
   expect(/^[A-Z][^?]+\?$/.test(question), `${id}: below the title stands "${question}"`);
   await numbers(test, id);
   await citations(test, id);
-  await playing(test, id);
 }

@@ -28,7 +28,7 @@ export async function check({ page, accessible, open, expect, host }) {
   await page.waitForFunction(() => document.querySelector("#figure-geometry")?.dataset.semiAxes);
 
   // A local file without its folder: the same norms, and no request to another site.
-  await open("checkpoint");
+  await open("checkpoint", { fresh: true });
   const before = host.requests.length;
   await files(page).setInputFiles(join(model, "model.safetensors"));
   await shown(page, "model.safetensors");

@@ -41,7 +41,7 @@ async function layers({ page, open, expect }) {
   expect(between < before && between > Number(edge), `on its way the cut is at ${between}, from ${before} to ${edge}`);
 }
 
-export async function check({ page, open, expect }) {
+export async function check({ page, open, expect, settled }) {
   // A link is trained to where it says, the same way each time.
   await open("playground?trained=1200");
   await planeIs(page, "step", 1200);
@@ -94,7 +94,8 @@ export async function check({ page, open, expect }) {
 
   // The morph moves without the core, a frame a change.
   const morph = () => page.$eval("#figure-morph", (figure) => ({ ...figure.dataset }));
-  await page.waitForTimeout(500);
+  await page.locator("#figure-morph").scrollIntoViewIfNeeded();
+  await settled("#figure-morph");
   const [{ place, frames }, { step }] = [await morph(), await plane(page)];
   await page.getByRole("slider", { name: "Layer" }).fill("0.5");
   await page.waitForFunction(() => document.querySelector("#figure-morph").dataset.layer === "0.50");

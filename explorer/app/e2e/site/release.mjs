@@ -8,13 +8,14 @@ import { gzipSync } from "node:zlib";
 const budget = 300e3;
 
 const chapters = ["geometry", "fold", "selectability", "nonlinearity", "counting", "playground?trained=0"];
+/** What each of them draws last. Pictures in space are drawn when they come into view. */
 const drawn = {
-  geometry: "#figure-geometry[data-semi-axes]",
-  fold: "#figure-surface[data-frames]",
-  selectability: "#figure-attention[data-drawn]",
-  nonlinearity: "#figure-folds[data-drawn]",
-  counting: "#figure-trace-lstm[data-drawn]",
-  playground: "#figure-curves[data-drawn]",
+  geometry: ["#figure-geometry", "semiAxes"],
+  fold: ["#figure-surface", "frames"],
+  selectability: ["#figure-attention", "drawn"],
+  nonlinearity: ["#figure-folds", "drawn"],
+  counting: ["#figure-trace-lstm", "drawn"],
+  playground: ["#figure-morph", "frames"],
 };
 
 /** Counts the contexts and listeners that are alive. A chart as wide as its container listens to the window's size. */
@@ -48,7 +49,7 @@ export async function check({ page, open, expect, host, site }) {
   expect(parts.length > 5 && bytes < budget, `the first chapter loads ${bytes} bytes in ${parts}`);
   expect(!host.requests.slice(asked).some((path) => path.includes("normscope.wasm")), "the first chapter loads all of the core");
   await page.addInitScript(watch);
-  await open("");
+  await open("", { fresh: true });
   const session = await page.context().newCDPSession(page);
   await session.send("Performance.enable");
   const visit = async (link) => {
@@ -56,8 +57,13 @@ export async function check({ page, open, expect, host, site }) {
     const id = link.split("?")[0];
     // Not waitForSelector, whose answer would keep the chapter's nodes alive.
     await page.waitForFunction(
-      ([wanted, figure]) => document.documentElement.dataset.ready === wanted && document.querySelector(figure) !== null,
-      [id, drawn[id]],
+      ([wanted, selector, key]) => {
+        if (document.documentElement.dataset.ready !== wanted) return false;
+        const figure = document.querySelector(selector);
+        if (figure?.dataset[key] === undefined) figure?.scrollIntoView({ block: "center", behavior: "instant" });
+        return figure?.dataset[key] !== undefined;
+      },
+      [id, ...drawn[id]],
     );
   };
   const around = async (times) => {

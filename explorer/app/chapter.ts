@@ -36,7 +36,7 @@ export interface Page<S extends State> {
   /** Disposes of `part` when the chapter is left. */
   keep(part: { dispose(): void }): void;
   /** Announces a change to screen readers, politely and at most once a second. */
-  say(text: string): void;
+  say: (text: string) => void;
 }
 
 /**

@@ -22,7 +22,7 @@ interface FigureParts {
   content: HTMLElement;
   caption?: string | undefined;
   /** The contents of the PNG file; `table` is that of the CSV file. */
-  png?: () => Promise<Blob | null>;
+  png?: () => Blob | null | Promise<Blob | null>;
   svg?: () => Promise<string>;
   table?: (() => Table | Promise<Table>) | undefined;
 }
@@ -30,7 +30,7 @@ interface FigureParts {
 /** A figure with its caption and the buttons that save it. */
 export function figure(parts: FigureParts): HTMLElement {
   const saves: [string, (() => Promise<Blob | null>) | undefined][] = [
-    ["png", parts.png],
+    ["png", parts.png && (async () => parts.png!())],
     ["svg", parts.svg && (async () => svgOf(await parts.svg!()))],
     ["csv", parts.table && (async () => new Blob([csv(await parts.table!())], { type: "text/csv" }))],
   ];

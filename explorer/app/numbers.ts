@@ -41,8 +41,8 @@ function trackOf(moves: Moves): Track {
 
 /** How a number is part of the state. */
 interface Bound<S extends State> {
-  read(state: S): number;
-  write(value: number): Partial<S>;
+  read: (state: S) => number;
+  write: (value: number) => Partial<S>;
 }
 
 /** Without an exponent, which is no number to ARIA. */

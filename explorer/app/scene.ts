@@ -121,7 +121,7 @@ export class SpaceFigure {
       content: this.host,
       caption: options.caption,
       table: options.table,
-      png: async () => {
+      png: () => {
         this.draw();
         return pngOf(this.canvas);
       },

@@ -1,8 +1,8 @@
 import type { Answer, Request } from "./protocol";
 
 interface Pending {
-  resolve(value: unknown): void;
-  reject(error: Error): void;
+  resolve: (value: unknown) => void;
+  reject: (error: Error) => void;
 }
 
 /** An object that lives in the core; `delete` frees it. */

@@ -74,7 +74,7 @@ export async function mergePoints(
     mode,
     seed,
   );
-  return { ...found, figure: JSON.parse(found.figure) };
+  return { ...found, figure: JSON.parse(found.figure) as Record<string, unknown> };
 }
 
 /** The position of each of `places` after a fold. */
@@ -110,5 +110,5 @@ export async function groupCurvature(
     rows,
     seed,
   );
-  return { groups, figure: JSON.parse(figure) };
+  return { groups, figure: JSON.parse(figure) as Record<string, unknown> };
 }

@@ -33,6 +33,7 @@ function literal(page) {
     .map((line, index, lines) => {
       const body = line
         .replace(/[\\"?]/g, (c) => escapes[c])
+        // eslint-disable-next-line no-control-regex -- These are what has to be escaped.
         .replace(/[\x00-\x1f]/g, (c) => `\\${c.charCodeAt(0).toString(8).padStart(3, "0")}`);
       return `"${body}${index < lines.length - 1 ? "\\n" : ""}"`;
     })

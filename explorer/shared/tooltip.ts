@@ -12,7 +12,7 @@ export function showTooltip(_handler: unknown, event: MouseEvent, _item: unknown
     box.remove();
     return;
   }
-  const entries = typeof value === "object" ? Object.entries(value) : [["", value]];
+  const entries: [string, unknown][] = typeof value === "object" ? Object.entries(value) : [["", value]];
   box.replaceChildren(
     ...entries.map(([key, entry]) =>
       el("div", {}, key === "" ? null : el("span", {}, `${key} `), el("bdi", {}, text(entry))),

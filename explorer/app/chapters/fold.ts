@@ -113,7 +113,7 @@ for claim in json.loads(done.stdout)["experiments"][0]["claims"]:
     numberInText(page, "eps, in the text", "eps", epsRange);
     numberInText(page, "stretch, in the text", "stretch", stretchRange);
     numberInText(page, "shift, in the text", "shift", shiftRange);
-    const parts = [...(["stretch", "shift"] as const).map((name) => moves(page, name)), sigmoid(page), await space(page)];
+    const parts = [...(["stretch", "shift"] as const).map((name) => moves(page, name)), sigmoid(page), space(page)];
     await Promise.all(parts);
   },
 });

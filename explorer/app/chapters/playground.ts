@@ -78,7 +78,7 @@ export default chapter<State>({
       id: "plane",
       content: plane.canvas,
       caption: said,
-      png: async () => pngOf(plane.canvas),
+      png: () => pngOf(plane.canvas),
       table: () => {
         const grid = running?.ground.grid;
         return {

@@ -32,7 +32,7 @@ interface Parts {
   timeOutput: HTMLOutputElement;
   known: Promise<Task[]>;
   makeOwn(): void;
-  failed(error: unknown): void;
+  failed: (error: unknown) => void;
 }
 
 /** Everything that is chosen before and during a training. */

@@ -29,7 +29,7 @@ export class NetDiagram {
     id: "net",
     content: this.canvas,
     caption: "Neurons over the plane, blue below zero, orange above; lines are weights.",
-    png: async () => pngOf(this.canvas),
+    png: () => pngOf(this.canvas),
   });
   private wiring: Wiring | null = null;
   private readonly sizes = new ResizeObserver(() => this.draw());

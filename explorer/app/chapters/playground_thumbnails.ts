@@ -14,7 +14,7 @@ export interface Thumb {
 }
 
 /** A button with a picture of samples. */
-export function thumbnail(label: string, chosen: () => void): { element: HTMLButtonElement; draw(points: Thumb | null): void } {
+export function thumbnail(label: string, chosen: () => void): { element: HTMLButtonElement; draw: (points: Thumb | null) => void } {
   const canvas = el("canvas", { width: 2 * side, height: 2 * side, "aria-hidden": "true" });
   const element = button("", chosen, { class: "thumbnail", title: label, "aria-label": label });
   element.append(canvas);

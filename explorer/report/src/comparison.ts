@@ -56,7 +56,7 @@ function others({ writers, others }: Compare): HTMLElement | null {
 }
 
 /** Fills the page with two checkpoints compared. */
-export function showComparison(comparison: Compare, charts: Chart[]): { redraw(): void } {
+export function showComparison(comparison: Compare, charts: Chart[]): { redraw: () => void } {
   retitle(
     "Two checkpoints compared",
     [lastPart(comparison.old), lastPart(comparison.new)],

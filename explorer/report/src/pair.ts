@@ -44,7 +44,7 @@ const beginning = ({ report }: Side, number: number): HTMLElement =>
   );
 
 /** Fills #pair with two reports side by side. */
-export function showPair(sides: [Side, Side], signal?: AbortSignal): { redraw(): void } {
+export function showPair(sides: [Side, Side], signal?: AbortSignal): { redraw: () => void } {
   const figures = el("div");
   slot("pair").append(el("div", { class: "panels" }, beginning(sides[0], 1), beginning(sides[1], 2)), figures);
   return showCharts(pairedCharts(sides), { host: figures, signal });

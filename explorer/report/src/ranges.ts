@@ -157,7 +157,7 @@ function uneven(norms: NormRanges[]): HTMLElement | null {
 }
 
 /** Fills the page with the ranges of a model alone. */
-export function showRangesPage(document: RangesDocument, charts: Chart[]): { redraw(): void } {
+export function showRangesPage(document: RangesDocument, charts: Chart[]): { redraw: () => void } {
   const model = lastPart(document.path);
   retitle("Ranges behind the norms:", [model], "ranges", ["findings", "norms", "heads", "guide"]);
   const maps = document.norms.reduce((sum, { readers }) => sum + (readers?.length ?? 0), 0);

@@ -13,9 +13,9 @@ import { showRanges } from "./ranges";
 
 export interface Shown {
   /** Draws the figures again, in another theme. */
-  redraw(): void;
+  redraw: () => void;
   /** Opens the row of that norm and brings it into view. */
-  reveal(index: number): void;
+  reveal: (index: number) => void;
 }
 
 export interface Place {

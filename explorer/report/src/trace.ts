@@ -54,7 +54,7 @@ function heads({ heads, key_positions }: TokenTrace): HTMLElement {
 }
 
 /** Fills the page with a text that went through a model. */
-export function showTracePage(trace: TokenTrace, charts: Chart[]): { redraw(): void } {
+export function showTracePage(trace: TokenTrace, charts: Chart[]): { redraw: () => void } {
   retitle("A text through", [lastPart(trace.path)], "trace", ["findings", "ranges", "guide"]);
   slot("model-line").textContent = [
     trace.architecture,

@@ -17,8 +17,7 @@ const plain = { string: "string", number: "number", integer: "number", boolean: 
 export const pascal = (name) => name.replace(/(?:^|[-_])([a-z])/g, (_, letter) => letter.toUpperCase());
 
 const union = (types) => [...new Set(types)].join(" | ");
-const comment = (text, indent) =>
-  text === undefined ? "" : `${indent}/** ${text.replaceAll("*/", "* /")} */\n`;
+const comment = (text, indent) => (text === undefined ? "" : `${indent}/** ${text.replaceAll("*/", "* /")} */\n`);
 
 function listType(schema, indent) {
   const item = schema.items === undefined ? "unknown" : typeOf(schema.items, indent);

@@ -37,7 +37,11 @@ const browser = await chromium.launch({
 /** A page with nothing cached. */
 async function freshPage() {
   // What plays by itself would be part of the start.
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, serviceWorkers: "block", reducedMotion: "reduce" });
+  const context = await browser.newContext({
+    viewport: { width: 1280, height: 800 },
+    serviceWorkers: "block",
+    reducedMotion: "reduce",
+  });
   const page = await context.newPage();
   page.setDefaultTimeout(120_000);
   return page;
@@ -88,7 +92,9 @@ async function drag(id) {
   const frames = await page.evaluate(
     (seconds) =>
       new Promise((done) => {
-        const slider = [...document.querySelectorAll("main input[type=range]")].find((one) => one.offsetParent !== null && !one.disabled);
+        const slider = [...document.querySelectorAll("main input[type=range]")].find(
+          (one) => one.offsetParent !== null && !one.disabled,
+        );
         if (slider === undefined) return void done(null);
         slider.scrollIntoView({ block: "center", behavior: "instant" });
         const [least, most] = [Number(slider.min), Number(slider.max)];
@@ -113,7 +119,9 @@ async function drag(id) {
 const page = await freshPage();
 await page.goto(`${host.url}?fresh#/`);
 await ready(page, "contents");
-const chapters = await page.$$eval('main a[href^="#/"]', (links) => [...new Set(links.map((link) => link.hash.slice(2).split("?")[0]))]);
+const chapters = await page.$$eval('main a[href^="#/"]', (links) => [
+  ...new Set(links.map((link) => link.hash.slice(2).split("?")[0])),
+]);
 await page.context().close();
 
 const rows = [];
@@ -123,7 +131,9 @@ for (const id of chapters.filter((one) => one !== "" && (options.only === undefi
   const frames = await drag(id);
   rows.push({ chapter: id, bytes, seconds, frames });
   const shown = frames === null ? "no slider" : frames.toFixed(0);
-  console.log(`${id.padEnd(16)} ${(bytes / 1000).toFixed(0).padStart(10)} ${seconds.toFixed(1).padStart(23)} ${shown.padStart(17)}`);
+  console.log(
+    `${id.padEnd(16)} ${(bytes / 1000).toFixed(0).padStart(10)} ${seconds.toFixed(1).padStart(23)} ${shown.padStart(17)}`,
+  );
 }
 if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(rows, null, 1)}\n`);
 await browser.close();

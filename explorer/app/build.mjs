@@ -2,7 +2,16 @@
 // from the folder WASM (drawing and normscope, each .mjs and .wasm). With MNIST, the folder of its four files, the site gets a few of
 // its digits; without, the chapter on digits asks for them.
 import { createHash } from "node:crypto";
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -13,7 +22,10 @@ import { licences } from "../shared/licences.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const root = dirname(here);
-const [output, wasm, mnist] = process.argv.slice(2).filter((path) => path !== "").map((path) => resolve(path));
+const [output, wasm, mnist] = process.argv
+  .slice(2)
+  .filter((path) => path !== "")
+  .map((path) => resolve(path));
 if (output === undefined || wasm === undefined) {
   console.error("usage: node app/build.mjs DIR WASM [MNIST]");
   process.exit(2);
@@ -77,7 +89,8 @@ const worker = await build({
   outdir: output,
   external: ["./*.mjs"],
 });
-for (const file of ["drawing.mjs", "drawing.wasm", "normscope.mjs", "normscope.wasm"]) copyFileSync(join(wasm, file), join(output, file));
+for (const file of ["drawing.mjs", "drawing.wasm", "normscope.mjs", "normscope.wasm"])
+  copyFileSync(join(wasm, file), join(output, file));
 copyFileSync(join(here, "icon.svg"), join(output, "icon.svg"));
 const example = join(output, "example/wordlist_gpt");
 mkdirSync(example, { recursive: true });
@@ -95,7 +108,8 @@ async function digits(folder) {
     const plain = join(folder, name);
     return new Uint8Array(existsSync(plain) ? readFileSync(plain) : gunzipSync(readFileSync(`${plain}.gz`)));
   };
-  const part = (begin, count) => shrink(read(`${begin}-images-idx3-ubyte`), read(`${begin}-labels-idx1-ubyte`), count, begin);
+  const part = (begin, count) =>
+    shrink(read(`${begin}-images-idx3-ubyte`), read(`${begin}-labels-idx1-ubyte`), count, begin);
   return pack({ learned: part("train", counts.learned), held: part("t10k", counts.held) });
 }
 if (mnist !== undefined) {
@@ -121,10 +135,7 @@ export const policy = [
   "base-uri 'none'",
   "form-action 'none'",
 ].join("; ");
-writeFileSync(
-  join(output, "index.html"),
-  readFileSync(join(here, "index.html"), "utf8").replace("@POLICY@", policy),
-);
+writeFileSync(join(output, "index.html"), readFileSync(join(here, "index.html"), "utf8").replace("@POLICY@", policy));
 
 /** Every file of the site, from its root. */
 const files = readdirSync(output, { recursive: true, withFileTypes: true })

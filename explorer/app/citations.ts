@@ -22,7 +22,12 @@ function bibtex(source: Source): string {
     ["author", authors.join(" and ")],
     [kind === "inproceedings" ? "booktitle" : "howpublished", venue],
     ["year", String(year)],
-    ...(arxiv === undefined ? [] : ([["eprint", arxiv], ["archiveprefix", "arXiv"]] as [string, string][])),
+    ...(arxiv === undefined
+      ? []
+      : ([
+          ["eprint", arxiv],
+          ["archiveprefix", "arXiv"],
+        ] as [string, string][])),
     ["url", url],
   ]);
 }

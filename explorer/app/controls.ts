@@ -58,7 +58,13 @@ export const slider = <S extends State>(
   key: KeyOf<S, number>,
   options: SliderOptions,
 ): HTMLElement =>
-  sliderOf(page, label, (state) => state[key] as number, (value) => ({ [key]: value }) as Partial<S>, options);
+  sliderOf(
+    page,
+    label,
+    (state) => state[key] as number,
+    (value) => ({ [key]: value }) as Partial<S>,
+    options,
+  );
 
 /** A slider of one entry of a list of the state. */
 export const entrySlider = <S extends State>(
@@ -101,9 +107,7 @@ export function choice<S extends State>(
 export function toggle<S extends State>(page: Page<S>, label: string, key: KeyOf<S, boolean>): HTMLElement {
   const id = newId();
   const input = el("input", { id, type: "checkbox", role: "switch" });
-  input.addEventListener("change", () =>
-    page.store.commit({ [key]: input.checked } as unknown as Partial<S>),
-  );
+  input.addEventListener("change", () => page.store.commit({ [key]: input.checked } as unknown as Partial<S>));
   page.onChange((state) => (input.checked = state[key] as boolean));
   return el("div", { class: "control toggle" }, input, el("label", { for: id }, label));
 }

@@ -49,12 +49,7 @@ export function figure(parts: FigureParts): HTMLElement {
     "figure",
     { id: `figure-${parts.id}`, "data-state": "ready" },
     parts.content,
-    el(
-      "figcaption",
-      {},
-      el("p", {}, parts.caption ?? ""),
-      el("span", { class: "actions" }, ...buttons),
-    ),
+    el("figcaption", {}, el("p", {}, parts.caption ?? ""), el("span", { class: "actions" }, ...buttons)),
   );
 }
 
@@ -80,7 +75,10 @@ function separated(spec: Spec): { frame: Spec; rows: Rows } {
     if (part === null || typeof part !== "object") return part;
     return Object.fromEntries(
       Object.entries(part).map(([key, value]: [string, unknown]) => {
-        const { values, name = `rows ${rows.size}` } = (key === "data" ? value : {}) as { values?: object[]; name?: string };
+        const { values, name = `rows ${rows.size}` } = (key === "data" ? value : {}) as {
+          values?: object[];
+          name?: string;
+        };
         if (values === undefined) return [key, key === "datasets" ? value : visit(value)];
         rows.set(name, values);
         return [key, { name }];

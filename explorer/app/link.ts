@@ -101,6 +101,8 @@ export function fromQuery<S extends State>(
   for (const [key, rule] of Object.entries(rules as Rules<State>)) {
     if (!expected.has(key) && !rule.allows(state[key] as Value, state)) expected.set(key, `expected ${rule.expected}`);
   }
-  const problems = [...expected].map(([key, what]) => `${key}=${quoted(texts.get(key) ?? write(state[key] as Value))}: ${what}`);
+  const problems = [...expected].map(
+    ([key, what]) => `${key}=${quoted(texts.get(key) ?? write(state[key] as Value))}: ${what}`,
+  );
   return problems.length === 0 ? { state: state as S, problems } : { state: defaults, problems };
 }

@@ -57,7 +57,13 @@ function say(text: string): void {
   );
 }
 
-function toolbar(entry: Entry, chapter: Chapter, store: Store<State>, refused: boolean, clean: (() => void)[]): HTMLElement {
+function toolbar(
+  entry: Entry,
+  chapter: Chapter,
+  store: Store<State>,
+  refused: boolean,
+  clean: (() => void)[],
+): HTMLElement {
   const address = () => hashOf(entry, chapter, store.get());
   const undo = button("Undo", () => store.undo(), { class: "quiet", "aria-keyshortcuts": "Control+Z" });
   const redo = button("Redo", () => store.redo(), { class: "quiet", "aria-keyshortcuts": "Control+Shift+Z" });
@@ -226,7 +232,11 @@ addEventListener("unhandledrejection", ({ reason }) => showFailure(reason));
 
 /** Milliseconds of loading that nothing is said about. */
 const soon = 400;
-const loading = el("p", { class: "loading", role: "status", hidden: true }, "Loading the library that computes the figures…");
+const loading = el(
+  "p",
+  { class: "loading", role: "status", hidden: true },
+  "Loading the library that computes the figures…",
+);
 /** Says that the engine is loaded while it is, or that it cannot be. */
 function watched(engine: Engine): Engine {
   const late = setTimeout(() => (loading.hidden = false), soon);
@@ -246,7 +256,9 @@ function nextLink(entry: Entry): HTMLElement {
   return el(
     "footer",
     {},
-    next === undefined ? null : el("p", {}, "Next: ", el("a", { href: `#/${next.id}` }, next.title), `. ${next.question}`),
+    next === undefined
+      ? null
+      : el("p", {}, "Next: ", el("a", { href: `#/${next.id}` }, next.title), `. ${next.question}`),
   );
 }
 

@@ -24,7 +24,8 @@ function trackOf(moves: Moves): Track {
     const distance = (value: number, step: number) => Math.abs((values[step] ?? 0) - value);
     return {
       steps: values.length - 1,
-      stepOf: (value) => values.reduce((best, _, step) => (distance(value, step) < distance(value, best) ? step : best), 0),
+      stepOf: (value) =>
+        values.reduce((best, _, step) => (distance(value, step) < distance(value, best) ? step : best), 0),
       valueOf: (step) => values[step] ?? 0,
     };
   }
@@ -35,7 +36,8 @@ function trackOf(moves: Moves): Track {
     steps: Math.round((most - least) / step),
     stepOf: (value) => Math.round((inward(value) - least) / step),
     // Without the last bits that sums of steps bring.
-    valueOf: (at) => (log ? Number((10 ** (least + at * step)).toPrecision(3)) : Number((least + at * step).toPrecision(12))),
+    valueOf: (at) =>
+      log ? Number((10 ** (least + at * step)).toPrecision(3)) : Number((least + at * step).toPrecision(12)),
   };
 }
 
@@ -46,7 +48,8 @@ interface Bound<S extends State> {
 }
 
 /** Without an exponent, which is no number to ARIA. */
-const decimal = (value: number): string => (Number.isInteger(value) ? String(value) : value.toFixed(12).replace(/\.?0+$/, ""));
+const decimal = (value: number): string =>
+  Number.isInteger(value) ? String(value) : value.toFixed(12).replace(/\.?0+$/, "");
 
 /**
  * Makes every `[data-number="name"]` of the text a number of the state that the reader can drag, or move by arrow keys: a
@@ -127,8 +130,19 @@ export function boundInText<S extends State>(
 }
 
 /** A number of the state in the chapter's sentences. */
-export const numberInText = <S extends State>(page: Page<S>, label: string, key: KeyOf<S, number>, moves: Moves): void =>
-  boundInText(page, key, label, { read: (state) => state[key] as number, write: (value) => ({ [key]: value }) as Partial<S> }, moves);
+export const numberInText = <S extends State>(
+  page: Page<S>,
+  label: string,
+  key: KeyOf<S, number>,
+  moves: Moves,
+): void =>
+  boundInText(
+    page,
+    key,
+    label,
+    { read: (state) => state[key] as number, write: (value) => ({ [key]: value }) as Partial<S> },
+    moves,
+  );
 
 /** An entry of a list of the state in the chapter's sentences, by the name `key-index`, from 1. */
 export const entryInText = <S extends State>(
@@ -144,7 +158,8 @@ export const entryInText = <S extends State>(
     label,
     {
       read: (state) => (state[key] as number[])[index] ?? 0,
-      write: (value) => ({ [key]: (page.store.get()[key] as number[]).map((old, i) => (i === index ? value : old)) }) as Partial<S>,
+      write: (value) =>
+        ({ [key]: (page.store.get()[key] as number[]).map((old, i) => (i === index ? value : old)) }) as Partial<S>,
     },
     moves,
   );

@@ -21,7 +21,11 @@ self.addEventListener("install", (event) => {
 self.addEventListener("activate", (event) => {
   const work = caches
     .keys()
-    .then((keys) => Promise.all(keys.filter((key) => key.startsWith("normscope-") && key !== cacheName).map((key) => caches.delete(key))));
+    .then((keys) =>
+      Promise.all(
+        keys.filter((key) => key.startsWith("normscope-") && key !== cacheName).map((key) => caches.delete(key)),
+      ),
+    );
   (event as Extendable).waitUntil(work);
 });
 

@@ -98,7 +98,15 @@ export class PlaneFigure {
   constructor(private readonly options: PlaneOptions) {
     this.x = options.x;
     this.y = options.y;
-    this.margin = options.bare === true ? { left: 4, right: 4, top: 4, bottom: 4 } : { left: options.yTitle === undefined ? 34 : 58, right: 12, top: 12, bottom: options.xTitle === undefined ? 24 : 40 };
+    this.margin =
+      options.bare === true
+        ? { left: 4, right: 4, top: 4, bottom: 4 }
+        : {
+            left: options.yTitle === undefined ? 34 : 58,
+            right: 12,
+            top: 12,
+            bottom: options.xTitle === undefined ? 24 : 40,
+          };
     const clip = `frame-of-${options.id}`;
     this.marks = mark("g", { "aria-hidden": "true", "clip-path": `url(#${clip})` });
     this.svg = mark(
@@ -158,7 +166,11 @@ export class PlaneFigure {
   /** A line through `points`, closed into an area where `attributes` say how to fill it. */
   path(points: Point[], attributes: Attributes = {}): void {
     if (points.length === 0) return;
-    const steps = points.map((point) => this.place(point).map((value) => value.toFixed(2)).join(" "));
+    const steps = points.map((point) =>
+      this.place(point)
+        .map((value) => value.toFixed(2))
+        .join(" "),
+    );
     const d = `M${steps.join("L")}${"fill" in attributes ? "Z" : ""}`;
     this.marks.append(mark("path", { d, fill: "none", stroke: "var(--muted)", ...attributes }));
   }
@@ -311,8 +323,7 @@ export class PlaneFigure {
 
   /** Clamped to the visible range and rounded to thousandths, so that links stay short. */
   private clamped([x, y]: Point): Point {
-    const into = (value: number, [least, most]: Range) =>
-      Number(Math.min(most, Math.max(least, value)).toFixed(3));
+    const into = (value: number, [least, most]: Range) => Number(Math.min(most, Math.max(least, value)).toFixed(3));
     return [into(x, this.x), into(y, this.y)];
   }
 
@@ -338,15 +349,18 @@ export class PlaneFigure {
     const unit = (width - left - right) / (this.x[1] - this.x[0]);
     this.width = width;
     this.height = Math.round(
-      this.options.aspect === undefined
-        ? unit * (this.y[1] - this.y[0]) + top + bottom
-        : this.options.aspect * width,
+      this.options.aspect === undefined ? unit * (this.y[1] - this.y[0]) + top + bottom : this.options.aspect * width,
     );
     this.svg.setAttribute("width", String(this.width));
     this.svg.setAttribute("height", String(this.height));
     this.svg.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
     // Marks at the edge are drawn whole.
-    const edge = { x: left - 10, y: top - 10, width: width - left - right + 20, height: this.height - top - bottom + 20 };
+    const edge = {
+      x: left - 10,
+      y: top - 10,
+      width: width - left - right + 20,
+      height: this.height - top - bottom + 20,
+    };
     for (const [name, value] of Object.entries(edge)) this.frame.setAttribute(name, String(Math.max(0, value)));
     this.changed();
   }

@@ -51,7 +51,8 @@ export function whenSeen(element: HTMLElement, done: () => void): () => void {
 }
 
 /** Whether the state is that of the chapter's defaults: nothing in a link and nobody has changed it. */
-export const isUntouched = <S extends State>({ store }: Page<S>): boolean => toQuery(store.get(), store.defaults) === "";
+export const isUntouched = <S extends State>({ store }: Page<S>): boolean =>
+  toQuery(store.get(), store.defaults) === "";
 
 /**
  * A button that animates a number of the state, until the reader changes it; with reduced motion, each press advances

@@ -46,7 +46,10 @@ interface Disposable {
 /** Frees what an object and those in it hold on the graphics card. */
 const free = (root: Object3D): void =>
   root.traverse((object) => {
-    const { geometry, material } = object as { geometry?: Disposable; material?: Disposable & { map?: Disposable | null } };
+    const { geometry, material } = object as {
+      geometry?: Disposable;
+      material?: Disposable & { map?: Disposable | null };
+    };
     geometry?.dispose();
     material?.map?.dispose();
     material?.dispose();
@@ -312,7 +315,9 @@ export class SpaceFigure {
     try {
       return new WebGLRenderer({ canvas: this.canvas, antialias: true, preserveDrawingBuffer: false });
     } catch {
-      this.host.append(el("p", { class: "notice" }, "This browser draws no WebGL: the picture is missing, its numbers are below."));
+      this.host.append(
+        el("p", { class: "notice" }, "This browser draws no WebGL: the picture is missing, its numbers are below."),
+      );
       return null;
     }
   }

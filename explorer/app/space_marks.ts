@@ -109,7 +109,10 @@ export class ReferenceSphere {
       circle((angle) => [Math.sin(angle) * Math.cos(turn), Math.sin(angle) * Math.sin(turn), Math.cos(angle)]);
     }
     const geometry = new BufferGeometry().setAttribute("position", new BufferAttribute(Float32Array.from(places), 3));
-    this.group = new LineSegments(geometry, new LineBasicMaterial({ transparent: true, opacity: 0.55, depthWrite: false }));
+    this.group = new LineSegments(
+      geometry,
+      new LineBasicMaterial({ transparent: true, opacity: 0.55, depthWrite: false }),
+    );
   }
 
   /** At that radius, or not at all. */

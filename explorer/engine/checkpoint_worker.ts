@@ -21,7 +21,5 @@ self.addEventListener("message", (event: MessageEvent<CheckpointQuestion>) => {
   };
   loaded
     .then((core) => post({ kind: "done", documents: readCheckpoint(core, event.data.files, tell) }))
-    .catch((error: unknown) =>
-      post({ kind: "failed", error: error instanceof Error ? error.message : String(error) }),
-    );
+    .catch((error: unknown) => post({ kind: "failed", error: error instanceof Error ? error.message : String(error) }));
 });

@@ -26,7 +26,14 @@ export interface Digits {
 export function readIdx(bytes: Uint8Array, what: string): { extents: number[]; data: Uint8Array } {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const axes = bytes[3] ?? 0;
-  if (bytes.length < 8 || view.getUint16(0) !== 0 || bytes[2] !== 8 || axes < 1 || axes > 3 || bytes.length < 4 + 4 * axes)
+  if (
+    bytes.length < 8 ||
+    view.getUint16(0) !== 0 ||
+    bytes[2] !== 8 ||
+    axes < 1 ||
+    axes > 3 ||
+    bytes.length < 4 + 4 * axes
+  )
     throw new Error(`${what} is no IDX file of bytes`);
   const extents = Array.from({ length: axes }, (_, i) => view.getUint32(4 + 4 * i));
   const data = bytes.subarray(4 + 4 * axes);
@@ -40,8 +47,11 @@ export function shrink(images: Uint8Array, labels: Uint8Array, count: number, wh
   const { extents, data } = readIdx(images, `${what}'s images`);
   const { extents: many, data: named } = readIdx(labels, `${what}'s labels`);
   if (extents.length !== 3 || extents[1] !== 2 * side || extents[2] !== 2 * side)
-    throw new Error(`${what}'s images are of ${extents.slice(1).join(" × ")} pixels, expected ${2 * side} × ${2 * side}`);
-  if (many.length !== 1 || many[0] !== extents[0]) throw new Error(`${what} has ${many[0]} labels for ${extents[0]} images`);
+    throw new Error(
+      `${what}'s images are of ${extents.slice(1).join(" × ")} pixels, expected ${2 * side} × ${2 * side}`,
+    );
+  if (many.length !== 1 || many[0] !== extents[0])
+    throw new Error(`${what} has ${many[0]} labels for ${extents[0]} images`);
   if (extents[0]! < count) throw new Error(`${what} has ${extents[0]} images, expected at least ${count}`);
   const shades = new Float64Array(count * pixels);
   for (let image = 0; image < count; ++image) {
@@ -65,7 +75,10 @@ export function pack({ learned, held }: Digits): Uint8Array {
   const view = new DataView(bytes.buffer);
   view.setUint16(0, learned.labels.length);
   view.setUint16(2, held.labels.length);
-  bytes.set(all.flatMap(({ labels }) => [...labels]), 4);
+  bytes.set(
+    all.flatMap(({ labels }) => [...labels]),
+    4,
+  );
   const level = (shade: number) => Math.round(15 * shade);
   let at = 4 + total;
   for (const { shades } of all)

@@ -83,8 +83,7 @@ export const foldedPlaces = (
   mode: Mode,
   fold: Pick<Fold, "midpoint" | "radius">,
   places: ArrayLike<number>,
-): Promise<Float64Array> =>
-  engine.call("foldedPlaces", mode, fold.midpoint, fold.radius, Float64Array.from(places));
+): Promise<Float64Array> => engine.call("foldedPlaces", mode, fold.midpoint, fold.radius, Float64Array.from(places));
 
 export const randomLabels = (engine: Engine, count: number, classes: number, seed: number): Promise<Float64Array> =>
   engine.call("randomLabels", count, classes, seed);

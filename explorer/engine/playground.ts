@@ -19,7 +19,12 @@ export interface TrainSpec {
 /** A task of the core, or points of the reader's own, `width` numbers each. */
 export type Data =
   | { task: string; rows: number; seed: number; noise?: number }
-  | { width: number; x: ArrayLike<number>; labels: ArrayLike<number>; held?: { x: ArrayLike<number>; labels: ArrayLike<number> } };
+  | {
+      width: number;
+      x: ArrayLike<number>;
+      labels: ArrayLike<number>;
+      held?: { x: ArrayLike<number>; labels: ArrayLike<number> };
+    };
 
 /** A rectangle in cells, the lowest row first. */
 export interface Grid {
@@ -158,11 +163,7 @@ export interface CurveData {
 }
 
 /** Loss and accuracy as a chart over `steps` steps. */
-export async function curvesFigure(
-  engine: Engine,
-  steps: number,
-  data: CurveData,
-): Promise<Record<string, unknown>> {
+export async function curvesFigure(engine: Engine, steps: number, data: CurveData): Promise<Record<string, unknown>> {
   const spec = JSON.parse(await engine.call<string>("playgroundCurvesFigure", steps)) as Record<string, unknown>;
   return { ...spec, datasets: data };
 }
@@ -170,8 +171,7 @@ export async function curvesFigure(
 export const tasks = (engine: Engine): Promise<Task[]> => engine.call("playgroundTasks");
 
 /** The middles of a grid's cells. */
-export const centers = (engine: Engine, grid: Grid): Promise<Float64Array> =>
-  engine.call("playgroundCenters", grid);
+export const centers = (engine: Engine, grid: Grid): Promise<Float64Array> => engine.call("playgroundCenters", grid);
 
 /** Points of the unit sphere for places (angle, height) of its map. */
 export const onSphere = (engine: Engine, places: Float64Array): Promise<Float64Array> =>

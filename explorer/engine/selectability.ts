@@ -49,7 +49,9 @@ export const attentionFigure = async (
   width: number,
   query: ArrayLike<number>,
 ): Promise<Record<string, unknown>> =>
-  JSON.parse(await engine.call<string>("attentionFigure", Float64Array.from(keys), width, Float64Array.from(query))) as Record<string, unknown>;
+  JSON.parse(
+    await engine.call<string>("attentionFigure", Float64Array.from(keys), width, Float64Array.from(query)),
+  ) as Record<string, unknown>;
 
 export interface RandomTable {
   runs: number;
@@ -73,4 +75,7 @@ export const randomTableFigure = async (
   mean: boolean,
   title: string,
 ): Promise<Record<string, unknown>> =>
-  JSON.parse(await engine.call<string>("randomTableFigure", table, Float64Array.from(cells), mean, title)) as Record<string, unknown>;
+  JSON.parse(await engine.call<string>("randomTableFigure", table, Float64Array.from(cells), mean, title)) as Record<
+    string,
+    unknown
+  >;

@@ -79,7 +79,9 @@ export function modelFiles(files: NamedFile[]): NamedFile[] {
   const named = files.map(({ name, data }) => ({ name: name.split("/").at(-1) ?? name, data }));
   const taken = named.filter(({ name }) => weights.test(name) || beside.test(name));
   if (!taken.some(({ name }) => weights.test(name)))
-    throw new Error("none of the files has weights, expected .safetensors or .gguf, alone or in a folder with config.json");
+    throw new Error(
+      "none of the files has weights, expected .safetensors or .gguf, alone or in a folder with config.json",
+    );
   const names = taken.map(({ name }) => name);
   const twice = names.find((name, i) => names.indexOf(name) !== i);
   if (twice !== undefined) throw new Error(`there are several files ${twice}, expected the files of one model`);

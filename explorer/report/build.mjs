@@ -45,8 +45,7 @@ const script = await bundle("src/main.ts");
 const style = await bundle("style.css");
 const notice = licences(root, script.inputs).replaceAll("*/", "* /");
 const code = `${script.text}\n/*! The libraries in this page and their licences:\n\n${notice}\n*/`;
-if (/<\/script|<!--/i.test(code))
-  throw new Error("build: the bundle holds text that would end its script element");
+if (/<\/script|<!--/i.test(code)) throw new Error("build: the bundle holds text that would end its script element");
 
 const hash = createHash("sha256").update(code).digest("base64");
 const policy = [

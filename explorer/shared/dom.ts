@@ -19,8 +19,7 @@ export function el<K extends keyof HTMLElementTagNameMap>(
 export const name = (text: string): HTMLElement => el("bdi", { class: "name" }, text);
 
 /** A link that opens a norm's row in the table. */
-export const normLink = (index: number, text: string): HTMLElement =>
-  el("a", { href: `#norm-${index}` }, name(text));
+export const normLink = (index: number, text: string): HTMLElement => el("a", { href: `#norm-${index}` }, name(text));
 
 export function button(label: string, onClick: () => void, attributes: Attributes = {}): HTMLButtonElement {
   const result = el("button", { type: "button", ...attributes }, label);
@@ -47,12 +46,7 @@ export function definitions(entries: [string, Child][], className = "facts"): HT
 }
 
 /** A small table: a caption, column heads and rows; `numeric` columns align right. */
-export function table(
-  caption: string,
-  heads: string[],
-  rows: Child[][],
-  numeric: number[] = [],
-): HTMLElement {
+export function table(caption: string, heads: string[], rows: Child[][], numeric: number[] = []): HTMLElement {
   const align = (column: number) => ({ class: numeric.includes(column) ? "number" : null });
   return el(
     "table",

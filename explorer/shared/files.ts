@@ -3,7 +3,9 @@ export function pngOf(canvas: HTMLCanvasElement): Blob | null {
   const head = "data:image/png;base64,";
   const address = canvas.toDataURL("image/png");
   if (!address.startsWith(head)) return null;
-  return new Blob([Uint8Array.from(atob(address.slice(head.length)), (byte) => byte.charCodeAt(0))], { type: "image/png" });
+  return new Blob([Uint8Array.from(atob(address.slice(head.length)), (byte) => byte.charCodeAt(0))], {
+    type: "image/png",
+  });
 }
 
 /** Text as an SVG file. */

@@ -10,8 +10,7 @@ const minus = (text: string): string => text.replace("-", "\u2212");
 
 const superscripts = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 const superscript = (exponent: number): string =>
-  (exponent < 0 ? "⁻" : "") +
-  [...String(Math.abs(exponent))].map((digit) => superscripts[Number(digit)]).join("");
+  (exponent < 0 ? "⁻" : "") + [...String(Math.abs(exponent))].map((digit) => superscripts[Number(digit)]).join("");
 
 /** A number with `digits` significant digits: 17.4, −0.0003 as −3·10⁻⁴, – where not known. */
 export function number(value: unknown, digits = 3): string {
@@ -55,8 +54,7 @@ export const atLeast = (value: Maybe, show: (value: Maybe) => string = measured)
   show(value === null ? null : outward(value, -1));
 
 /** A share of one as a percentage. */
-export const percent = (share: Maybe): string =>
-  share === null ? unknown : `${measured(share * 100)}\u00a0%`;
+export const percent = (share: Maybe): string => (share === null ? unknown : `${measured(share * 100)}\u00a0%`);
 
 /** A whole number with its thousands apart: 20 000. */
 export function count(value: Maybe): string {
@@ -78,8 +76,7 @@ const scaled = (value: Maybe, units: string[]): string => {
 export const bytes = (value: Maybe): string => scaled(value, ["bytes", "kB", "MB", "GB", "TB"]);
 
 /** 124 million. */
-export const large = (value: Maybe): string =>
-  scaled(value, ["", "thousand", "million", "billion", "trillion"]);
+export const large = (value: Maybe): string => scaled(value, ["", "thousand", "million", "billion", "trillion"]);
 
 /** "1 norm", "25 norms", "20 000 heads". */
 export const plural = (value: number, one: string, many = `${one}s`): string =>

@@ -5,9 +5,7 @@ import { join } from "node:path";
 export function licences(here, inputs) {
   const folders = new Set(inputs.flatMap((path) => path.match(/^.*node_modules\/(?:@[^/]+\/)?[^/]+/) ?? []));
   const packages = [...folders].sort().map((folder) => {
-    const { name, version, license, repository } = JSON.parse(
-      readFileSync(join(here, folder, "package.json"), "utf8"),
-    );
+    const { name, version, license, repository } = JSON.parse(readFileSync(join(here, folder, "package.json"), "utf8"));
     const file = readdirSync(join(here, folder)).find((entry) => /^licen[cs]e/i.test(entry));
     return {
       label: `${name} ${version} (${license})`,

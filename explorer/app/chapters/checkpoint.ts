@@ -53,7 +53,8 @@ const parsed = ({ report, charts }: Documents): Side => ({
 });
 
 /** Where the model is from the repository's root, for the example, or next to the reader otherwise. */
-const pathOf = ({ example }: State): string => (example === "wordlist_gpt" ? "models/wordlist_gpt" : "model.safetensors");
+const pathOf = ({ example }: State): string =>
+  example === "wordlist_gpt" ? "models/wordlist_gpt" : "model.safetensors";
 
 const isServed = (example: string): boolean => example.startsWith("served/");
 
@@ -69,7 +70,12 @@ function geometryLink(norm: Norm): HTMLElement | null {
   const { gain } = norm;
   if (gain?.min == null || gain.max == null || gain.median_abs == null || norm.kind === "spherical") return null;
   const gains = [gain.min, gain.median_abs, gain.max].map((value) => Number(value.toPrecision(4)));
-  const query = new URLSearchParams({ kind: norm.kind, gain: gains.join(","), bias: "0,0,0", eps: String(norm.eps ?? 0) });
+  const query = new URLSearchParams({
+    kind: norm.kind,
+    gain: gains.join(","),
+    bias: "0,0,0",
+    eps: String(norm.eps ?? 0),
+  });
   return el(
     "p",
     {},
@@ -92,7 +98,10 @@ export default chapter<State>({
   text,
   defaults,
   rules: {
-    example: matching(/^(|wordlist_gpt|served\/[0-9a-f]{32})$/, "wordlist_gpt, or the link that normscope explore prints"),
+    example: matching(
+      /^(|wordlist_gpt|served\/[0-9a-f]{32})$/,
+      "wordlist_gpt, or the link that normscope explore prints",
+    ),
     norm: between(norms),
     axis: whole(axes),
   },

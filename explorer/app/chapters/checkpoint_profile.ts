@@ -24,7 +24,10 @@ interface Profile {
 /** The gains of the norms in a safetensors file of float32, in the order of the model. */
 function gainsOf(bytes: ArrayBuffer): [name: string, gain: number[]][] {
   const size = Number(new DataView(bytes).getBigUint64(0, true));
-  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, 8, size))) as Record<string, { data_offsets?: [number, number] }>;
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, 8, size))) as Record<
+    string,
+    { data_offsets?: [number, number] }
+  >;
   const found = Object.entries(header).flatMap(([name, { data_offsets: range }]): [string, number[]][] => {
     if (range === undefined || !/\.ln_\w+\.weight$/.test(name)) return [];
     const gain = new Float32Array(bytes.slice(8 + size + range[0], 8 + size + range[1]));
@@ -51,7 +54,8 @@ export async function mountProfile(page: Page<Shown>, weights: () => Promise<Arr
   const plane = new PlaneFigure({
     id: "profile",
     description: "The lengths of the axes of each norm's ellipsoid, the longest first.",
-    caption: "Blue: the norm that is chosen. Grey: the other eight. Dashed: the radius √64 = 8 of the sphere before the gain.",
+    caption:
+      "Blue: the norm that is chosen. Grey: the other eight. Dashed: the radius √64 = 8 of the sphere before the gain.",
     x: [0, axes.max + 1],
     y: [0, 16],
     xTitle: "axis",
@@ -85,10 +89,20 @@ export async function mountProfile(page: Page<Shown>, weights: () => Promise<Arr
   numberInText(page, "axis, in the text", "axis", { ...axes, step: 1 });
   plane.painted(() => {
     const { norm, axis } = store.get();
-    plane.line([0, Math.sqrt(width)], [axes.max + 1, Math.sqrt(width)], { stroke: "var(--muted)", "stroke-dasharray": "5 4" });
-    for (const { lengths } of profiles) plane.path(curve((one) => lengths[one - 1] ?? 0), { stroke: "var(--rule)", "stroke-width": 1.5 });
+    plane.line([0, Math.sqrt(width)], [axes.max + 1, Math.sqrt(width)], {
+      stroke: "var(--muted)",
+      "stroke-dasharray": "5 4",
+    });
+    for (const { lengths } of profiles)
+      plane.path(
+        curve((one) => lengths[one - 1] ?? 0),
+        { stroke: "var(--rule)", "stroke-width": 1.5 },
+      );
     if (profiles.length === 0) return;
-    plane.path(curve((one) => at(norm, one)), { stroke: "var(--series-1)", "stroke-width": 2.5 });
+    plane.path(
+      curve((one) => at(norm, one)),
+      { stroke: "var(--series-1)", "stroke-width": 2.5 },
+    );
     plane.line([axis, 0], [axis, at(norm, axis)], { stroke: "var(--ink)", "stroke-dasharray": "2 3" });
     plane.dot([axis, at(norm, axis)], 5, { fill: "var(--series-1)" });
   });
@@ -96,7 +110,9 @@ export async function mountProfile(page: Page<Shown>, weights: () => Promise<Arr
     plane.changed();
     const one = profiles[Math.round(state.norm) - 1];
     if (one === undefined) return;
-    const [longest = 0, shortest = 0, chosen = 0] = [0, axes.max - 1, state.axis - 1].map((index) => one.lengths[index]);
+    const [longest = 0, shortest = 0, chosen = 0] = [0, axes.max - 1, state.axis - 1].map(
+      (index) => one.lengths[index],
+    );
     plane.element.dataset["at"] = `${state.norm} ${number(chosen)}`;
     const words = `${one.name}: the longest axis has length ${number(longest)}, the shortest ${number(shortest)}, axis ${state.axis} ${number(chosen)}.`;
     page.slot("profile-says").textContent = words;
@@ -106,7 +122,9 @@ export async function mountProfile(page: Page<Shown>, weights: () => Promise<Arr
   profiles = await Promise.all(
     gains.map(async ([name, gain]) => ({
       name,
-      lengths: Float64Array.from((await image(page.engine, { kind: "layer", width, eps, gain })).semiAxes).sort().reverse(),
+      lengths: Float64Array.from((await image(page.engine, { kind: "layer", width, eps, gain })).semiAxes)
+        .sort()
+        .reverse(),
     })),
   );
   page.onChange(show);

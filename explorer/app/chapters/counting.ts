@@ -45,9 +45,23 @@ export default chapter<State>({
   },
   sources: [weiss, merrill],
   presets: [
-    { name: "As trained", claim: "Both accept the member. Only the LSTM counted, and only it refuses every other number of b’s: see how far each is right.", state: { n: 60 } },
-    { name: "Three times further", claim: "Three times the trained length: the counter goes up and down as before; the GRU shows nothing that grows.", state: { n: 300 } },
-    { name: "Three letters", claim: "For aⁿbⁿcⁿ several units count at once, up in one block and down in another.", state: { language: "anbncn", n: 60, word: "aabbcc" } },
+    {
+      name: "As trained",
+      claim:
+        "Both accept the member. Only the LSTM counted, and only it refuses every other number of b’s: see how far each is right.",
+      state: { n: 60 },
+    },
+    {
+      name: "Three times further",
+      claim:
+        "Three times the trained length: the counter goes up and down as before; the GRU shows nothing that grows.",
+      state: { n: 300 },
+    },
+    {
+      name: "Three letters",
+      claim: "For aⁿbⁿcⁿ several units count at once, up in one block and down in another.",
+      state: { language: "anbncn", n: 60, word: "aabbcc" },
+    },
   ],
   doors: (state) => ({
     command: `normscope count --cell lstm --language ${languageOf(state)} -n ${state.n} --figure trace.vl.json`,
@@ -70,9 +84,16 @@ fmt::print("{}\\n", accepts(network, member(Language::${languageOf(state)}, ${st
       pace: 90,
       seen: { element: page.slot("lstm"), opens: true },
     });
-    page.slot("controls").append(
-      controls("Words", choice(page, "Language", "language", Object.entries(languages)), slider(page, "n", "n", n), grow),
-    );
+    page
+      .slot("controls")
+      .append(
+        controls(
+          "Words",
+          choice(page, "Language", "language", Object.entries(languages)),
+          slider(page, "n", "n", n),
+          grow,
+        ),
+      );
     const drawn = cells.map((cell) => traceOf(page, cell));
     rangesOf(page);
     wordOf(page);
@@ -143,7 +164,11 @@ function rangesOf(page: Page<State>): void {
     const found = await rangesIn(page.engine, language);
     slot.replaceChildren(
       ...found.map((one, i) => strip(cells[i] ?? "lstm", one)),
-      el("p", { class: "muted" }, `n from 1 to ${most}: tall where the member is accepted and no other number of last letters is.`),
+      el(
+        "p",
+        { class: "muted" },
+        `n from 1 to ${most}: tall where the member is accepted and no other number of last letters is.`,
+      ),
     );
   });
   page.onChange(draw);
@@ -199,12 +224,16 @@ function countsOf(page: Page<State>): void {
 
 function wordOf(page: Page<State>): void {
   countsOf(page);
-  const input = el("input", { id: "asked-word", type: "text", maxlength: longestWord, autocomplete: "off", spellcheck: "false" });
+  const input = el("input", {
+    id: "asked-word",
+    type: "text",
+    maxlength: longestWord,
+    autocomplete: "off",
+    spellcheck: "false",
+  });
   input.addEventListener("input", () => page.store.drag({ word: input.value }));
   input.addEventListener("change", () => page.store.commit());
-  page.slot("word").append(
-    el("div", { class: "control word" }, el("label", { for: "asked-word" }, "Word"), input),
-  );
+  page.slot("word").append(el("div", { class: "control word" }, el("label", { for: "asked-word" }, "Word"), input));
   const verdict = (yes: boolean) =>
     el("span", { class: yes ? "verdict-yes" : "verdict-no" }, yes ? "member" : "not a member");
   const draw = newest(async (state: State) => {
@@ -250,22 +279,30 @@ function mapOf(page: Page<State>, map: Hierarchy): void {
   };
   const row = (rational: boolean, name: string) =>
     el("tr", {}, el("th", { scope: "row" }, name), ...spaces.map(([space]) => cell(rational, space)));
-  page.slot("map").append(
-    el(
-      "table",
-      { class: "hierarchy" },
-      el("caption", { class: "offscreen" }, "Architectures by space and by whether they are rational"),
-      el("thead", {}, el("tr", {}, el("td", {}), ...spaces.map(([, name]) => el("th", { scope: "col" }, name)))),
-      el("tbody", {}, row(false, "not rational"), row(true, "rational")),
-    ),
-  );
+  page
+    .slot("map")
+    .append(
+      el(
+        "table",
+        { class: "hierarchy" },
+        el("caption", { class: "offscreen" }, "Architectures by space and by whether they are rational"),
+        el("thead", {}, el("tr", {}, el("td", {}), ...spaces.map(([, name]) => el("th", { scope: "col" }, name)))),
+        el("tbody", {}, row(false, "not rational"), row(true, "rational")),
+      ),
+    );
   page.onChange(({ field }) => {
     for (const [id, element] of fields) element.setAttribute("aria-pressed", String(id === field));
     const chosen = map.classes.find(({ id }) => id === field) ?? map.classes[0];
     if (chosen === undefined) return;
     const members = chosen.members.toLowerCase();
     const about = map.standings.filter(({ architecture }) =>
-      members.includes(architecture.replace(/^two /, "").replace(/ layers?$/, "").split(" (")[0]!.toLowerCase()),
+      members.includes(
+        architecture
+          .replace(/^two /, "")
+          .replace(/ layers?$/, "")
+          .split(" (")[0]!
+          .toLowerCase(),
+      ),
     );
     page.slot("class").dataset["field"] = chosen.id;
     page.slot("class").replaceChildren(

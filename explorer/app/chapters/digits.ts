@@ -78,10 +78,30 @@ export default chapter<State>({
   rules,
   sources: [winsor],
   presets: [
-    { name: "On a sphere", claim: "Three neurons a layer and nothing between them but u(x) = x/|x|: most digits find a region of their own: about 85 % of those it learns are read, and 72 % of new ones.", state: {} },
-    { name: "Without the norm", claim: "Three linear layers are one, and on 1,200 digits it does about as well: three numbers are the bottleneck, with a norm or without.", state: { kind: "none" } },
-    { name: "More room", claim: "With 16 neurons a layer every digit is learned, and 84 % of new ones are read; ReLU in its place gets 86 %. The picture shows three of the 16.", state: { width: 16, depth: 2, layer: 2 } },
-    { name: "On a circle", claim: "LayerNorm of three neurons leaves a circle, on which every digit has only two neighbours: about 60 % are read.", state: { kind: "layer" } },
+    {
+      name: "On a sphere",
+      claim:
+        "Three neurons a layer and nothing between them but u(x) = x/|x|: most digits find a region of their own: about 85 % of those it learns are read, and 72 % of new ones.",
+      state: {},
+    },
+    {
+      name: "Without the norm",
+      claim:
+        "Three linear layers are one, and on 1,200 digits it does about as well: three numbers are the bottleneck, with a norm or without.",
+      state: { kind: "none" },
+    },
+    {
+      name: "More room",
+      claim:
+        "With 16 neurons a layer every digit is learned, and 84 % of new ones are read; ReLU in its place gets 86 %. The picture shows three of the 16.",
+      state: { width: 16, depth: 2, layer: 2 },
+    },
+    {
+      name: "On a circle",
+      claim:
+        "LayerNorm of three neurons leaves a circle, on which every digit has only two neighbours: about 60 % are read.",
+      state: { kind: "layer" },
+    },
   ],
   doors,
   async mount(page) {
@@ -107,7 +127,10 @@ export default chapter<State>({
       ]);
       if (left || running !== run) return;
       run.score = score;
-      space.show({ states: found, labels: digits!.learned.labels, own, radius: radiusOf({ ...page.store.get(), groups: 1 }) }, at);
+      space.show(
+        { states: found, labels: digits!.learned.labels, own, radius: radiusOf({ ...page.store.get(), groups: 1 }) },
+        at,
+      );
       tell(run);
       await judge(run);
     };
@@ -129,7 +152,9 @@ export default chapter<State>({
       const shares = drawn === null ? null : await run.training.probabilities(features(drawn), run.steps);
       if (left || running !== run) return;
       const best = shares === null ? -1 : shares.indexOf(Math.max(...shares));
-      bars.replaceChildren(...Array.from({ length: 10 }, (_, digit) => bar(digit, shares?.[digit] ?? null, digit === best)));
+      bars.replaceChildren(
+        ...Array.from({ length: 10 }, (_, digit) => bar(digit, shares?.[digit] ?? null, digit === best)),
+      );
       bars.dataset["digit"] = String(best);
       if (best >= 0 && run.steps >= page.store.get().steps) page.say(`The net takes it for a ${best}.`);
     };
@@ -248,12 +273,37 @@ export default chapter<State>({
       controls(
         "The net",
         choice(page, "Between layers", "kind", Object.entries(between)),
-        choice(page, "Neurons a layer", "width", widths.map((value) => [value, String(value)])),
-        choice(page, "Layers", "depth", depths.map((value) => [value, String(value)])),
-        choice(page, "Length", "steps", lengths.map((value) => [value, `${value} steps`])),
+        choice(
+          page,
+          "Neurons a layer",
+          "width",
+          widths.map((value) => [value, String(value)]),
+        ),
+        choice(
+          page,
+          "Layers",
+          "depth",
+          depths.map((value) => [value, String(value)]),
+        ),
+        choice(
+          page,
+          "Length",
+          "steps",
+          lengths.map((value) => [value, `${value} steps`]),
+        ),
         button("Train again", () => page.store.commit({ seed: page.store.get().seed + 1 }), { class: "action" }),
       ),
-      controls("Layer", layer, player(page, { read: (state) => Math.min(state.layer, state.depth), write: (at) => ({ layer: at }), from: 1, to: () => page.store.get().depth, pace: 1500 })),
+      controls(
+        "Layer",
+        layer,
+        player(page, {
+          read: (state) => Math.min(state.layer, state.depth),
+          write: (at) => ({ layer: at }),
+          from: 1,
+          to: () => page.store.get().depth,
+          pace: 1500,
+        }),
+      ),
     );
     numberInText(page, "width, in the text", "width", { values: widths });
     numberInText(page, "depth, in the text", "depth", { values: depths });

@@ -8,7 +8,13 @@ const pen = 0.95;
 
 /** A square to draw a digit on; `changed` is called with its shades. */
 export class DigitPad {
-  private readonly canvas = el("canvas", { class: "pad", width: side, height: side, role: "img", "aria-label": "A pad to draw a digit on; “Another digit” fills it." });
+  private readonly canvas = el("canvas", {
+    class: "pad",
+    width: side,
+    height: side,
+    role: "img",
+    "aria-label": "A pad to draw a digit on; “Another digit” fills it.",
+  });
   readonly element: HTMLElement;
   private shades = new Float64Array(pixels);
   private last: [number, number] | null = null;

@@ -40,7 +40,8 @@ export class DigitSpace {
     this.figure = new SpaceFigure({
       id: "digits",
       description: "Digits as points of three neurons after a layer, with the sphere on which the norm puts them.",
-      caption: "Every dot is an image, coloured by its digit; numbers stand at the mean of each. The large dot is the digit on the pad.",
+      caption:
+        "Every dot is an image, coloured by its digit; numbers stand at the mean of each. The large dot is the digit on the pad.",
       eye: [2.4, -2.6, 1.6],
       fades: true,
       table: () => ({
@@ -99,19 +100,28 @@ export class DigitSpace {
     position.needsUpdate = true;
     this.own.visible = layers.own !== null;
     if (layers.own !== null) {
-      const [a, b] = [this.row(layers.own.states[below]!, 0), this.row(layers.own.states[Math.min(below + 1, states.length - 1)]!, 0)];
-      this.own.geometry.getAttribute("position").setXYZ(0, ...(a.map((value, k) => scale * ((1 - part) * value + part * b[k]!)) as [number, number, number]));
+      const [a, b] = [
+        this.row(layers.own.states[below]!, 0),
+        this.row(layers.own.states[Math.min(below + 1, states.length - 1)]!, 0),
+      ];
+      this.own.geometry
+        .getAttribute("position")
+        .setXYZ(0, ...(a.map((value, k) => scale * ((1 - part) * value + part * b[k]!)) as [number, number, number]));
       this.own.geometry.getAttribute("position").needsUpdate = true;
       this.own.material.color = new Color(color("--ink"));
     }
     this.sphere.show(layers.radius === null ? null : 1);
     this.labels.show(
       sums.flatMap(({ at: sum, count }, digit) =>
-        count === 0 ? [] : [{ text: String(digit), at: sum.divideScalar(count).multiplyScalar(1.15), color: digitColor(digit) }],
+        count === 0
+          ? []
+          : [{ text: String(digit), at: sum.divideScalar(count).multiplyScalar(1.15), color: digitColor(digit) }],
       ),
     );
     this.figure.element.dataset["layer"] = (moment + 1).toFixed(2);
-    this.figure.element.dataset["place"] = [...position.array.subarray(0, 3)].map((value) => value.toFixed(3)).join(" ");
+    this.figure.element.dataset["place"] = [...position.array.subarray(0, 3)]
+      .map((value) => value.toFixed(3))
+      .join(" ");
     this.figure.changed();
   }
 

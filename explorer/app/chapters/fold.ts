@@ -84,12 +84,37 @@ export default chapter<State>({
   },
   sources: [winsor],
   presets: [
-    { name: "Hot or cold", claim: "At t = 5 three quarters of the circle lie beyond 0.9 on either side; before, it was less than a third.", state: { stretch: 5 } },
-    { name: "Forgetting the side", claim: "At t = 0.2 the points bunch at top and bottom: what is left of x is almost nothing.", state: { stretch: 0.2 } },
-    { name: "Just before the fold", claim: "At t = 0.9 the circle still goes around the origin, but its left side is stretched over most of the way: there points turn ten times as fast.", state: { shift: 0.9, angle: 160 } },
-    { name: "Just after the fold", claim: "At t = 1.1 the circle goes there and back. Both ends land on one point.", state: { shift: 1.1, angle: 160 } },
-    { name: "An absolute value", claim: "At t = 2 both extremes give 1, and what lies between gives less, down to 0.866 at x = −0.5.", state: { shift: 2 } },
-    { name: "The sigmoid on the surface", claim: "Along a straight line the surface is a sigmoid, the steeper the nearer the line passes to the origin.", state: { path: "line" } },
+    {
+      name: "Hot or cold",
+      claim: "At t = 5 three quarters of the circle lie beyond 0.9 on either side; before, it was less than a third.",
+      state: { stretch: 5 },
+    },
+    {
+      name: "Forgetting the side",
+      claim: "At t = 0.2 the points bunch at top and bottom: what is left of x is almost nothing.",
+      state: { stretch: 0.2 },
+    },
+    {
+      name: "Just before the fold",
+      claim:
+        "At t = 0.9 the circle still goes around the origin, but its left side is stretched over most of the way: there points turn ten times as fast.",
+      state: { shift: 0.9, angle: 160 },
+    },
+    {
+      name: "Just after the fold",
+      claim: "At t = 1.1 the circle goes there and back. Both ends land on one point.",
+      state: { shift: 1.1, angle: 160 },
+    },
+    {
+      name: "An absolute value",
+      claim: "At t = 2 both extremes give 1, and what lies between gives less, down to 0.866 at x = −0.5.",
+      state: { shift: 2 },
+    },
+    {
+      name: "The sigmoid on the surface",
+      claim: "Along a straight line the surface is a sigmoid, the steeper the nearer the line passes to the origin.",
+      state: { path: "line" },
+    },
   ],
   doors: (state) => ({
     command: `normscope lab run ${experimentOf(state)} -o figures`,
@@ -132,23 +157,34 @@ function sigmoid(page: Page<State>): Promise<void> {
   });
   page.keep(plane);
   page.slot("sigmoid").replaceWith(plane.element);
-  page.slot("sigmoid-controls").append(
-    controls("The norm", slider(page, "eps", "eps", epsRange)),
-  );
+  page.slot("sigmoid-controls").append(controls("The norm", slider(page, "eps", "eps", epsRange)));
   const xs = Float64Array.from({ length: 401 }, (_, i) => (i - 200) / 100);
   let heights = new Float64Array();
   plane.painted(() => {
-    plane.path(Array.from(xs, (x, i): Point => [x, heights[i] ?? 0]), { stroke: "var(--series-1)", "stroke-width": 2.2 });
+    plane.path(
+      Array.from(xs, (x, i): Point => [x, heights[i] ?? 0]),
+      { stroke: "var(--series-1)", "stroke-width": 2.2 },
+    );
   });
-  return settled(page, (state) => String(state.eps), async (state) => {
-    heights = Float64Array.from(await surface(page.engine, epsOf(state), new Float64Array(Array.from(xs, (x) => [x, 0]).flat())));
-    plane.element.dataset["slope"] = ((heights[201] ?? 0) / 0.01).toPrecision(4);
-    plane.changed();
-  });
+  return settled(
+    page,
+    (state) => String(state.eps),
+    async (state) => {
+      heights = Float64Array.from(
+        await surface(page.engine, epsOf(state), new Float64Array(Array.from(xs, (x) => [x, 0]).flat())),
+      );
+      plane.element.dataset["slope"] = ((heights[201] ?? 0) / 0.01).toPrecision(4);
+      plane.changed();
+    },
+  );
 }
 
 /** Draws for the newest state whenever `key` of it changes; done after the first time. */
-function settled(page: Page<State>, key: (state: State) => string, draw: (state: State) => Promise<void>): Promise<void> {
+function settled(
+  page: Page<State>,
+  key: (state: State) => string,
+  draw: (state: State) => Promise<void>,
+): Promise<void> {
   return new Promise((done, fail) => {
     let last = "";
     const run = newest((state: State) => draw(state).then(done, fail));
@@ -169,8 +205,7 @@ function moves(page: Page<State>, name: Move): Promise<void> {
   let moved = new Float64Array();
   let heights = new Float64Array();
   let followed: { moved: Point; landed: Point } = { moved: [0, 0], landed: [0, 0] };
-  const rows = () =>
-    Array.from({ length: around }, (_, i) => [...pair(start, i), ...pair(landed, i)]);
+  const rows = () => Array.from({ length: around }, (_, i) => [...pair(start, i), ...pair(landed, i)]);
   const columns = ["x before", "y before", "x after", "y after"];
   const left = new PlaneFigure({
     id: `${name}-circle`,
@@ -199,12 +234,24 @@ function moves(page: Page<State>, name: Move): Promise<void> {
   page.slot(`${name}-controls`).append(
     controls(
       `${shift ? "Shift" : "Stretch"}`,
+      shift ? slider(page, "Shift t", "shift", shiftRange) : slider(page, "Stretch t", "stretch", stretchRange),
       shift
-        ? slider(page, "Shift t", "shift", shiftRange)
-        : slider(page, "Stretch t", "stretch", stretchRange),
-      shift
-        ? player(page, { read: (state) => state.shift, write: (value) => ({ shift: value }), from: 0, to: () => 2, pace: 3000, seen: { element: left.element } })
-        : player(page, { read: (state) => state.stretch, write: (value) => ({ stretch: value }), from: 1, to: () => 5, pace: 900, seen: { element: left.element, opens: true } }),
+        ? player(page, {
+            read: (state) => state.shift,
+            write: (value) => ({ shift: value }),
+            from: 0,
+            to: () => 2,
+            pace: 3000,
+            seen: { element: left.element },
+          })
+        : player(page, {
+            read: (state) => state.stretch,
+            write: (value) => ({ stretch: value }),
+            from: 1,
+            to: () => 5,
+            pace: 900,
+            seen: { element: left.element, opens: true },
+          }),
     ),
   );
 
@@ -231,7 +278,10 @@ function moves(page: Page<State>, name: Move): Promise<void> {
     ]);
   });
   right.painted(() => {
-    right.path(Array.from(xs, (x, i): Point => [x, heights[i] ?? 0]), { stroke: "var(--muted)", "stroke-width": 1.2 });
+    right.path(
+      Array.from(xs, (x, i): Point => [x, heights[i] ?? 0]),
+      { stroke: "var(--muted)", "stroke-width": 1.2 },
+    );
     for (let i = 0; i < around; ++i) {
       const x = pair(start, i)[0];
       right.dot([x, pair(landed, i)[0]], 3.4, { fill: tint(x) });
@@ -290,8 +340,10 @@ async function space(page: Page<State>): Promise<void> {
   let heights = new Float64Array();
   const figure = new SpaceFigure({
     id: "surface",
-    description: "The surface x over the length of (x, y), a ridge and a valley that meet at the origin, and a path on it.",
-    caption: "Height is the first coordinate of u. The dark line is the path that the input takes; its height is the activation curve.",
+    description:
+      "The surface x over the length of (x, y), a ridge and a valley that meet at the origin, and a path on it.",
+    caption:
+      "Height is the first coordinate of u. The dark line is the path that the input takes; its height is the activation curve.",
     eye: [3.0, -6.5, 4.8],
     table: () => ({
       columns: ["x", "y", "height"],
@@ -300,12 +352,7 @@ async function space(page: Page<State>): Promise<void> {
   });
   page.keep(figure);
   page.slot("surface").replaceWith(figure.element);
-  page.slot("surface-controls").append(
-    controls(
-      "The path",
-      choice(page, "Path", "path", paths),
-    ),
-  );
+  page.slot("surface-controls").append(controls("The path", choice(page, "Path", "path", paths)));
   const geometry = new BufferGeometry()
     .setAttribute("position", new BufferAttribute(new Float32Array(3 * count), 3))
     .setAttribute("color", new BufferAttribute(new Float32Array(3 * count), 3));
@@ -328,19 +375,32 @@ async function space(page: Page<State>): Promise<void> {
   const full = circle(240);
   await settled(
     page,
-    (state) => String([state.eps, state.path, state.path === "stretch" ? state.stretch : state.shift, color("--paper")]),
+    (state) =>
+      String([state.eps, state.path, state.path === "stretch" ? state.stretch : state.shift, color("--paper")]),
     async (state) => {
       const line = new Float64Array(Array.from({ length: 241 }, (_, i) => [reach[0] * (i / 120 - 1), 0.5]).flat());
       const taken =
         state.path === "line"
           ? line
-          : (await move(page.engine, state.path as Move, state.path === "stretch" ? state.stretch : state.shift, epsOf(state), full)).moved;
+          : (
+              await move(
+                page.engine,
+                state.path as Move,
+                state.path === "stretch" ? state.stretch : state.shift,
+                epsOf(state),
+                full,
+              )
+            ).moved;
       const [over, along] = await Promise.all([
         surface(page.engine, epsOf(state), places),
         surface(page.engine, epsOf(state), taken),
       ]);
       heights = Float64Array.from(over);
-      const [low, high, middle] = [new Color(color("--series-1")), new Color(color("--series-2")), new Color(color("--rule"))];
+      const [low, high, middle] = [
+        new Color(color("--series-1")),
+        new Color(color("--series-2")),
+        new Color(color("--rule")),
+      ];
       const position = geometry.getAttribute("position") as BufferAttribute;
       const tints = geometry.getAttribute("color") as BufferAttribute;
       const mixed = new Color();
@@ -356,12 +416,27 @@ async function space(page: Page<State>): Promise<void> {
       const closed = state.path !== "line";
       const points = (height: (i: number) => number) =>
         Float32Array.from(
-          Array.from({ length: along.length + (closed ? 1 : 0) }, (_, i) => i % along.length).flatMap((i) => [...pair(taken, i), height(i)]),
+          Array.from({ length: along.length + (closed ? 1 : 0) }, (_, i) => i % along.length).flatMap((i) => [
+            ...pair(taken, i),
+            height(i),
+          ]),
         );
       path.geometry.dispose();
-      path.geometry = new BufferGeometry().setAttribute("position", new BufferAttribute(points((i) => (along[i] ?? 0) + 0.015), 3));
+      path.geometry = new BufferGeometry().setAttribute(
+        "position",
+        new BufferAttribute(
+          points((i) => (along[i] ?? 0) + 0.015),
+          3,
+        ),
+      );
       shadow.geometry.dispose();
-      shadow.geometry = new BufferGeometry().setAttribute("position", new BufferAttribute(points(() => -1.15), 3));
+      shadow.geometry = new BufferGeometry().setAttribute(
+        "position",
+        new BufferAttribute(
+          points(() => -1.15),
+          3,
+        ),
+      );
       path.material.color = new Color(color("--ink"));
       shadow.material.color = new Color(color("--muted"));
       figure.element.dataset["path"] = `${state.path} ${Math.min(...along).toFixed(4)}`;

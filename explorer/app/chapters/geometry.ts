@@ -61,11 +61,31 @@ export default chapter<State>({
   },
   sources: [riechers],
   presets: [
-    { name: "Plain LayerNorm", claim: "Gain one, bias zero: a circle of radius √3, its normal the all-ones direction.", state: { gain: [1, 1, 1], bias: [0, 0, 0], at: 4 } },
-    { name: "RMSNorm", claim: "No projection: a whole sphere, stretched to an ellipsoid. Nothing is erased.", state: { kind: "rms", at: 4 } },
-    { name: "A dead gain", claim: "A gain of zero erases a coordinate outright, and the ellipse collapses to a segment.", state: { gain: [1, 1.5, 0], at: 4 } },
-    { name: "A large eps", claim: "With ε as large as the variance of the input, scaling barely reaches the circle: the disk fills.", state: { eps: 1, gain: [1, 1, 1], at: 2 } },
-    { name: "Shifted", claim: "The bias moves the ellipse; its axes and its normal stay.", state: { bias: [1.6, -1.2, 1.4], at: 4 } },
+    {
+      name: "Plain LayerNorm",
+      claim: "Gain one, bias zero: a circle of radius √3, its normal the all-ones direction.",
+      state: { gain: [1, 1, 1], bias: [0, 0, 0], at: 4 },
+    },
+    {
+      name: "RMSNorm",
+      claim: "No projection: a whole sphere, stretched to an ellipsoid. Nothing is erased.",
+      state: { kind: "rms", at: 4 },
+    },
+    {
+      name: "A dead gain",
+      claim: "A gain of zero erases a coordinate outright, and the ellipse collapses to a segment.",
+      state: { gain: [1, 1.5, 0], at: 4 },
+    },
+    {
+      name: "A large eps",
+      claim: "With ε as large as the variance of the input, scaling barely reaches the circle: the disk fills.",
+      state: { eps: 1, gain: [1, 1, 1], at: 2 },
+    },
+    {
+      name: "Shifted",
+      claim: "The bias moves the ellipse; its axes and its normal stay.",
+      state: { bias: [1.6, -1.2, 1.4], at: 4 },
+    },
   ],
   doors: (state) => ({
     command: `normscope geometry --norm ${state.kind} --gain=${numbersOf(state.gain)} --axes ${axesOf(state)}`,
@@ -164,8 +184,27 @@ for (double length : image.semi_axes()) fmt::print("{}\\n", length);`,
       step: 0.01,
       show: (value) => places[Math.round(value)] ?? "",
     });
-    const kind = choice(page, "Kind", "kind", normalizingKinds.map((kind) => [kind, kindNames[kind]]));
-    page.slot("steps").append(controls("Step", at, player(page, { read: (state) => state.at, write: (value) => ({ at: value }), from: 0, to: () => 4, pace: 1500, seen: { element: space.element, opens: true } }), kind));
+    const kind = choice(
+      page,
+      "Kind",
+      "kind",
+      normalizingKinds.map((kind) => [kind, kindNames[kind]]),
+    );
+    page.slot("steps").append(
+      controls(
+        "Step",
+        at,
+        player(page, {
+          read: (state) => state.at,
+          write: (value) => ({ at: value }),
+          from: 0,
+          to: () => 4,
+          pace: 1500,
+          seen: { element: space.element, opens: true },
+        }),
+        kind,
+      ),
+    );
     const epsRange = { min: 1e-8, max: 10, step: 0.1, log: true };
     page.slot("scaling").append(slider(page, "eps", "eps", epsRange));
     numberInText(page, "eps, in the text", "eps", epsRange);
@@ -211,7 +250,9 @@ function inside(points: Float64Array | undefined, radius: number): number {
 function reachesOf(stages: Float64Array[], { semiAxes, radius }: Image, { bias = [] }: NormSpec): number[] {
   const room = 1.25;
   const cloud = (points: Float64Array | undefined) => {
-    const lengths = Array.from({ length: pointCount }, (_, i) => Math.hypot(...(points?.subarray(3 * i, 3 * i + 3) ?? [])));
+    const lengths = Array.from({ length: pointCount }, (_, i) =>
+      Math.hypot(...(points?.subarray(3 * i, 3 * i + 3) ?? [])),
+    );
     return room * (lengths.sort((a, b) => a - b)[Math.floor(0.97 * pointCount)] ?? 1);
   };
   const image = Math.max(1e-3, ...semiAxes);

@@ -83,9 +83,17 @@ export function mountEps<S extends State & { kind: string }>(
     const all = await Promise.all(values.map((eps) => steps(page.engine, { ...spec, eps }, Float64Array.from(points))));
     const [most = 1, next = 0] = found.semiAxes;
     const empty = new Float64Array();
-    scaled.drawn = all.map((stages) => ({ points: shrunk(seenIn(stages[1] ?? empty, flat), found.radius), halves: [1, 1] }));
-    stretched.drawn = all.map((stages) => ({ points: shrunk(seenIn(stages[2] ?? empty, longest(found)), most), halves: [1, next / most] }));
-    const radii = scaled.drawn.map((one) => one.points.reduce((sum, [x, y]) => sum + Math.hypot(x, y), 0) / shownPoints);
+    scaled.drawn = all.map((stages) => ({
+      points: shrunk(seenIn(stages[1] ?? empty, flat), found.radius),
+      halves: [1, 1],
+    }));
+    stretched.drawn = all.map((stages) => ({
+      points: shrunk(seenIn(stages[2] ?? empty, longest(found)), most),
+      halves: [1, next / most],
+    }));
+    const radii = scaled.drawn.map(
+      (one) => one.points.reduce((sum, [x, y]) => sum + Math.hypot(x, y), 0) / shownPoints,
+    );
     scaled.plane.element.dataset["radii"] = radii.map((radius) => radius.toFixed(3)).join(" ");
     for (const { plane } of [scaled, stretched]) plane.changed();
   });
@@ -106,7 +114,10 @@ function paint(plane: PlaneFigure, { points, halves }: Side["drawn"][number], k:
     return [x + halves[0] * Math.cos(angle), halves[1] * Math.sin(angle)];
   });
   plane.path(outline, { stroke: "var(--muted)" });
-  for (const axis of [[1.12, 0], [0, 1.12 * halves[1]]] as const)
+  for (const axis of [
+    [1.12, 0],
+    [0, 1.12 * halves[1]],
+  ] as const)
     plane.line([x - axis[0], -axis[1]], [x + axis[0], axis[1]], { stroke: "var(--rule)", "stroke-dasharray": "4 3" });
   points.forEach((point, i) => {
     const tint = [...tints.subarray(3 * i, 3 * i + 3)].map((part) => Math.round(255 * part)).join(" ");

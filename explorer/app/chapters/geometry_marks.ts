@@ -23,7 +23,8 @@ const ones = new Vector3(1, 1, 1).normalize();
 export const across = [new Vector3(1, -1, 0).normalize(), new Vector3(1, 1, -2).normalize()] as const;
 const subscripts = "₁₂₃";
 
-const rowOf = (values: Float64Array, index: number): Vector3 => new Vector3(...values.subarray(3 * index, 3 * index + 3));
+const rowOf = (values: Float64Array, index: number): Vector3 =>
+  new Vector3(...values.subarray(3 * index, 3 * index + 3));
 const span = (part: number): number => Math.min(1, Math.max(0, part));
 
 /** Axes, plane, sphere or ellipsoid, its semi-axes and the erased direction, at any moment of the four steps. */
@@ -92,7 +93,9 @@ export class GeometryMarks {
         name(number(length, 3), center.clone().addScaledVector(axis, 1 + (0.09 * reach) / length), tint);
       });
       for (let i = 0; i < found.nullSpace.length / 3; ++i) {
-        const tip = rowOf(found.nullSpace, i).multiplyScalar(0.6 * reach).add(center);
+        const tip = rowOf(found.nullSpace, i)
+          .multiplyScalar(0.6 * reach)
+          .add(center);
         add(arrow(center, tip, thin, color("--alarm")));
         name("null direction", tip.clone().addScaledVector(rowOf(found.nullSpace, i), 0.06 * reach), "--alarm");
       }
@@ -102,16 +105,32 @@ export class GeometryMarks {
   }
 
   /** The sphere, or what the gain makes of it, and where the plane cuts it. */
-  private solid({ radius }: Image, gain: Vector3, center: Vector3, there: number, projects: boolean, thin: number): void {
+  private solid(
+    { radius }: Image,
+    gain: Vector3,
+    center: Vector3,
+    there: number,
+    projects: boolean,
+    thin: number,
+  ): void {
     const skin = new Mesh(new SphereGeometry(radius, 48, 32), glass(color("--series-1"), 0.13 * there));
     skin.scale.copy(gain);
     skin.position.copy(center);
     this.group.add(skin);
-    const circles = projects ? [across] : [[new Vector3(1, 0, 0), new Vector3(0, 1, 0)] as const, [new Vector3(1, 0, 0), new Vector3(0, 0, 1)] as const, [new Vector3(0, 1, 0), new Vector3(0, 0, 1)] as const];
+    const circles = projects
+      ? [across]
+      : [
+          [new Vector3(1, 0, 0), new Vector3(0, 1, 0)] as const,
+          [new Vector3(1, 0, 0), new Vector3(0, 0, 1)] as const,
+          [new Vector3(0, 1, 0), new Vector3(0, 0, 1)] as const,
+        ];
     for (const [a, b] of there < 1 ? [] : circles) {
       const places = Array.from({ length: 96 }, (_, i) => {
         const angle = (2 * Math.PI * i) / 96;
-        const place = a.clone().multiplyScalar(radius * Math.cos(angle)).addScaledVector(b, radius * Math.sin(angle));
+        const place = a
+          .clone()
+          .multiplyScalar(radius * Math.cos(angle))
+          .addScaledVector(b, radius * Math.sin(angle));
         return place.multiply(gain).add(center);
       });
       this.group.add(ring(places, (projects ? 0.9 : 0.6) * thin, color(projects ? "--ink" : "--muted")));
@@ -121,7 +140,11 @@ export class GeometryMarks {
 
 /** A square of half side `half` that one looks through. */
 function sheet(center: Vector3, u: Vector3, v: Vector3, half: number, opacity: number): Mesh {
-  const corner = (x: number, y: number) => center.clone().addScaledVector(u, half * x).addScaledVector(v, half * y);
+  const corner = (x: number, y: number) =>
+    center
+      .clone()
+      .addScaledVector(u, half * x)
+      .addScaledVector(v, half * y);
   const geometry = new BufferGeometry().setFromPoints([corner(-1, -1), corner(1, -1), corner(1, 1), corner(-1, 1)]);
   geometry.setIndex(new BufferAttribute(new Uint16Array([0, 1, 2, 0, 2, 3]), 1));
   return new Mesh(geometry, glass(color("--series-7"), opacity));

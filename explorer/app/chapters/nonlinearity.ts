@@ -42,12 +42,37 @@ export default chapter<State>({
   rules,
   sources: [ni],
   presets: [
-    { name: "XOR and its fold", claim: "LSSR is 1 for every linear map and 0 behind one LN: the fold lays opposite corners on each other.", state: {} },
-    { name: "A direction that mixes", claim: "Along an axis each corner lands on one of the other class. No fold separates points that the projection has made equal.", state: { angle: 0 } },
-    { name: "Two clusters, no fold needed", claim: "Moved apart, the classes are separated by a line: a linear map does it, and the LSSR was near 0 before.", state: { corners: [-1.4, -1, -1.2, 1.1, 1.3, 1, 1.5, -1.1], angle: 0 } },
-    { name: "Three colours", claim: "Three classes, the same folds: at the end each colour is one run of the line.", state: { labels: [0, 1, 2, 0, 2, 1, 0, 1, 2, 0] } },
-    { name: "A grid, folded sharply", claim: "Points at equal distances in a checkered pattern: the stable variant gives all twelve their label.", state: { points: grid, labels: [0, 1, 0, 1, 1, 0, 1, 0, 0, 1, 0, 1], mode: "stable" } },
-    { name: "RMSNorm in groups", claim: "Without the projection groups of two curve most: the bound is g(N − g)/(N − 1).", state: { kind: "rms" } },
+    {
+      name: "XOR and its fold",
+      claim: "LSSR is 1 for every linear map and 0 behind one LN: the fold lays opposite corners on each other.",
+      state: {},
+    },
+    {
+      name: "A direction that mixes",
+      claim:
+        "Along an axis each corner lands on one of the other class. No fold separates points that the projection has made equal.",
+      state: { angle: 0 },
+    },
+    {
+      name: "Two clusters, no fold needed",
+      claim: "Moved apart, the classes are separated by a line: a linear map does it, and the LSSR was near 0 before.",
+      state: { corners: [-1.4, -1, -1.2, 1.1, 1.3, 1, 1.5, -1.1], angle: 0 },
+    },
+    {
+      name: "Three colours",
+      claim: "Three classes, the same folds: at the end each colour is one run of the line.",
+      state: { labels: [0, 1, 2, 0, 2, 1, 0, 1, 2, 0] },
+    },
+    {
+      name: "A grid, folded sharply",
+      claim: "Points at equal distances in a checkered pattern: the stable variant gives all twelve their label.",
+      state: { points: grid, labels: [0, 1, 0, 1, 1, 0, 1, 0, 0, 1, 0, 1], mode: "stable" },
+    },
+    {
+      name: "RMSNorm in groups",
+      claim: "Without the projection groups of two curve most: the bound is g(N − g)/(N − 1).",
+      state: { kind: "rms" },
+    },
   ],
   doors: (state) => ({
     command: `normscope ${wordsOf(state).slice(0, -2).join(" ")} '${rowsOf(state.points)}' ${numbersOf(state.labels)}`,
@@ -82,8 +107,18 @@ function mountCurvature(page: Page<State>): void {
   page.slot("curvature-controls").append(
     controls(
       "The norm and its inputs",
-      choice(page, "Norm", "kind", (["layer", "rms"] as const).map((kind) => [kind, kindNames[kind]])),
-      choice(page, "entries", "width", widths.map((width) => [width, String(width)])),
+      choice(
+        page,
+        "Norm",
+        "kind",
+        (["layer", "rms"] as const).map((kind) => [kind, kindNames[kind]]),
+      ),
+      choice(
+        page,
+        "entries",
+        "width",
+        widths.map((width) => [width, String(width)]),
+      ),
       slider(page, "random inputs", "rows", counts),
       slider(page, "seed", "rowSeed", { min: 1, max: 50, step: 1 }),
     ),

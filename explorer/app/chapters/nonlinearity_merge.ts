@@ -49,7 +49,10 @@ export function mountMerge(page: Page<State>): void {
         label,
         placesOf(layer)[row] ?? 0,
         placesOf(layer + 1)[row] ?? 0,
-        ...(merged?.neurons.subarray(3 * (layer * shown.labels.length + row), 3 * (layer * shown.labels.length + row) + 3) ?? []),
+        ...(merged?.neurons.subarray(
+          3 * (layer * shown.labels.length + row),
+          3 * (layer * shown.labels.length + row) + 3,
+        ) ?? []),
       ]),
     ),
   });
@@ -86,7 +89,8 @@ export function mountMerge(page: Page<State>): void {
     table: cells,
   });
   const runs = new ChartFigure("folds", cells, "Runs of one colour along the line, layer by layer.");
-  for (const [slot, shownIn] of Object.entries({ points, fold, neurons, runs })) page.slot(slot).append(shownIn.element);
+  for (const [slot, shownIn] of Object.entries({ points, fold, neurons, runs }))
+    page.slot(slot).append(shownIn.element);
   for (const figure of [points, fold, neurons, runs]) page.keep(figure);
 
   points.painted(() => {
@@ -117,7 +121,8 @@ export function mountMerge(page: Page<State>): void {
       const at: Point = [from + left * (xs[0] - from), ys[0] + up * (to - ys[0])];
       fold.line([from, ys[0]], [from, ys[0] + up * (to - ys[0])], { stroke: "var(--rule)" });
       if (left > 0) fold.line([from, to], at, { stroke: "var(--rule)" });
-      if (row === what.first || row === what.second) fold.dot(at, 12, { fill: "none", stroke: "var(--ink)", "stroke-width": 1.5 });
+      if (row === what.first || row === what.second)
+        fold.dot(at, 12, { fill: "none", stroke: "var(--ink)", "stroke-width": 1.5 });
       paintPoint(fold, at, label);
     });
   };
@@ -193,7 +198,10 @@ export function mountMerge(page: Page<State>): void {
   const tell = (state: State) => {
     if (merged === null) return;
     const { correct, total } = merged;
-    const right = correct === total ? `All ${total} points get their label` : `${correct} of ${total} points get their label: rounding or a tie has lost the others, and the stable folds would not`;
+    const right =
+      correct === total
+        ? `All ${total} points get their label`
+        : `${correct} of ${total} points get their label: rounding or a tie has lost the others, and the stable folds would not`;
     page.slot("merge-words").textContent =
       layers() === 0
         ? `${right}: the line alone tells the classes apart.`
@@ -212,8 +220,7 @@ export function mountMerge(page: Page<State>): void {
     to: layers,
     pace: 1800,
   });
-  const move = (by: number) =>
-    store.show({ step: Math.min(layers(), Math.max(0, Math.round(store.get().step + by))) });
+  const move = (by: number) => store.show({ step: Math.min(layers(), Math.max(0, Math.round(store.get().step + by))) });
   page.slot("steps").append(
     controls(
       "Layers",
@@ -225,7 +232,11 @@ export function mountMerge(page: Page<State>): void {
   );
   const draws = async (classes: number) => {
     const { labels, seed } = store.get();
-    store.commit({ labels: [...(await randomLabels(page.engine, labels.length, classes, seed + 1))], seed: seed + 1, step: 0 });
+    store.commit({
+      labels: [...(await randomLabels(page.engine, labels.length, classes, seed + 1))],
+      seed: seed + 1,
+      step: 0,
+    });
   };
   page.slot("merge-controls").append(
     controls(
@@ -235,7 +246,11 @@ export function mountMerge(page: Page<State>): void {
         [1, "rings"],
         [2, "rimmed disks"],
       ]),
-      button("Add one", () => void normals(page.engine, 2, store.get().labels.length + 100).then(([x = 0, y = 0]) => add([x, y])), { class: "action" }),
+      button(
+        "Add one",
+        () => void normals(page.engine, 2, store.get().labels.length + 100).then(([x = 0, y = 0]) => add([x, y])),
+        { class: "action" },
+      ),
       button("Random labels", () => void draws(2), { class: "action" }),
       button("of three classes", () => void draws(3), { class: "action" }),
       choice(page, "Folds", "mode", [

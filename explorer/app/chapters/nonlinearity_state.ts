@@ -33,7 +33,11 @@ export const rules: Rules<State> = {
   corners: listOf(coordinate, (count) => count === 8, "four points of two numbers"),
   angle: between(angles),
   fold: between(places),
-  points: listOf(coordinate, (count) => count % 2 === 0 && count >= 4 && count <= 2 * mostPoints, `2 to ${mostPoints} points of two numbers`),
+  points: listOf(
+    coordinate,
+    (count) => count % 2 === 0 && count >= 4 && count <= 2 * mostPoints,
+    `2 to ${mostPoints} points of two numbers`,
+  ),
   labels: listOf<State>(colour, (count, { points }) => count === points.length / 2, "a class for every point"),
   colour,
   mode: oneOf(["paper", "stable"]),

@@ -59,7 +59,11 @@ export function mountXor(page: Page<State>): void {
     const [ux, uy] = directionOf(state);
     const at = (along: number, across: number): Point => [along * ux - across * uy, along * uy + across * ux];
     xor.line(at(-4, 0), at(4, 0), { stroke: "var(--series-4)", "stroke-width": 1.5, opacity: 0.6 });
-    xor.line(at(state.fold, -4), at(state.fold, 4), { stroke: "var(--ink)", "stroke-dasharray": "6 4", "stroke-width": 1.5 });
+    xor.line(at(state.fold, -4), at(state.fold, 4), {
+      stroke: "var(--ink)",
+      "stroke-dasharray": "6 4",
+      "stroke-width": 1.5,
+    });
     xor.arrow([0, 0], at(1.6, 0), { stroke: "var(--series-4)" });
     labels.forEach((label, i) => {
       const [x, y] = pair(state.corners, i);

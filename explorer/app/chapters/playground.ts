@@ -19,7 +19,20 @@ import { mountLayers } from "./playground_layers";
 import { Morph } from "./playground_morph";
 import { NetDiagram } from "./playground_net";
 import { presets } from "./playground_presets";
-import { dataOf, defaults, depths, doors, keyOf, ownGrid, ownPoints, packed, radiusOf, rules, specOf, widths } from "./playground_state";
+import {
+  dataOf,
+  defaults,
+  depths,
+  doors,
+  keyOf,
+  ownGrid,
+  ownPoints,
+  packed,
+  radiusOf,
+  rules,
+  specOf,
+  widths,
+} from "./playground_state";
 import type { State } from "./playground_state";
 import text from "./playground.html";
 
@@ -93,7 +106,8 @@ export default chapter<State>({
       },
     });
 
-    const colorsOf = (count: number) => Array.from({ length: Math.max(2, count) }, (_, i) => color(`--series-${(i % 7) + 1}`));
+    const colorsOf = (count: number) =>
+      Array.from({ length: Math.max(2, count) }, (_, i) => color(`--series-${(i % 7) + 1}`));
 
     async function begin(state: State): Promise<Running> {
       const key = keyOf(state);
@@ -105,13 +119,18 @@ export default chapter<State>({
     }
 
     /** The recorded step that the figures show. */
-    const shownStep = (state: State, run: Running) => (playing || state.at < 0 ? run.steps : Math.min(state.at, run.steps));
+    const shownStep = (state: State, run: Running) =>
+      playing || state.at < 0 ? run.steps : Math.min(state.at, run.steps);
 
     async function drawPictures(state: State, run: Running): Promise<void> {
       const { training, ground } = run;
       const step = shownStep(state, run);
       const [field, score] = await Promise.all([
-        ground.grid === null ? null : ground.map ? training.answers(ground.map, step) : training.field(ground.grid, step),
+        ground.grid === null
+          ? null
+          : ground.map
+            ? training.answers(ground.map, step)
+            : training.field(ground.grid, step),
         training.score(step),
         drawInside(state, run, step),
       ]);
@@ -155,7 +174,19 @@ export default chapter<State>({
         training.head(step),
       ]);
       if (left || running !== run) return;
-      morph.show({ samples: states, labels, sheet: ground.sheet, sheetStates, sheetAnswers, head, colors, radius: radiusOf(state) }, state.layer);
+      morph.show(
+        {
+          samples: states,
+          labels,
+          sheet: ground.sheet,
+          sheetStates,
+          sheetAnswers,
+          head,
+          colors,
+          radius: radiusOf(state),
+        },
+        state.layer,
+      );
     }
 
     const status = page.slot("status");
@@ -307,7 +338,11 @@ export default chapter<State>({
           speed = (1000 * (now.steps - from)) / Math.max(1, performance.now() - began);
           if (performance.now() - began > 1500) [began, from] = [performance.now(), now.steps];
           // At full speed the training does not wait for the figures.
-          if (drawing === null) drawing = frame.then(() => drawPictures(state, now)).catch(failed).finally(() => (drawing = null));
+          if (drawing === null)
+            drawing = frame
+              .then(() => drawPictures(state, now))
+              .catch(failed)
+              .finally(() => (drawing = null));
           if (now.steps >= state.steps) break;
           if (state.pace > 0) await drawing;
         }
@@ -329,11 +364,9 @@ export default chapter<State>({
       },
       { class: "action" },
     );
-    const again = button(
-      "From the start",
-      () => void pause().then(() => page.store.commit({ trained: 0, at: -1 })),
-      { class: "action" },
-    );
+    const again = button("From the start", () => void pause().then(() => page.store.commit({ trained: 0, at: -1 })), {
+      class: "action",
+    });
 
     /** The samples on show become the reader's, thinned out and rounded so that they fit into a link. */
     function makeOwn(): void {
@@ -343,7 +376,13 @@ export default chapter<State>({
         return page.store.commit({ data: "own", trained: 2000, at: -1 });
       const count = Math.min(120, from.labels.length);
       const x = Array.from(from.x.subarray(0, 2 * count), (value) => Number(value.toFixed(2)));
-      page.store.commit({ data: "own", features: 2, points: packed(2, x, from.labels.subarray(0, count)), trained: 2000, at: -1 });
+      page.store.commit({
+        data: "own",
+        features: 2,
+        points: packed(2, x, from.labels.subarray(0, count)),
+        trained: 2000,
+        at: -1,
+      });
     }
 
     mountControls(page, { play, once, again, timeInput, timeOutput, known, makeOwn, failed });
@@ -353,7 +392,8 @@ export default chapter<State>({
     page.slot("plane").replaceWith(planeFigure);
     page.slot("net").append(net.element);
     page.onChange((state) => {
-      const map = state.data === "octants" ? " The sphere is unrolled: the angle around it across, the height upward." : "";
+      const map =
+        state.data === "octants" ? " The sphere is unrolled: the angle around it across, the height upward." : "";
       planeFigure.querySelector("figcaption p")!.textContent = said + map;
     });
     page.slot("curves").append(curves.element);
@@ -364,7 +404,11 @@ export default chapter<State>({
     numberInText(page, "seed, in the text", "seed", { min: 1, max: 40, step: 1 });
     page.onChange((state) => {
       page.slot("axes-note").textContent =
-        state.width > 3 ? `The first three of ${state.width} features.` : state.width < 3 ? "Two features: everything stays in a plane." : "";
+        state.width > 3
+          ? `The first three of ${state.width} features.`
+          : state.width < 3
+            ? "Two features: everything stays in a plane."
+            : "";
     });
 
     let last = "";

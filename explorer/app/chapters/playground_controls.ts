@@ -42,7 +42,17 @@ export function mountControls(page: Page<State>, parts: Parts): void {
     const task = (await parts.known).find(({ name }) => name === wanted);
     if (task === undefined) return parts.makeOwn();
     const { rows, depth, rate, schedule, steps } = task;
-    page.store.commit({ data: task.name, rows, depth, rate, schedule, steps, trained: Math.min(steps, task.name === "octants" ? steps : 3000), at: -1, layer: depth });
+    page.store.commit({
+      data: task.name,
+      rows,
+      depth,
+      rate,
+      schedule,
+      steps,
+      trained: Math.min(steps, task.name === "octants" ? steps : 3000),
+      at: -1,
+      layer: depth,
+    });
   };
   let pictured = "";
   page.onChange((state) => {
@@ -60,13 +70,19 @@ export function mountControls(page: Page<State>, parts: Parts): void {
       ?.text()
       .then((content) => {
         const { width, x, labels } = readPoints(content);
-        if (labels.length > mostOwn) throw new Error(`the file has ${labels.length} rows, expected no more than ${mostOwn}`);
+        if (labels.length > mostOwn)
+          throw new Error(`the file has ${labels.length} rows, expected no more than ${mostOwn}`);
         page.store.commit({ data: "own", features: width, points: packed(width, x, labels), trained: 2000, at: -1 });
       })
       .catch(parts.failed)
       .finally(() => (file.value = ""));
   });
-  const groups = choice(page, "Groups", "groups", groupCounts.map((value) => [value, String(value)]));
+  const groups = choice(
+    page,
+    "Groups",
+    "groups",
+    groupCounts.map((value) => [value, String(value)]),
+  );
   page.onChange(({ width }) => {
     for (const option of groups.querySelectorAll("option")) option.disabled = width % Number(option.value) !== 0;
   });
@@ -81,8 +97,18 @@ export function mountControls(page: Page<State>, parts: Parts): void {
     controls(
       "The net",
       choice(page, "Between layers", "kind", Object.entries(between)),
-      choice(page, "Width", "width", widths.map((value) => [value, String(value)])),
-      choice(page, "Layers", "depth", depths.map((value) => [value, String(value)])),
+      choice(
+        page,
+        "Width",
+        "width",
+        widths.map((value) => [value, String(value)]),
+      ),
+      choice(
+        page,
+        "Layers",
+        "depth",
+        depths.map((value) => [value, String(value)]),
+      ),
       groups,
     ),
     controls(
@@ -90,19 +116,32 @@ export function mountControls(page: Page<State>, parts: Parts): void {
       choice(page, "Optimizer", "optimizer", optimizers),
       slider(page, "Rate", "rate", { ...rates, step: 0.05, log: true }),
       choice(page, "Rate over time", "schedule", schedules),
-      choice(page, "Length", "steps", lengths.map((value) => [value, `${value} steps`])),
+      choice(
+        page,
+        "Length",
+        "steps",
+        lengths.map((value) => [value, `${value} steps`]),
+      ),
     ),
   );
-  page.slot("transport").append(
-    controls(
-      "Time",
-      parts.play,
-      parts.once,
-      parts.again,
-      el("div", { class: "control slider time" }, el("label", { for: "playground-time" }, "Step"), parts.timeInput, parts.timeOutput),
-      choice(page, "Pace", "pace", paces),
-    ),
-  );
+  page
+    .slot("transport")
+    .append(
+      controls(
+        "Time",
+        parts.play,
+        parts.once,
+        parts.again,
+        el(
+          "div",
+          { class: "control slider time" },
+          el("label", { for: "playground-time" }, "Step"),
+          parts.timeInput,
+          parts.timeOutput,
+        ),
+        choice(page, "Pace", "pace", paces),
+      ),
+    );
 }
 
 /** The reader's own points, added and removed on the plane. */
@@ -116,7 +155,12 @@ export function mountEditing(page: Page<State>, plane: FieldCanvas): void {
       const input = el("input", { type: "radio", name: "brush", id: `brush-${label}`, value: label });
       input.checked = label === brush;
       input.addEventListener("change", () => (brush = label));
-      return el("span", {}, input, el("label", { for: `brush-${label}`, class: `class-${label}` }, String.fromCharCode(65 + label)));
+      return el(
+        "span",
+        {},
+        input,
+        el("label", { for: `brush-${label}`, class: `class-${label}` }, String.fromCharCode(65 + label)),
+      );
     }),
   );
   page.slot("brushes").append(brushes);

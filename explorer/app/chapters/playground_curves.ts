@@ -13,7 +13,11 @@ export class TrainingCurves {
   private curves: Curves | null = null;
   private readonly chart = new ChartFigure("curves", () => ({
     columns: ["step", "loss", "accuracy"],
-    rows: Array.from(this.curves?.step ?? [], (step, i) => [step, this.curves!.loss[i] ?? 0, this.curves!.accuracy[i] ?? 0]),
+    rows: Array.from(this.curves?.step ?? [], (step, i) => [
+      step,
+      this.curves!.loss[i] ?? 0,
+      this.curves!.accuracy[i] ?? 0,
+    ]),
   }));
   readonly element = this.chart.element;
   private drawn = 0;
@@ -37,7 +41,10 @@ export class TrainingCurves {
     const frame = JSON.stringify([this.element.clientWidth, steps, color("--paper")]);
     if (frame !== this.frame) {
       this.frame = frame;
-      await this.chart.draw(await curvesFigure(this.engine, steps, data), "Loss and accuracy over the steps of the training.");
+      await this.chart.draw(
+        await curvesFigure(this.engine, steps, data),
+        "Loss and accuracy over the steps of the training.",
+      );
     } else {
       for (const [name, rows] of Object.entries(data)) await this.chart.update(name, rows);
     }

@@ -27,7 +27,11 @@ function momentOf({ layer, depth, kind, width, groups }: State): Moment {
     };
   const number = Math.ceil(at);
   const where = `Layer ${number} of ${depth}`;
-  if (at - (number - 1) <= 0.5) return { short: `${number}: linear`, says: `${where}, the linear map: it turns, stretches and shifts all points alike.` };
+  if (at - (number - 1) <= 0.5)
+    return {
+      short: `${number}: linear`,
+      says: `${where}, the linear map: it turns, stretches and shifts all points alike.`,
+    };
   const what = between[kind as keyof typeof between];
   const norms: Record<string, string> = {
     none: "nothing follows it: the points stay.",
@@ -38,7 +42,10 @@ function momentOf({ layer, depth, kind, width, groups }: State): Moment {
   };
   const grouped = "the norm: every group of features moves along its ray onto a sphere of its own.";
   const follows = groups > 1 && isNormalizingKind(kind) ? grouped : (norms[kind] ?? what);
-  return { short: `${number}: ${kind === "none" ? "nothing" : kind === "relu" ? what : "norm"}`, says: `${where}, ${follows}` };
+  return {
+    short: `${number}: ${kind === "none" ? "nothing" : kind === "relu" ? what : "norm"}`,
+    says: `${where}, ${follows}`,
+  };
 }
 
 /** The slider through the layers, its player, and what happens at the moment on show. */

@@ -54,7 +54,13 @@ export class Morph {
   );
   private readonly sheet = new Mesh(
     new BufferGeometry(),
-    new MeshBasicMaterial({ vertexColors: true, side: DoubleSide, transparent: true, opacity: 0.45, depthWrite: false }),
+    new MeshBasicMaterial({
+      vertexColors: true,
+      side: DoubleSide,
+      transparent: true,
+      opacity: 0.45,
+      depthWrite: false,
+    }),
   );
   private readonly plane = new Mesh(
     new PlaneGeometry(2.3, 2.3),
@@ -84,7 +90,10 @@ export class Morph {
             Math.ceil(index / 2),
             index === 0 ? "input" : index % 2 === 1 ? "linear" : "activation",
             this.picture!.labels[i] ?? 0,
-            ...state.subarray(i * this.picture!.samples.width, i * this.picture!.samples.width + Math.min(3, this.picture!.samples.width)),
+            ...state.subarray(
+              i * this.picture!.samples.width,
+              i * this.picture!.samples.width + Math.min(3, this.picture!.samples.width),
+            ),
           ]),
         ),
       }),
@@ -101,7 +110,9 @@ export class Morph {
   show(picture: Picture, at: number): void {
     const old = this.picture;
     this.picture = picture;
-    this.reaches = picture.samples.states.map((state) => state.reduce((most, value) => Math.max(most, Math.abs(value)), 0));
+    this.reaches = picture.samples.states.map((state) =>
+      state.reduce((most, value) => Math.max(most, Math.abs(value)), 0),
+    );
     this.drawAxes();
     const count = picture.labels.length;
     if (old === null || old.labels.length !== count) {
@@ -112,7 +123,12 @@ export class Morph {
     }
     this.points.material.size = count > 60 ? 0.06 : 0.13;
     const tints = picture.colors.map((css) => new Color(css));
-    const paint = (target: BufferAttribute, classOf: (i: number) => number, share: (i: number) => number, paper: Color) => {
+    const paint = (
+      target: BufferAttribute,
+      classOf: (i: number) => number,
+      share: (i: number) => number,
+      paper: Color,
+    ) => {
       const mixed = new Color();
       for (let i = 0; i < target.count; ++i) {
         mixed.copy(paper).lerp(tints[classOf(i)] ?? paper, share(i));
@@ -121,11 +137,19 @@ export class Morph {
       target.needsUpdate = true;
     };
     const paper = new Color(color("--paper"));
-    paint(this.points.geometry.getAttribute("color") as BufferAttribute, (i) => picture.labels[i] ?? 0, () => 1, paper);
+    paint(
+      this.points.geometry.getAttribute("color") as BufferAttribute,
+      (i) => picture.labels[i] ?? 0,
+      () => 1,
+      paper,
+    );
     this.sheet.visible = picture.sheet !== null;
     if (picture.sheet !== null) {
       const vertices = picture.sheet.columns * picture.sheet.rows;
-      if (this.sheet.geometry.getAttribute("position")?.count !== vertices || old?.sheet?.round !== picture.sheet.round) {
+      if (
+        this.sheet.geometry.getAttribute("position")?.count !== vertices ||
+        old?.sheet?.round !== picture.sheet.round
+      ) {
         this.sheet.geometry.dispose();
         this.sheet.geometry = new BufferGeometry()
           .setAttribute("position", new BufferAttribute(new Float32Array(3 * vertices), 3))
@@ -163,7 +187,9 @@ export class Morph {
     const normal = this.normal();
     this.placePlane(normal, moment === last && last > 0, scale);
     // Before the first norm nothing is on it.
-    this.sphere.show(picture.radius === null || picture.samples.width < 3 || moment < 1 ? null : scale * picture.radius);
+    this.sphere.show(
+      picture.radius === null || picture.samples.width < 3 || moment < 1 ? null : scale * picture.radius,
+    );
     this.turn(normal, Math.min(1, Math.max(0, at - last / 2)));
     const { dataset } = this.figure.element;
     dataset["sphere"] = this.sphere.group.visible ? (scale * (picture.radius ?? 0)).toFixed(3) : "none";
@@ -248,10 +274,14 @@ function triangles({ columns, rows, round }: Sheet): number[] {
   for (let row = 0; row + 1 < rows; ++row) {
     for (let column = 0; column + (round ? 0 : 1) < columns; ++column) {
       const right = (column + 1) % columns;
-      const [a, b, c, d] = [row * columns + column, row * columns + right, (row + 1) * columns + column, (row + 1) * columns + right];
+      const [a, b, c, d] = [
+        row * columns + column,
+        row * columns + right,
+        (row + 1) * columns + column,
+        (row + 1) * columns + right,
+      ];
       index.push(a, b, c, b, d, c);
     }
   }
   return index;
 }
-

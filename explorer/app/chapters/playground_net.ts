@@ -104,7 +104,14 @@ export class NetDiagram {
     context.font = `11px ${getComputedStyle(document.documentElement).getPropertyValue("--sans")}`;
     context.textAlign = "center";
     counts.forEach((_, layer) => {
-      const name = layer === 0 ? "input" : layer === counts.length - 1 ? "class" : counts.length > 6 ? String(layer) : `layer ${layer}`;
+      const name =
+        layer === 0
+          ? "input"
+          : layer === counts.length - 1
+            ? "class"
+            : counts.length > 6
+              ? String(layer)
+              : `layer ${layer}`;
       context.fillText(name, place(layer, 0)[0], height - 4);
     });
   }
@@ -134,7 +141,8 @@ function pictured(
     const share = value(i) / most;
     const to = 4 * ((rows - 1 - Math.floor(i / columns)) * columns + (i % columns));
     const tint = share < 0 ? below : above;
-    for (let k = 0; k < 3; ++k) image.data[to + k] = (1 - Math.abs(share)) * (paper[k] ?? 0) + Math.abs(share) * (tint[k] ?? 0);
+    for (let k = 0; k < 3; ++k)
+      image.data[to + k] = (1 - Math.abs(share)) * (paper[k] ?? 0) + Math.abs(share) * (tint[k] ?? 0);
     image.data[to + 3] = 255;
   }
   context.putImageData(image, 0, 0);

@@ -136,7 +136,9 @@ export const packed = (width: number, x: ArrayLike<number>, labels: ArrayLike<nu
   ]).flat();
 
 export const dataOf = (state: State): Data =>
-  state.data === "own" ? ownPoints(state) : { task: state.data, rows: state.rows, seed: state.seed, noise: state.noise };
+  state.data === "own"
+    ? ownPoints(state)
+    : { task: state.data, rows: state.rows, seed: state.seed, noise: state.noise };
 
 /** The radius of the sphere on which the norms put their outputs; null where there is none. */
 export const radiusOf = ({ kind, width, groups }: Pick<State, "kind" | "width" | "groups">): number | null =>
@@ -146,7 +148,14 @@ export const radiusOf = ({ kind, width, groups }: Pick<State, "kind" | "width" |
 export const keyOf = (state: State): string => JSON.stringify([specOf(state), dataOf(state)]);
 
 /** Points added by the reader are limited to this rectangle. */
-export const ownGrid = (cells: number): Grid => ({ left: -1.4, right: 1.4, bottom: -1.4, top: 1.4, columns: cells, rows: cells });
+export const ownGrid = (cells: number): Grid => ({
+  left: -1.4,
+  right: 1.4,
+  bottom: -1.4,
+  top: 1.4,
+  columns: cells,
+  rows: cells,
+});
 
 const flags = (state: State): string[] => {
   const spec = specOf(state);
@@ -159,7 +168,16 @@ const flags = (state: State): string[] => {
     ...(spec.activation === "norm"
       ? ["--norm", spec.norm, "--groups", String(spec.groups)]
       : ["--activation", spec.activation]),
-    ...["--optimizer", spec.optimizer, "--lr", String(spec.rate), "--schedule", spec.schedule, "--steps", String(steps)],
+    ...[
+      "--optimizer",
+      spec.optimizer,
+      "--lr",
+      String(spec.rate),
+      "--schedule",
+      spec.schedule,
+      "--steps",
+      String(steps),
+    ],
   ];
 };
 

@@ -14,7 +14,10 @@ export interface Thumb {
 }
 
 /** A button with a picture of samples. */
-export function thumbnail(label: string, chosen: () => void): { element: HTMLButtonElement; draw: (points: Thumb | null) => void } {
+export function thumbnail(
+  label: string,
+  chosen: () => void,
+): { element: HTMLButtonElement; draw: (points: Thumb | null) => void } {
   const canvas = el("canvas", { width: 2 * side, height: 2 * side, "aria-hidden": "true" });
   const element = button("", chosen, { class: "thumbnail", title: label, "aria-label": label });
   element.append(canvas);
@@ -35,7 +38,13 @@ export function thumbnail(label: string, chosen: () => void): { element: HTMLBut
       for (let i = 0; i < points.labels.length; ++i) {
         context.fillStyle = tints[points.labels[i] ?? 0] ?? tints[0]!;
         context.beginPath();
-        context.arc(side * (1 + 0.92 * (points.x[2 * i] ?? 0)), side * (1 - 0.92 * (points.x[2 * i + 1] ?? 0)), 3.2, 0, 2 * Math.PI);
+        context.arc(
+          side * (1 + 0.92 * (points.x[2 * i] ?? 0)),
+          side * (1 - 0.92 * (points.x[2 * i + 1] ?? 0)),
+          3.2,
+          0,
+          2 * Math.PI,
+        );
         context.fill();
       }
     },

@@ -35,13 +35,12 @@ const queryOf = (state: State): number[] => {
   return Array.from({ length: widthOf(state) }, (_, i) => query[i] ?? 0);
 };
 const countOf = (state: State): number => Math.floor(keysOf(state).length / widthOf(state));
-const withKeys = (state: State, keys: number[]): Partial<State> =>
-  widthOf(state) === 2 ? { keys } : { solid: keys };
+const withKeys = (state: State, keys: number[]): Partial<State> => (widthOf(state) === 2 ? { keys } : { solid: keys });
 const withQuery = (state: State, query: number[]): Partial<State> =>
   widthOf(state) === 2 ? { query } : { query3: query };
 const rounded = (value: number): number => Number(value.toFixed(3));
 /** The direction of a query's first two numbers in degrees, and the query turned into another one. */
-const turnOf = ([x = 0, y = 0]: number[]): number => (((Math.atan2(y, x) * 180) / Math.PI + 360) % 360);
+const turnOf = ([x = 0, y = 0]: number[]): number => ((Math.atan2(y, x) * 180) / Math.PI + 360) % 360;
 const turned = ([x = 0, y = 0, ...rest]: number[], degrees: number): number[] => {
   const [length, angle] = [Math.hypot(x, y), (degrees * Math.PI) / 180];
   return [length * Math.cos(angle), length * Math.sin(angle), ...rest].map(rounded);
@@ -66,12 +65,36 @@ export default chapter<State>({
   rules,
   sources: [brody],
   presets: [
-    { name: "Three keys inside", claim: "Keys 6, 7 and 8 lie inside the hull: whatever you ask, another key scores higher.", state: {} },
-    { name: "The same, scaled", claim: "All keys now have one length. Each is a corner, so each can win.", state: { scale: true } },
-    { name: "LayerNorm of three numbers", claim: "Projected onto a plane and scaled onto a circle: ten corners, no key lost.", state: { dimension: 3, project: true, scale: true, chosen: 5 } },
-    { name: "Projection alone", claim: "A plane through the origin holds fewer corners than space did: more keys are lost, not fewer.", state: { dimension: 3, project: true, chosen: 5 } },
-    { name: "The query that ignores", claim: "Along (1, 1, 1) all projected keys score the same: attention is exactly uniform.", state: { dimension: 3, project: true, scale: true, query3: [1.2, 1.2, 1.2] } },
-    { name: "Two numbers are one sign", claim: "LayerNorm of two numbers leaves two points. Keys of one sign tie for every query, so none of them wins.", state: { project: true, scale: true, keys: [-2, 0.5, -1, 1.75, 1, 1.5, 2.25, 0, 1.25, -1.5], chosen: 1 } },
+    {
+      name: "Three keys inside",
+      claim: "Keys 6, 7 and 8 lie inside the hull: whatever you ask, another key scores higher.",
+      state: {},
+    },
+    {
+      name: "The same, scaled",
+      claim: "All keys now have one length. Each is a corner, so each can win.",
+      state: { scale: true },
+    },
+    {
+      name: "LayerNorm of three numbers",
+      claim: "Projected onto a plane and scaled onto a circle: ten corners, no key lost.",
+      state: { dimension: 3, project: true, scale: true, chosen: 5 },
+    },
+    {
+      name: "Projection alone",
+      claim: "A plane through the origin holds fewer corners than space did: more keys are lost, not fewer.",
+      state: { dimension: 3, project: true, chosen: 5 },
+    },
+    {
+      name: "The query that ignores",
+      claim: "Along (1, 1, 1) all projected keys score the same: attention is exactly uniform.",
+      state: { dimension: 3, project: true, scale: true, query3: [1.2, 1.2, 1.2] },
+    },
+    {
+      name: "Two numbers are one sign",
+      claim: "LayerNorm of two numbers leaves two points. Keys of one sign tie for every query, so none of them wins.",
+      state: { project: true, scale: true, keys: [-2, 0.5, -1, 1.75, 1, 1.5, 2.25, 0, 1.25, -1.5], chosen: 1 },
+    },
   ],
   doors: (state) => ({
     command: `normscope ${wordsOf(state).slice(0, -1).join(" ")} '${rowsOf(state)}'`,
@@ -110,7 +133,8 @@ ${state.project || state.scale ? "const normscope::NormSpec norm{.width = width,
     });
     const space = new SpaceFigure({
       id: "keys-in-space",
-      description: "Keys in space, their hull and a query. Keys and the query's tip can be dragged, or moved by the sliders.",
+      description:
+        "Keys in space, their hull and a query. Keys and the query's tip can be dragged, or moved by the sliders.",
       eye: [7.4, 2.2, 3.4],
       table,
     });
@@ -142,8 +166,7 @@ ${state.project || state.scale ? "const normscope::NormSpec norm{.width = width,
     space.draggable({
       objects: () => grips,
       chosen: (id) => id !== "query" && store.show({ chosen: Number(id.slice(4)) }),
-      moved: (id, to) =>
-        id === "query" ? store.drag({ query3: to.map(rounded) }) : moveKey(Number(id.slice(4)), to),
+      moved: (id, to) => (id === "query" ? store.drag({ query3: to.map(rounded) }) : moveKey(Number(id.slice(4)), to)),
       done: () => store.commit(),
     });
 
@@ -163,7 +186,15 @@ ${state.project || state.scale ? "const normscope::NormSpec norm{.width = width,
       const sharp = query.map((value) => value * state.sharp);
       weights = await attentionWeights(page.engine, selection.keys, width, sharp);
       const chosen = chosenOf(state);
-      shown = { original: keysOf(state), selection, width, moved: state.project || state.scale, scaled: state.scale, chosen, query };
+      shown = {
+        original: keysOf(state),
+        selection,
+        width,
+        moved: state.project || state.scale,
+        scaled: state.scale,
+        chosen,
+        query,
+      };
       if (width === 2) {
         plane.handles(handlesOf(store, shown, moveKey, removeKey));
         plane.changed();
@@ -198,7 +229,12 @@ const reading: Record<string, Partial<State>> = {
   both: { dimension: 3, project: true, scale: true },
 };
 
-function handlesOf(store: Store, scene: Scene, moveKey: (index: number, to: number[]) => void, removeKey: (index: number) => void) {
+function handlesOf(
+  store: Store,
+  scene: Scene,
+  moveKey: (index: number, to: number[]) => void,
+  removeKey: (index: number) => void,
+) {
   const { selection, moved } = scene;
   const keys = selection.verdicts.map((verdict, index) => ({
     id: `key ${index}`,
@@ -298,20 +334,25 @@ function mountControls(page: Page<State>, removeKey: (index: number) => void): v
     pick.value = String(chosenOf(state));
   });
   coordinates.append(
-    controls("The chosen key", el("div", { class: "control" }, el("label", { for: "chosen-key" }, "Chosen"), pick), entry(0), entry(1), entry(2)),
+    controls(
+      "The chosen key",
+      el("div", { class: "control" }, el("label", { for: "chosen-key" }, "Chosen"), pick),
+      entry(0),
+      entry(1),
+      entry(2),
+    ),
   );
   const range = { min: -3, max: 3, step: 0.01 };
   const sharp = { ...sharpness, step: 0.1 };
   numberInText(page, "sharpness, in the text", "sharp", sharp);
   for (const i of [0, 1]) entryInText(page, `query ${"xy"[i]}, in the text`, "query", i, range);
   const flat = controls("The query", ...[0, 1].map((i) => entrySlider(page, `query ${"xy"[i]}`, "query", i, range)));
-  const solid = controls("The query", ...[0, 1, 2].map((i) => entrySlider(page, `query ${"xyz"[i]}`, "query3", i, range)));
-  page.onChange((state) => ([flat.hidden, solid.hidden] = [widthOf(state) === 3, widthOf(state) === 2]));
-  page.slot("query").append(
-    flat,
-    solid,
-    controls("Sharpness", slider(page, "sharpness", "sharp", sharp)),
+  const solid = controls(
+    "The query",
+    ...[0, 1, 2].map((i) => entrySlider(page, `query ${"xyz"[i]}`, "query3", i, range)),
   );
+  page.onChange((state) => ([flat.hidden, solid.hidden] = [widthOf(state) === 3, widthOf(state) === 2]));
+  page.slot("query").append(flat, solid, controls("Sharpness", slider(page, "sharpness", "sharp", sharp)));
 }
 
 /** The answer and its proof, in words. */
@@ -325,7 +366,12 @@ function tell(page: Page<State>, scene: Scene, weights: Float64Array): void {
     "Ask with its query",
     () => {
       const length = Math.hypot(...(verdict?.query ?? [])) || 1;
-      page.store.commit(withQuery(page.store.get(), [...(verdict?.query ?? [])].map((value) => rounded((1.8 * value) / length))));
+      page.store.commit(
+        withQuery(
+          page.store.get(),
+          [...(verdict?.query ?? [])].map((value) => rounded((1.8 * value) / length)),
+        ),
+      );
     },
     { class: "action" },
   );
@@ -340,7 +386,8 @@ function tell(page: Page<State>, scene: Scene, weights: Float64Array): void {
     );
   }
   const best = weights.indexOf(Math.max(...weights));
-  page.slot("winner").textContent = `The query gives ${percent(weights[best] ?? 0)} of its attention to key ${best}, and ${percent(weights[chosen] ?? 0)} to the chosen key ${chosen}.`;
+  page.slot("winner").textContent =
+    `The query gives ${percent(weights[best] ?? 0)} of its attention to key ${best}, and ${percent(weights[chosen] ?? 0)} to the chosen key ${chosen}.`;
   const { dataset } = page.slot("picture");
   dataset["lost"] = String(lost);
   dataset["answer"] = verdict?.answer ?? "";
@@ -354,9 +401,9 @@ function tell(page: Page<State>, scene: Scene, weights: Float64Array): void {
 function proofOf({ answer, proof, margin, residual, others, shares, verified }: Verdict, chosen: number): string {
   const checked = verified ? "checked" : "not checked";
   if (proof === "twin") return `Key ${chosen} ties with an equal key for every query, so neither ever leads.`;
-  if (answer === "selectable") return `Key ${chosen} can: for the query along the arrow it leads every other key by ${number(margin)} or more (${checked}).`;
+  if (answer === "selectable")
+    return `Key ${chosen} can: for the query along the arrow it leads every other key by ${number(margin)} or more (${checked}).`;
   if (answer === "undecided") return `Key ${chosen} is too near to call.`;
   const mix = [...others].map((other, i) => `${percent(shares[i] ?? 0)} of key ${other}`).join(" + ");
   return `Key ${chosen} cannot: it is ${mix}, to ${number(residual, 1)} (${checked}), and an average never scores above the best of its keys.`;
 }
-

@@ -35,10 +35,17 @@ export interface Scene {
   query: number[];
 }
 
-const pairAt = (values: ArrayLike<number>, index: number): Point => [values[2 * index] ?? 0, values[2 * index + 1] ?? 0];
+const pairAt = (values: ArrayLike<number>, index: number): Point => [
+  values[2 * index] ?? 0,
+  values[2 * index + 1] ?? 0,
+];
 
 const tint = (verdict: Verdict | undefined): string =>
-  verdict?.answer === "unselectable" ? "var(--series-2)" : verdict?.answer === "undecided" ? "var(--muted)" : "var(--series-1)";
+  verdict?.answer === "unselectable"
+    ? "var(--series-2)"
+    : verdict?.answer === "undecided"
+      ? "var(--muted)"
+      : "var(--series-1)";
 
 /** The keys in the plane, their hull, and the proof of the chosen one. */
 export function paintPlane(plane: PlaneFigure, scene: Scene): void {
@@ -46,16 +53,27 @@ export function paintPlane(plane: PlaneFigure, scene: Scene): void {
   const place = (index: number) => pairAt(selection.keys, index);
   for (const face of selection.faces) {
     const outline = [...face].map(place);
-    plane.path(outline, { fill: "var(--tint)", stroke: "var(--muted)", "stroke-width": 1.5, "stroke-linejoin": "round" });
+    plane.path(outline, {
+      fill: "var(--tint)",
+      stroke: "var(--muted)",
+      "stroke-width": 1.5,
+      "stroke-linejoin": "round",
+    });
   }
   if (scene.scaled) plane.circle([0, 0], Math.hypot(...place(0)), { "stroke-dasharray": "5 4" });
   const verdict = selection.verdicts[chosen];
   if (verdict !== undefined) paintProof(plane, place, chosen, verdict);
   selection.verdicts.forEach((other, index) => {
     const at = place(index);
-    if (moved) plane.line(pairAt(original, index), at, { "stroke-dasharray": "2 3", stroke: tint(other), opacity: 0.7 });
+    if (moved)
+      plane.line(pairAt(original, index), at, { "stroke-dasharray": "2 3", stroke: tint(other), opacity: 0.7 });
     paintKey(plane, at, other, index === chosen ? 9 : 7);
-    plane.text(at, String(index), { "text-anchor": "middle", "font-size": 12, "font-weight": index === chosen ? 700 : 400 }, [0, -13]);
+    plane.text(
+      at,
+      String(index),
+      { "text-anchor": "middle", "font-size": 12, "font-weight": index === chosen ? 700 : 400 },
+      [0, -13],
+    );
   });
   plane.arrow([0, 0], scene.query as Point, { stroke: "var(--ink)" });
 }
@@ -95,7 +113,13 @@ function paintProof(plane: PlaneFigure, place: (index: number) => Point, chosen:
     const to = place(other);
     plane.line(at, to, { stroke: "var(--series-2)", "stroke-width": 1 + 5 * (verdict.shares[i] ?? 0) });
     const middle: Point = [at[0] + 0.6 * (to[0] - at[0]), at[1] + 0.6 * (to[1] - at[1])];
-    plane.text(middle, percent(verdict.shares[i] ?? 0), { "text-anchor": "middle", "font-weight": 600, stroke: "var(--tint)", "stroke-width": 3, "paint-order": "stroke" });
+    plane.text(middle, percent(verdict.shares[i] ?? 0), {
+      "text-anchor": "middle",
+      "font-weight": 600,
+      stroke: "var(--tint)",
+      "stroke-width": 3,
+      "paint-order": "stroke",
+    });
   });
 }
 
@@ -137,14 +161,20 @@ export function paintSpace(space: SpaceFigure, marks: Group, labels: Labels, sce
   });
   const verdict = selection.verdicts[chosen];
   if (verdict?.answer === "selectable" && verdict.query.length === 3) {
-    marks.add(new ArrowHelper(vectorAt(verdict.query, 0).normalize(), place(chosen), 1, color("--series-3"), 0.22, 0.13));
+    marks.add(
+      new ArrowHelper(vectorAt(verdict.query, 0).normalize(), place(chosen), 1, color("--series-3"), 0.22, 0.13),
+    );
   } else if (verdict !== undefined) {
     for (const other of verdict.others) marks.add(line([place(chosen), place(other)], color("--series-2")));
   }
   const query = new Vector3(...scene.query);
   const above = new Vector3(0, 0, 0.3);
   labels.show([
-    ...selection.verdicts.map((_, index) => ({ text: String(index), at: place(index).add(above), color: color("--ink") })),
+    ...selection.verdicts.map((_, index) => ({
+      text: String(index),
+      at: place(index).add(above),
+      color: color("--ink"),
+    })),
     { text: "query", at: query.clone().add(above), color: color("--muted") },
   ]);
   marks.add(new ArrowHelper(query.clone().normalize(), new Vector3(), query.length(), color("--ink"), 0.22, 0.13));

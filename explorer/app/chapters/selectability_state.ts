@@ -26,7 +26,11 @@ export type State = typeof defaults;
 export const most = 60;
 const entry = between({ min: -1000, max: 1000 });
 const keys = (width: number) =>
-  listOf(entry, (count) => count % width === 0 && count >= 2 * width && count <= most * width, `2 to ${most} keys of ${width} numbers`);
+  listOf(
+    entry,
+    (count) => count % width === 0 && count >= 2 * width && count <= most * width,
+    `2 to ${most} keys of ${width} numbers`,
+  );
 const query = (width: number) => listOf(entry, (count) => count === width, `${width} numbers`);
 
 export const sharpness = { min: 0, max: 20 };

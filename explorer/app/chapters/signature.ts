@@ -12,7 +12,18 @@ import { PlaneFigure } from "../plane";
 import type { Point } from "../plane";
 import { player } from "../player";
 import { finlayson } from "../sources";
-import { defaults, doors, gains, modelA, modelB, outputCount, precisions, rules, sourceOf, sources } from "./signature_state";
+import {
+  defaults,
+  doors,
+  gains,
+  modelA,
+  modelB,
+  outputCount,
+  precisions,
+  rules,
+  sourceOf,
+  sources,
+} from "./signature_state";
 import type { State } from "./signature_state";
 import text from "./signature.html";
 
@@ -48,7 +59,13 @@ const units = (value: number): string => number(Math.abs(value), 2);
 
 function tableOf(shown: Shown | null): Table {
   return {
-    columns: ["output", "logit 1", "logit 2", "logit 3", ...names.flatMap((name) => [`units from ${name}`, `verdict on ${name}`])],
+    columns: [
+      "output",
+      "logit 1",
+      "logit 2",
+      "logit 3",
+      ...names.flatMap((name) => [`units from ${name}`, `verdict on ${name}`]),
+    ],
     rows: (shown?.points ?? []).map((_, i) => [
       i + 1,
       ...shown!.logits.subarray(3 * i, 3 * i + 3),
@@ -85,7 +102,8 @@ export default chapter<State>({
   presets: [
     {
       name: "A gain 1 % larger",
-      claim: "By eye the outputs lie on the ellipse. In units of float32 rounding they are up to some hundred thousand away from it.",
+      claim:
+        "By eye the outputs lie on the ellipse. In units of float32 rounding they are up to some hundred thousand away from it.",
       state: { gain: [1, 1.818, 0.6] },
     },
     {
@@ -95,12 +113,14 @@ export default chapter<State>({
     },
     {
       name: "Outputs of B",
-      claim: "They lie on the orange ellipse and nowhere else. Some come near the blue one, where the two cross, but none within a rounding.",
+      claim:
+        "They lie on the orange ellipse and nowhere else. Some come near the blue one, where the two cross, but none within a rounding.",
       state: { from: "other" },
     },
     {
       name: "All gains doubled",
-      claim: "The ellipse is twice as large about the same middle. Every recorded output is inside of it, and none is on it.",
+      claim:
+        "The ellipse is twice as large about the same middle. Every recorded output is inside of it, and none is on it.",
       state: { gain: [2, 3.6, 1.2] },
     },
     {
@@ -117,7 +137,8 @@ function planeOf(page: Page<State>, read: () => Shown | null): PlaneFigure {
   const plane = new PlaneFigure({
     id: "signature",
     description: "The ellipses of models A and B in the plane of logits without their mean, and the outputs.",
-    caption: "Blue: the ellipse of A. Orange: that of B. Full dots are consistent with the model of their colour, crosses with neither, rings cannot be told.",
+    caption:
+      "Blue: the ellipse of A. Orange: that of B. Full dots are consistent with the model of their colour, crosses with neither, rings cannot be told.",
     x: [-5, 5],
     y: [-5, 5],
     xTitle: "(ℓ₁ − ℓ₂)/√2",
@@ -147,7 +168,8 @@ function rulerOf(page: Page<State>, read: () => Shown | null): PlaneFigure {
   const plane = new PlaneFigure({
     id: "units",
     description: "The distance of each output from both ellipses, in units of rounding, in powers of ten.",
-    caption: "Dots: from the ellipse of A. Squares: from that of B. Left of the dashed line, at 8 units, an output is consistent.",
+    caption:
+      "Dots: from the ellipse of A. Squares: from that of B. Left of the dashed line, at 8 units, an output is consistent.",
     x: [ruler.least, ruler.most],
     y: [0, outputCount + 1],
     xTitle: "distance in units of rounding, as a power of ten",
@@ -165,7 +187,12 @@ function rulerOf(page: Page<State>, read: () => Shown | null): PlaneFigure {
       plane.line(a, b, { stroke: "var(--rule)" });
       const half = 0.09;
       const tall = half * 1.6;
-      const square: Point[] = [[-half, -tall], [half, -tall], [half, tall], [-half, tall]].map(([x, y]) => [b[0] + x!, b[1] + y!]);
+      const square: Point[] = [
+        [-half, -tall],
+        [half, -tall],
+        [half, tall],
+        [-half, tall],
+      ].map(([x, y]) => [b[0] + x!, b[1] + y!]);
       plane.path(square, { fill: tints[1], stroke: "none" });
       plane.dot(a, 4.5, { fill: tints[0] });
     });
@@ -180,13 +207,15 @@ function figures(page: Page<State>): Promise<void> {
   const [plane, distances] = [planeOf(page, read), rulerOf(page, read)];
   page.slot("plane").replaceWith(plane.element);
   page.slot("ruler").replaceWith(distances.element);
-  page.slot("controls").append(
-    controls(
-      "Outputs",
-      choice(page, "Outputs of", "from", sources),
-      choice(page, "Numbers in", "precision", precisions),
-    ),
-  );
+  page
+    .slot("controls")
+    .append(
+      controls(
+        "Outputs",
+        choice(page, "Outputs of", "from", sources),
+        choice(page, "Numbers in", "precision", precisions),
+      ),
+    );
   const range = { ...gains, step: 0.01 };
   for (const i of [0, 1, 2]) entryInText(page, `gain ${i + 1}, in the text`, "gain", i, range);
   const move = player(page, {
@@ -198,9 +227,15 @@ function figures(page: Page<State>): Promise<void> {
     label: "Move gain 2",
     seen: { element: plane.element, opens: true },
   });
-  page.slot("gains").append(
-    controls("Gains of model A", ...[0, 1, 2].map((i) => entrySlider(page, `gain ${i + 1} of A`, "gain", i, range)), move),
-  );
+  page
+    .slot("gains")
+    .append(
+      controls(
+        "Gains of model A",
+        ...[0, 1, 2].map((i) => entrySlider(page, `gain ${i + 1} of A`, "gain", i, range)),
+        move,
+      ),
+    );
   const host = el("div", { class: "table-scroll", tabindex: 0, role: "group", "aria-label": "Every output" });
   page.slot("table").append(host);
 
@@ -215,7 +250,12 @@ function figures(page: Page<State>): Promise<void> {
       ...now.verdicts.flatMap((all) => [units(all[i]!.units), said(all[i]!)]),
     ]);
     host.replaceChildren(
-      table("Each output against both ellipses", ["Output", "Units from A", "Of A?", "Units from B", "Of B?"], rows, [0, 1, 3]),
+      table(
+        "Each output against both ellipses",
+        ["Output", "Units from A", "Of A?", "Units from B", "Of B?"],
+        rows,
+        [0, 1, 3],
+      ),
     );
     const words = readout(now);
     page.slot("readout").textContent = words;

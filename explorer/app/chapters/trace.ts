@@ -39,13 +39,16 @@ function tracerOf(engine: Engine): Promise<Tracer> {
   return tracer;
 }
 
-const wordTraced = async (engine: Engine, word: string): Promise<TokenTrace> => (await tracerOf(engine)).trace(`\n${word}`);
+const wordTraced = async (engine: Engine, word: string): Promise<TokenTrace> =>
+  (await tracerOf(engine)).trace(`\n${word}`);
 
 /** Byte-level BPE has Ġ for a space and Ċ for the end of a line, llama2.c's tokenizers have ▁ or a space itself. */
 const letter = (name: string | null): string =>
   name === null ? "?" : name.replaceAll(/[\nĊ]/g, "⏎").replaceAll(/[ Ġ▁]/g, "␣");
-const spoken = (name: string | null): string => (name === "\n" ? "end of line" : name === null ? "unknown" : name.replaceAll(/[Ġ▁]/g, " "));
-const named = ({ token, name }: { token: number; name: string | null }): string => (name === null ? `#${token}` : letter(name));
+const spoken = (name: string | null): string =>
+  name === "\n" ? "end of line" : name === null ? "unknown" : name.replaceAll(/[Ġ▁]/g, " ");
+const named = ({ token, name }: { token: number; name: string | null }): string =>
+  name === null ? `#${token}` : letter(name);
 const short = (norm: string): string => norm.replace(/^transformer\./, "");
 const positionOf = (state: State, trace: TokenTrace): number => Math.min(state.at, trace.tokens.length - 1);
 
@@ -59,7 +62,11 @@ type Norm = TokenTrace["norms"][number];
 function ellipse(norm: Norm, chosen: number): SVGSVGElement {
   const [long, second] = norm.axes;
   const ratio = long !== undefined && second !== undefined ? second.length / long.length : 1;
-  const svg = mark("svg", { viewBox: "-1.08 -1.08 2.16 2.16", role: "img", "aria-label": `Letters on the ellipsoid of ${short(norm.name)}` });
+  const svg = mark("svg", {
+    viewBox: "-1.08 -1.08 2.16 2.16",
+    role: "img",
+    "aria-label": `Letters on the ellipsoid of ${short(norm.name)}`,
+  });
   const line = { fill: "none", stroke: "var(--muted)", "stroke-width": 0.012 };
   svg.append(
     mark("ellipse", { cx: 0, cy: 0, rx: 1, ry: ratio, ...line }),
@@ -101,12 +108,23 @@ const normTable = (trace: TokenTrace, chosen: number): Table => ({
   columns: ["norm", "sigma", "share along all-ones", "radius", "place on axis 1", "place on axis 2"],
   rows: trace.norms.map((norm) => {
     const token = norm.tokens[chosen]!;
-    return [norm.name, token.sigma ?? "", token.ones_share ?? "", token.radius ?? "", token.place[0] ?? "", token.place[1] ?? ""];
+    return [
+      norm.name,
+      token.sigma ?? "",
+      token.ones_share ?? "",
+      token.radius ?? "",
+      token.place[0] ?? "",
+      token.place[1] ?? "",
+    ];
   }),
 });
 
 const answerOf = (head: TokenTrace["heads"][number], position: number): string =>
-  head.selectable.includes(position) ? "selectable" : head.undecided.includes(position) ? "undecided" : "not selectable";
+  head.selectable.includes(position)
+    ? "selectable"
+    : head.undecided.includes(position)
+      ? "undecided"
+      : "not selectable";
 
 const keyTable = (trace: TokenTrace): Table => ({
   columns: ["head", ...trace.tokens.map(({ name }) => spoken(name))],
@@ -131,7 +149,11 @@ function keys(trace: TokenTrace, chosen: number): HTMLElement {
         {},
         el("th", { scope: "col" }, "head"),
         ...trace.tokens.map((token, position) =>
-          el("th", { scope: "col", "data-chosen": position === chosen, "aria-label": spoken(token.name ?? named(token)) }, named(token)),
+          el(
+            "th",
+            { scope: "col", "data-chosen": position === chosen, "aria-label": spoken(token.name ?? named(token)) },
+            named(token),
+          ),
         ),
       ),
     ),
@@ -143,7 +165,9 @@ function keys(trace: TokenTrace, chosen: number): HTMLElement {
           "tr",
           {},
           el("th", { scope: "row" }, String(head)),
-          ...answers.map((answer) => el("td", {}, el("span", { role: "img", "aria-label": String(answer) }, marks[answer] ?? ""))),
+          ...answers.map((answer) =>
+            el("td", {}, el("span", { role: "img", "aria-label": String(answer) }, marks[answer] ?? "")),
+          ),
         ),
       ),
     ),
@@ -179,11 +203,16 @@ function readout(trace: TokenTrace, chosen: number): string {
   const { likeliest, next } = trace.predictions[chosen]!;
   const first = likeliest[0]!;
   const word = trace.tokens[0]?.name === "\n";
-  const written = trace.tokens.slice(word ? 1 : 0, chosen + 1).map((token) => (token.name === null ? `${named(token)} ` : spoken(token.name)));
+  const written = trace.tokens
+    .slice(word ? 1 : 0, chosen + 1)
+    .map((token) => (token.name === null ? `${named(token)} ` : spoken(token.name)));
   const after = written.length === 0 ? "At the start of a word" : `After “${written.join("").trim()}”`;
-  const quoted = (token: { token: number; name: string | null }) => `“${token.name === null ? named(token) : spoken(token.name)}”`;
+  const quoted = (token: { token: number; name: string | null }) =>
+    `“${token.name === null ? named(token) : spoken(token.name)}”`;
   const follows =
-    next === null ? "" : ` ${quoted(next)}, which follows, has ${percent(next.probability ?? 0)} and rank ${next.rank + 1}.`;
+    next === null
+      ? ""
+      : ` ${quoted(next)}, which follows, has ${percent(next.probability ?? 0)} and rank ${next.rank + 1}.`;
   return `${after} the model expects ${quoted(first)} with ${percent(first.probability ?? 0)}.${follows}`;
 }
 
@@ -225,7 +254,14 @@ const reader = (page: Page<State>, seen: HTMLElement, last: () => number): HTMLE
   });
 
 function wordControls(page: Page<State>): { element: HTMLElement; show(trace: TokenTrace, chosen: number): void } {
-  const input = el("input", { id: "trace-word", type: "text", maxlength: longest, autocomplete: "off", spellcheck: "false", autocapitalize: "none" });
+  const input = el("input", {
+    id: "trace-word",
+    type: "text",
+    maxlength: longest,
+    autocomplete: "off",
+    spellcheck: "false",
+    autocapitalize: "none",
+  });
   input.addEventListener("input", () => {
     const word = cleaned(input.value);
     if (word !== input.value) input.value = word;
@@ -250,7 +286,10 @@ function wordControls(page: Page<State>): { element: HTMLElement; show(trace: To
       trace.tokens.forEach((token, position) => {
         const one = row.children[position] as HTMLButtonElement;
         one.textContent = named(token);
-        one.setAttribute("aria-label", `${token.name === null ? named(token) : spoken(token.name)}, position ${position}`);
+        one.setAttribute(
+          "aria-label",
+          `${token.name === null ? named(token) : spoken(token.name)}, position ${position}`,
+        );
         one.setAttribute("aria-pressed", String(position === chosen));
       });
     },
@@ -263,9 +302,22 @@ export default chapter<State>({
   rules,
   sources: [riechers, brody, gupta],
   presets: [
-    { name: "A word half read", claim: "After “unders” a t leads with 39 %, and h, i and e are not far behind: the model does not know the word yet. Choose the letters after it.", state: { at: 6 } },
-    { name: "Only q knows", claim: "After q comes u, with 98 %: one letter decides the next.", state: { word: "quick", at: 1 } },
-    { name: "Nobody's word", claim: "No word is spelled “zzzzzzzz”, yet each z lands on the same ellipsoids as the letters of words do.", state: { word: "zzzzzzzz", at: 8 } },
+    {
+      name: "A word half read",
+      claim:
+        "After “unders” a t leads with 39 %, and h, i and e are not far behind: the model does not know the word yet. Choose the letters after it.",
+      state: { at: 6 },
+    },
+    {
+      name: "Only q knows",
+      claim: "After q comes u, with 98 %: one letter decides the next.",
+      state: { word: "quick", at: 1 },
+    },
+    {
+      name: "Nobody's word",
+      claim: "No word is spelled “zzzzzzzz”, yet each z lands on the same ellipsoids as the letters of words do.",
+      state: { word: "zzzzzzzz", at: 8 },
+    },
   ],
   doors: ({ word }) => ({
     command: `normscope trace models/${model} --tokens ${tokensOf(word)}`,
@@ -300,7 +352,12 @@ for norm in trace["norms"]:
     boundInText(page, "at", "position of the chosen letter, in the text", position, { min: 0, max: longest, step: 1 });
     numberInText(page, "likeliest tokens, in the text", "next", { ...nexts, step: 1 });
     const cards = el("div", { class: "trace-norms" });
-    const keyHost = el("div", { class: "trace-scroll", tabindex: 0, role: "region", "aria-label": "Keys of each head" });
+    const keyHost = el("div", {
+      class: "trace-scroll",
+      tabindex: 0,
+      role: "region",
+      "aria-label": "Keys of each head",
+    });
     const next = el("div", { class: "trace-next", role: "list", "aria-label": "Likeliest next tokens" });
     const empty: Table = { columns: [], rows: [] };
     const parts: [string, HTMLElement, string, (trace: TokenTrace, chosen: number) => Table][] = [
@@ -310,7 +367,12 @@ for norm in trace["norms"]:
     ];
     for (const [name, content, caption, table] of parts) {
       page.slot(name).append(
-        figure({ id: `trace-${name}`, content, caption, table: () => (shown === null ? empty : table(shown.trace, shown.chosen)) }),
+        figure({
+          id: `trace-${name}`,
+          content,
+          caption,
+          table: () => (shown === null ? empty : table(shown.trace, shown.chosen)),
+        }),
       );
     }
     const show = (trace: TokenTrace, state: State) => {
@@ -334,7 +396,10 @@ for norm in trace["norms"]:
       if (last?.key !== key) {
         if (from !== null) notice.say("The model runs…");
         try {
-          last = { key, trace: await (from === null ? wordTraced(page.whole(), state.word) : traceOwn(from, state.text)) };
+          last = {
+            key,
+            trace: await (from === null ? wordTraced(page.whole(), state.word) : traceOwn(from, state.text)),
+          };
         } catch (error) {
           return notice.say(messageOf(error), true);
         }

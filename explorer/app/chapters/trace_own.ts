@@ -26,7 +26,9 @@ const firstText = ({ limits }: Tracer): string => (limits.unspelled === "" ? "On
 
 export const traceOwn = ({ tracer }: OwnModel, text: string): Promise<TokenTrace> => {
   const given = text === "" ? firstText(tracer) : text;
-  return tracer.limits.unspelled === "" ? tracer.trace(given) : Promise.resolve().then(() => tracer.traceTokens(tokensOf(given)));
+  return tracer.limits.unspelled === ""
+    ? tracer.trace(given)
+    : Promise.resolve().then(() => tracer.traceTokens(tokensOf(given)));
 };
 
 const titleOf = (files: NamedFile[]): string => {
@@ -52,7 +54,13 @@ export const messageOf = (error: unknown): string => (error instanceof Error ? e
 
 /** Opens a model of the reader's and asks for a text. `changed` is called when another model is to be traced. */
 export function mountOwn(page: Page<State>, changed: () => void): { show(): void } {
-  const input = el("input", { id: "trace-text", type: "text", maxlength: 300, autocomplete: "off", spellcheck: "false" });
+  const input = el("input", {
+    id: "trace-text",
+    type: "text",
+    maxlength: 300,
+    autocomplete: "off",
+    spellcheck: "false",
+  });
   let later: number | undefined;
   input.addEventListener("input", () => {
     // A larger model takes seconds a text, so it waits until one pauses.
@@ -93,7 +101,10 @@ export function mountOwn(page: Page<State>, changed: () => void): { show(): void
     }
   };
   const notice = noticePlace();
-  page.slot("own").append(dropZone((files) => void open(files)), notice.element);
+  page.slot("own").append(
+    dropZone((files) => void open(files)),
+    notice.element,
+  );
   facts.hidden = asked.hidden = true;
   page.slot("word").prepend(facts, asked);
   return {

@@ -115,7 +115,11 @@ async function violationsOutsideDrawings(options) {
 
 async function inPage(session, where, expression) {
   // Through the debugger, to which the page's policy does not apply.
-  const { result, exceptionDetails } = await session.send("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true });
+  const { result, exceptionDetails } = await session.send("Runtime.evaluate", {
+    expression,
+    awaitPromise: true,
+    returnByValue: true,
+  });
   expect(exceptionDetails === undefined, `${where}: axe: ${exceptionDetails?.exception?.description}`);
   return result.value;
 }
@@ -128,11 +132,18 @@ async function accessible(page, where, themes = [null]) {
   // Of what is as it should be, axe would list all elements.
   const resultTypes = ["violations"];
   const others = Object.fromEntries(ofColors.map((rule) => [rule, { enabled: false }]));
-  const found = await inPage(session, where, `violations(${JSON.stringify({ runOnly: tags, rules: others, resultTypes })})`);
+  const found = await inPage(
+    session,
+    where,
+    `violations(${JSON.stringify({ runOnly: tags, rules: others, resultTypes })})`,
+  );
   for (const colorScheme of themes) {
     if (colorScheme !== null) await page.emulateMedia({ colorScheme });
     const options = JSON.stringify({ runOnly: { type: "rule", values: ofColors }, resultTypes });
-    const bad = [...(await inPage(session, where, `violationsOutsideDrawings(${options})`)), ...(await page.evaluate(contrastFailures))];
+    const bad = [
+      ...(await inPage(session, where, `violationsOutsideDrawings(${options})`)),
+      ...(await page.evaluate(contrastFailures)),
+    ];
     found.push(...bad.map((one) => (colorScheme === null ? one : `${colorScheme}: ${one}`)));
   }
   await session.detach();
@@ -167,7 +178,10 @@ const ticks = (page, figure, title) =>
 async function wholeTicks(page, figure, ...titles) {
   for (const title of titles) {
     const labels = await ticks(page, figure, title);
-    expect(labels.length > 1 && labels.every((label) => /^\d+$/.test(label)), `${figure}: ${title} has the ticks ${labels}`);
+    expect(
+      labels.length > 1 && labels.every((label) => /^\d+$/.test(label)),
+      `${figure}: ${title} has the ticks ${labels}`,
+    );
   }
 }
 
@@ -182,7 +196,10 @@ async function openStill(page, id, name) {
     () =>
       new Promise((done) => {
         const shifts = [];
-        new PerformanceObserver((list) => shifts.push(...list.getEntries())).observe({ type: "layout-shift", buffered: true });
+        new PerformanceObserver((list) => shifts.push(...list.getEntries())).observe({
+          type: "layout-shift",
+          buffered: true,
+        });
         setTimeout(() => done(shifts.reduce((sum, { value }) => sum + value, 0)), 100);
       }),
   );
@@ -192,7 +209,9 @@ async function openStill(page, id, name) {
 /** No more motion: a touch ends what plays. */
 async function still(page) {
   await page.emulateMedia({ reducedMotion: "reduce" });
-  await page.$eval("h1", (title) => title.dispatchEvent(new PointerEvent("pointerdown", { bubbles: true, pointerType: "mouse" })));
+  await page.$eval("h1", (title) =>
+    title.dispatchEvent(new PointerEvent("pointerdown", { bubbles: true, pointerType: "mouse" })),
+  );
 }
 
 /** What is cut off by a container that does not scroll. */
@@ -270,7 +289,11 @@ let failed = 0;
 try {
   if (options.screenshots !== undefined) mkdirSync(options.screenshots, { recursive: true });
   const tests = ["chapters", "site"]
-    .flatMap((folder) => readdirSync(join(here, folder)).sort().map((file) => join(folder, file)))
+    .flatMap((folder) =>
+      readdirSync(join(here, folder))
+        .sort()
+        .map((file) => join(folder, file)),
+    )
     .filter((file) => file.endsWith(".mjs"))
     .filter((file) => options.only === undefined || basename(file, ".mjs") === options.only);
   expect(tests.length > 0, `there is no test of ${options.only}`);

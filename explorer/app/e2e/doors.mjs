@@ -28,7 +28,12 @@ if (!withDigits) console.log("there is no MNIST: what needs it is left out");
 const runs = (text) => (withLab || !/normscope lab|"lab"/.test(text)) && (withDigits || !text.includes("mnist:mnist"));
 
 function expectToRun(what, program, args) {
-  const { status, stdout, stderr, error } = spawnSync(program, args, { cwd: work, env, encoding: "utf8", timeout: 120_000 });
+  const { status, stdout, stderr, error } = spawnSync(program, args, {
+    cwd: work,
+    env,
+    encoding: "utf8",
+    timeout: 120_000,
+  });
   if (status === 0) return;
   failed += 1;
   console.error(`${what}: ends with ${status ?? error?.message}\n${stdout.slice(-1000)}${stderr.slice(-2000)}`);
@@ -36,7 +41,20 @@ function expectToRun(what, program, args) {
 
 // Headers of others that nearly all of the C++ includes, by itself or by headers of ours, each of which includes all that
 // it needs (house.headers_stand_alone): the compiler reads them once. Ours it reads for each program, which has to name the right ones.
-const others = ["fmt/core.h", "algorithm", "array", "filesystem", "functional", "map", "memory", "optional", "span", "string", "variant", "vector"];
+const others = [
+  "fmt/core.h",
+  "algorithm",
+  "array",
+  "filesystem",
+  "functional",
+  "map",
+  "memory",
+  "optional",
+  "span",
+  "string",
+  "variant",
+  "vector",
+];
 const common = join(work, "common.hpp");
 const reads = ["-std=c++20", "-Wall", "-I", include];
 writeFileSync(common, others.map((name) => `#include <${name}>\n`).join(""));

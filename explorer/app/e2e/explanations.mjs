@@ -30,12 +30,21 @@ async function numbers({ page, expect }, id) {
     const [there, back] = before === most ? ["ArrowLeft", "ArrowRight"] : ["ArrowRight", "ArrowLeft"];
     await number.focus();
     await page.keyboard.press(there);
-    expect((await now()) !== before && (await number.getAttribute("aria-label")) !== "", `${id}: ${there} leaves ${name} at ${before}`);
-    expect((await number.textContent()) === (await number.getAttribute("aria-valuetext")), `${id}: ${name} shows another value than it says`);
+    expect(
+      (await now()) !== before && (await number.getAttribute("aria-label")) !== "",
+      `${id}: ${there} leaves ${name} at ${before}`,
+    );
+    expect(
+      (await number.textContent()) === (await number.getAttribute("aria-valuetext")),
+      `${id}: ${name} shows another value than it says`,
+    );
     const address = page.url();
     expect(address.includes(`${name.replace(/-\d+$/, "")}=`), `${id}: ${name} is not in the link ${address}`);
     await page.keyboard.press(back);
-    expect(Math.abs(Number(await now()) - Number(before)) < 1e-6, `${id}: ${back} takes ${name} to ${await now()} and not back to ${before}`);
+    expect(
+      Math.abs(Number(await now()) - Number(before)) < 1e-6,
+      `${id}: ${back} takes ${name} to ${await now()} and not back to ${before}`,
+    );
   }
   const number = page.locator(`[data-number="${names[0]}"]`).first();
   const before = await number.getAttribute("aria-valuenow");
@@ -55,13 +64,24 @@ async function numbers({ page, expect }, id) {
 
 async function citations({ page, expect }, id) {
   const links = await page.$$eval(".references li a, a[data-source]", (all) => all.map(({ href }) => href));
-  expect(links.length > 0 && links.every((href) => /^https:\/\/(arxiv\.org\/abs\/\d{4}\.\d{5}$|www\.lesswrong\.com\/posts\/)/.test(href)), `${id}: the references are ${links}`);
+  expect(
+    links.length > 0 &&
+      links.every((href) => /^https:\/\/(arxiv\.org\/abs\/\d{4}\.\d{5}$|www\.lesswrong\.com\/posts\/)/.test(href)),
+    `${id}: the references are ${links}`,
+  );
   await page.getByText("How to cite").click();
   const entries = await page.$$eval(".cite pre", (all) => all.map(({ textContent }) => textContent));
-  expect(entries.length === (await page.locator(".references li").count()) + 1, `${id}: ${entries.length} entries of BibTeX`);
-  for (const entry of entries) expect(/^@\w+\{\w+,\n( {2}\w+ = \{.+\},?\n)+\}$/.test(entry), `${id}: no BibTeX: ${entry}`);
+  expect(
+    entries.length === (await page.locator(".references li").count()) + 1,
+    `${id}: ${entries.length} entries of BibTeX`,
+  );
+  for (const entry of entries)
+    expect(/^@\w+\{\w+,\n( {2}\w+ = \{.+\},?\n)+\}$/.test(entry), `${id}: no BibTeX: ${entry}`);
   expect(entries.at(-1).includes(`version = {${version}}`), `${id}: Normscope is cited as ${entries.at(-1)}`);
-  await page.getByRole("button", { name: /^Copy BibTeX/ }).first().click();
+  await page
+    .getByRole("button", { name: /^Copy BibTeX/ })
+    .first()
+    .click();
   await page.waitForFunction(() => document.querySelector(".cite button").textContent === "Copied");
   expect((await page.evaluate(() => navigator.clipboard.readText())) === entries[0], `${id}: another text is copied`);
 }
@@ -84,7 +104,9 @@ function watchOpening() {
       if (seen.before === touches) seen.after += 1;
       else if (document.querySelector('[data-player="playing"]') !== null && (seen.before += 1) === touches) {
         seen.hash = location.hash;
-        document.querySelector("h1").dispatchEvent(new PointerEvent("pointerdown", { bubbles: true, pointerType: "mouse" }));
+        document
+          .querySelector("h1")
+          .dispatchEvent(new PointerEvent("pointerdown", { bubbles: true, pointerType: "mouse" }));
       }
     }
   });
@@ -107,7 +129,9 @@ export async function opens({ page, expect }, id, load) {
   if (below > 100) await page.mouse.wheel(0, below);
   await page
     .waitForFunction(() => window.opening.before === 2)
-    .catch(async () => expect(false, `${id}: the first figure does not play by itself: ${JSON.stringify(await opening(page))}`));
+    .catch(async () =>
+      expect(false, `${id}: the first figure does not play by itself: ${JSON.stringify(await opening(page))}`),
+    );
   await page.waitForTimeout(1500);
   const { button, after, hash } = await opening(page);
   await page.evaluate(() => window.opening.stop());
@@ -122,7 +146,10 @@ async function opensStill({ page, open, expect }, id) {
   await tell(page, id);
   await page.evaluate(watchOpening);
   await open(id);
-  expect(await page.locator('article [data-player="still"]').first().isVisible(), `${id}: nothing offers to play the first figure`);
+  expect(
+    await page.locator('article [data-player="still"]').first().isVisible(),
+    `${id}: nothing offers to play the first figure`,
+  );
   await page.waitForTimeout(1500);
   expect((await opening(page)).before === 0, `${id}: the first figure plays though motion is unwelcome`);
   await page.evaluate(() => window.opening.stop());

@@ -112,7 +112,11 @@ describe("a dropped checkpoint", () => {
       "norm.bias": { dtype: "F32", shape: [4], data_offsets: [4 * elements + 16, 4 * elements + 32] },
     });
     FakeBlob.bytesRead = 0;
-    const { report } = readCheckpoint(core, [ofText("big.safetensors", bytes, bytes.length + 4 * elements + 32)], quiet);
+    const { report } = readCheckpoint(
+      core,
+      [ofText("big.safetensors", bytes, bytes.length + 4 * elements + 32)],
+      quiet,
+    );
     expect(JSON.parse(report).model.files[0].bytes).toBe(bytes.length + 4 * elements + 32);
     expect(JSON.parse(report).norms[0].width).toBe(4);
     expect(FakeBlob.bytesRead).toBeLessThan(3 << 20);
@@ -121,11 +125,15 @@ describe("a dropped checkpoint", () => {
   it("says what is wrong with a file", () => {
     const whole = readFileSync(join(model, "model.safetensors"));
     const read = (file: NamedFile) => () => readCheckpoint(core, [file], quiet);
-    expect(read(ofText("cut.safetensors", whole.subarray(0, 100_000)))).toThrow(/safetensors: cut.safetensors: .*data has/);
+    expect(read(ofText("cut.safetensors", whole.subarray(0, 100_000)))).toThrow(
+      /safetensors: cut.safetensors: .*data has/,
+    );
     expect(read(ofText("none.safetensors", ""))).toThrow("file has 0 bytes, expected at least 8");
     expect(read(ofText("notes.txt", "hello"))).toThrow("checkpoint: notes.txt: format is not known");
     const extent = { a: { dtype: "U8", shape: [0, 2 ** 33], data_offsets: [0, 0] } };
-    expect(read(ofText("wide.safetensors", header(extent)))).toThrow("dimension of 8589934592, expected one that fits into 32 bits");
+    expect(read(ofText("wide.safetensors", header(extent)))).toThrow(
+      "dimension of 8589934592, expected one that fits into 32 bits",
+    );
     // The next file is read normally.
     expect(JSON.parse(readCheckpoint(core, [ofText("a.safetensors", whole)], quiet).report).schema).toBe(
       "normscope.report/1",
@@ -139,9 +147,7 @@ function differences(a: unknown, b: unknown, bound: number, path = "$"): string[
     return Math.abs(a - b) <= bound * Math.max(1, Math.abs(a), Math.abs(b)) ? [] : [`${path}: ${a}, ${b}`];
   if (a !== null && b !== null && typeof a === "object" && typeof b === "object") {
     const keys = [...new Set([...Object.keys(a), ...Object.keys(b)])];
-    return keys.flatMap((key) =>
-      differences((a as never)[key], (b as never)[key], bound, `${path}.${key}`),
-    );
+    return keys.flatMap((key) => differences((a as never)[key], (b as never)[key], bound, `${path}.${key}`));
   }
   return a === b ? [] : [`${path}: ${JSON.stringify(a)}, ${JSON.stringify(b)}`];
 }
@@ -160,21 +166,23 @@ const real = [
 ];
 
 describe.skipIf(!existsSync(join(data, "checkpoints")) || command === "")("the report of a real checkpoint", () => {
-  it.each(real)("is the command's, within 1e-9: %s", (entry) => {
-    const path = join(data, "checkpoints", entry);
-    const files = statSync(path).isDirectory()
-      ? readdirSync(path).map((name) => ({ ...onDisk(join(path, name)), name: `${entry}/${name}` }))
-      : [onDisk(path)];
-    const { report } = readCheckpoint(core, files, quiet, 3e12);
-    const page = join(process.env["TMPDIR"] ?? "/tmp", `normscope-${process.pid}-${entry}.html`);
-    const text = execFileSync(command, ["report", entry, "-o", page, "--json", "-", "--quiet"], {
-      cwd: dirname(path),
-      maxBuffer: 1 << 30,
-      encoding: "utf8",
-    });
-    execFileSync("rm", [page]);
-    expect(differences(JSON.parse(report), JSON.parse(text), 1e-9)).toEqual([]);
-  }, 120_000);
+  it.each(real)(
+    "is the command's, within 1e-9: %s",
+    (entry) => {
+      const path = join(data, "checkpoints", entry);
+      const files = statSync(path).isDirectory()
+        ? readdirSync(path).map((name) => ({ ...onDisk(join(path, name)), name: `${entry}/${name}` }))
+        : [onDisk(path)];
+      const { report } = readCheckpoint(core, files, quiet, 3e12);
+      const page = join(process.env["TMPDIR"] ?? "/tmp", `normscope-${process.pid}-${entry}.html`);
+      const text = execFileSync(command, ["report", entry, "-o", page, "--json", "-", "--quiet"], {
+        cwd: dirname(path),
+        maxBuffer: 1 << 30,
+        encoding: "utf8",
+      });
+      execFileSync("rm", [page]);
+      expect(differences(JSON.parse(report), JSON.parse(text), 1e-9)).toEqual([]);
+    },
+    120_000,
+  );
 });
-
-

@@ -26,7 +26,10 @@ describe("counting", () => {
   });
 
   it("writes traces by their schema, without drifts where a word is too short to tell a slope", async () => {
-    for (const [cell, n] of [["lstm", 29], ["gru", 30]] as const) {
+    for (const [cell, n] of [
+      ["lstm", 29],
+      ["gru", 30],
+    ] as const) {
       const data = await trace(engine, cell, "anbncn", n);
       expect(departures("trace", data)).toEqual([]);
       expect(data.drifts.length).toBe(n < 30 ? 0 : 10);

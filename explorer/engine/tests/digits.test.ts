@@ -8,11 +8,19 @@ import { coreEngine } from "./core";
 const idx = (extents: number[], data: number[]): Uint8Array =>
   new Uint8Array([0, 0, 8, extents.length, ...extents.flatMap((extent) => [0, 0, extent >> 8, extent & 255]), ...data]);
 const images = (count: number, pixel: (image: number, row: number, column: number) => number) =>
-  idx([count, 28, 28], Array.from({ length: count * 784 }, (_, i) => pixel(Math.floor(i / 784), Math.floor((i % 784) / 28), i % 28)));
+  idx(
+    [count, 28, 28],
+    Array.from({ length: count * 784 }, (_, i) => pixel(Math.floor(i / 784), Math.floor((i % 784) / 28), i % 28)),
+  );
 
 describe("digits", () => {
   it("are shrunk by four pixels to one", () => {
-    const found = shrink(images(2, (image, row, column) => (image === 1 && row < 2 && column < 1 ? 255 : 0)), idx([2], [7, 3]), 2, "MNIST");
+    const found = shrink(
+      images(2, (image, row, column) => (image === 1 && row < 2 && column < 1 ? 255 : 0)),
+      idx([2], [7, 3]),
+      2,
+      "MNIST",
+    );
     expect([...found.labels]).toEqual([7, 3]);
     expect(found.shades.length).toBe(2 * pixels);
     expect(found.shades[pixels]).toBeCloseTo(0.5, 12);
@@ -34,9 +42,30 @@ describe("digits", () => {
     expect(() => readIdx(new Uint8Array(20), "it")).toThrow("it is no IDX file of bytes");
     expect(() => readIdx(idx([3], [1, 2]), "it")).toThrow("it has 2 bytes of data, expected 3");
     expect(() => shrink(idx([1, 2, 2], [1, 2, 3, 4]), idx([1], [1]), 1, "it")).toThrow("are of 2 × 2 pixels");
-    expect(() => shrink(images(1, () => 0), idx([2], [1, 2]), 1, "it")).toThrow("2 labels for 1 images");
-    expect(() => shrink(images(1, () => 0), idx([1], [1]), 2, "it")).toThrow("has 1 images, expected at least 2");
-    expect(() => shrink(images(1, () => 0), idx([1], [12]), 1, "it")).toThrow("not all digits");
+    expect(() =>
+      shrink(
+        images(1, () => 0),
+        idx([2], [1, 2]),
+        1,
+        "it",
+      ),
+    ).toThrow("2 labels for 1 images");
+    expect(() =>
+      shrink(
+        images(1, () => 0),
+        idx([1], [1]),
+        2,
+        "it",
+      ),
+    ).toThrow("has 1 images, expected at least 2");
+    expect(() =>
+      shrink(
+        images(1, () => 0),
+        idx([1], [12]),
+        1,
+        "it",
+      ),
+    ).toThrow("not all digits");
   });
 
   it("drawn in a corner come to the middle", () => {
@@ -65,7 +94,20 @@ describe("digits", () => {
         }),
       });
       const [learned, held] = [bars(60, 0), bars(40, 1)];
-      const spec = { width: 3, depth: 2, activation: "norm", norm: "spherical", groups: 1, eps: 1e-5, optimizer: "adam", rate: 0.01, schedule: "constant", steps: 300, batch: 20, seed: 1 } as const;
+      const spec = {
+        width: 3,
+        depth: 2,
+        activation: "norm",
+        norm: "spherical",
+        groups: 1,
+        eps: 1e-5,
+        optimizer: "adam",
+        rate: 0.01,
+        schedule: "constant",
+        steps: 300,
+        batch: 20,
+        seed: 1,
+      } as const;
       const training = await Training.start(engine, spec, {
         ...{ width: pixels, x: features(learned.shades), labels: learned.labels },
         held: { x: features(held.shades), labels: held.labels },

@@ -59,7 +59,11 @@ describe("Training", () => {
     const { width, states } = await training.states(places, 100);
     expect([width, states.length]).toEqual([3, 3]);
     const weights = await training.weights(100);
-    expect(weights.map(({ in: from, out, weight }) => [from, out, weight.length])).toEqual([[2, 3, 6], [3, 3, 9], [3, 2, 6]]);
+    expect(weights.map(({ in: from, out, weight }) => [from, out, weight.length])).toEqual([
+      [2, 3, 6],
+      [3, 3, 9],
+      [3, 2, 6],
+    ]);
     expect([...weights[2]!.weight]).toEqual([...(await training.head(100)).weight]);
     for (let i = 0; i < 35; ++i) {
       const [x, y, z] = states[2]!.subarray(3 * i, 3 * i + 3);
@@ -109,7 +113,9 @@ describe("Training", () => {
   });
 
   it("says what is wrong with a net or with points", async () => {
-    await expect(Training.start(engine, { ...spec, groups: 2 }, data)).rejects.toThrow("2 groups do not divide width 3");
+    await expect(Training.start(engine, { ...spec, groups: 2 }, data)).rejects.toThrow(
+      "2 groups do not divide width 3",
+    );
     const one = { width: 2, x: [0, 0, 1, 1], labels: [0, 0] };
     await expect(Training.start(engine, spec, one)).rejects.toThrow("1 class, expected at least 2");
     await expect(samples(engine, { task: "squares", rows: 5, seed: 1 }, 10)).rejects.toThrow("squares");

@@ -30,7 +30,8 @@ function check(root: Schema, schema: Schema, value: unknown, at: string): string
   if (!types.includes(kind) && !(kind === "integer" && types.includes("number")))
     return [`${at}: is ${kind}, expected ${types.join(" or ")}`];
   if ("const" in schema && value !== schema.const) return [`${at}: expected ${JSON.stringify(schema.const)}`];
-  if (schema.enum !== undefined && !schema.enum.includes(value)) return [`${at}: ${JSON.stringify(value)} is not listed`];
+  if (schema.enum !== undefined && !schema.enum.includes(value))
+    return [`${at}: ${JSON.stringify(value)} is not listed`];
   if (schema.anyOf !== undefined) {
     const found = schema.anyOf.map((choice) => check(root, choice, value, at));
     return found.some((one) => one.length === 0) ? [] : found.flat();

@@ -1,12 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import type { Engine } from "../client";
-import {
-  attentionFigure,
-  attentionWeights,
-  randomTableFigure,
-  randomTableRow,
-  selectKeys,
-} from "../selectability";
+import { attentionFigure, attentionWeights, randomTableFigure, randomTableRow, selectKeys } from "../selectability";
 import { coreEngine } from "./core";
 
 let engine: Engine;

@@ -58,6 +58,8 @@ describe("outputs of three tokens", () => {
   it("are refused in one line where they are no outputs", async () => {
     await expect(outputs(engine, model([1, 2]), "float32", 4, 1)).rejects.toThrow("gain");
     await expect(outputs(engine, model(gain), "int8" as Precision, 4, 1)).rejects.toThrow("there is no precision int8");
-    await expect(verify(engine, model(gain), new Float64Array([1, 1, 1]), "float32")).rejects.toThrow("row 0 is constant");
+    await expect(verify(engine, model(gain), new Float64Array([1, 1, 1]), "float32")).rejects.toThrow(
+      "row 0 is constant",
+    );
   });
 });

@@ -27,7 +27,9 @@ describe("a text through a model", () => {
     expect(departures("token-trace", trace)).toEqual([]);
     const tokens = trace.tokens.map(({ token }) => token).join(",");
     const told = JSON.parse(
-      execFileSync(process.env["NORMSCOPE"]!, ["trace", model, "--tokens", tokens, "--json", "-"], { encoding: "utf8" }),
+      execFileSync(process.env["NORMSCOPE"]!, ["trace", model, "--tokens", tokens, "--json", "-"], {
+        encoding: "utf8",
+      }),
     ) as typeof trace;
     expect(trace.tokens).toEqual(told.tokens);
     expect(trace.heads).toEqual(told.heads);

@@ -46,12 +46,12 @@ async function figuresReady(page, when, { pending = false } = {}) {
   const bad = await page.$$eval(
     "figure",
     (figures, good) =>
-    figures
-      .filter(({ dataset }) => !good.includes(dataset.state))
-      .map(
-        (figure) =>
-          `${figure.id} is ${figure.dataset.state}: ${figure.querySelector(".plot").textContent.slice(0, 200)}`,
-      ),
+      figures
+        .filter(({ dataset }) => !good.includes(dataset.state))
+        .map(
+          (figure) =>
+            `${figure.id} is ${figure.dataset.state}: ${figure.querySelector(".plot").textContent.slice(0, 200)}`,
+        ),
     good,
   );
   expect(bad.length === 0, `${when}: ${bad.join("; ")}`);
@@ -136,10 +136,7 @@ async function checkKeyboard(page, total) {
     "keyboard: the first stop is not the skip link",
   );
   await page.keyboard.press("Enter");
-  expect(
-    await page.evaluate(() => document.activeElement?.id === "main"),
-    "keyboard: the skip link leads nowhere",
-  );
+  expect(await page.evaluate(() => document.activeElement?.id === "main"), "keyboard: the skip link leads nowhere");
   if (total === 0) return;
   await page.focus(".norms .opener");
   for (const open of [true, false]) {
@@ -167,11 +164,9 @@ async function checkActions(page) {
   const copy = await page.$(".command button");
   if (copy === null) return;
   await copy.click();
-  await page.waitForFunction(
-    () => /Copied/.test(document.querySelector(".command button").textContent),
-    undefined,
-    { timeout: 2000 },
-  );
+  await page.waitForFunction(() => /Copied/.test(document.querySelector(".command button").textContent), undefined, {
+    timeout: 2000,
+  });
 }
 
 /** Every head's row has a cell for each column, says nothing trivial, and its reason is in sight without scrolling. */
@@ -273,10 +268,7 @@ async function use(page, file, total, shot) {
   expect(faint.length === 0, `light: faint text: ${faint.join("; ")}`);
 
   await page.click("#theme-toggle");
-  expect(
-    await page.evaluate(() => document.documentElement.dataset.theme === "dark"),
-    "dark: the toggle does nothing",
-  );
+  expect(await page.evaluate(() => document.documentElement.dataset.theme === "dark"), "dark: the toggle does nothing");
   await scrollThrough(page);
   const faintDark = await page.evaluate(contrastFailures);
   expect(faintDark.length === 0, `dark: faint text: ${faintDark.join("; ")}`);
@@ -301,10 +293,7 @@ async function use(page, file, total, shot) {
     ...(options.screenshots && { path: join(options.screenshots, `${basename(file, ".html")}.pdf`) }),
   });
   expect(pdf.length > 10_000, `print: only ${pdf.length} bytes of PDF`);
-  expect(
-    (await page.evaluate(() => globalThis.paper)) === "rgb(255, 255, 255)",
-    "print: the paper is not white",
-  );
+  expect((await page.evaluate(() => globalThis.paper)) === "rgb(255, 255, 255)", "print: the paper is not white");
   await figuresReady(page, "print", { pending: true });
 }
 

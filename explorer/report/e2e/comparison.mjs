@@ -51,7 +51,8 @@ for (const file of files) {
       expect(left[0] < left[1], "OLD and NEW are not side by side");
     }
     expect((await page.$$('figure svg [class*="mark-symbol"] path')).length > 0 || states.length === 0, "no marks");
-    for (const failure of await page.evaluate(contrastFailures)) problems.push(`${colorScheme}: ${JSON.stringify(failure)}`);
+    for (const failure of await page.evaluate(contrastFailures))
+      problems.push(`${colorScheme}: ${JSON.stringify(failure)}`);
     await page.close();
   }
   console.log(`${file}: ${problems.length === 0 ? "ok" : problems.join("; ")}`);

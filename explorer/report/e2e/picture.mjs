@@ -5,7 +5,10 @@ import { parseArgs } from "node:util";
 import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 
-const { values: options, positionals: [report, out] } = parseArgs({
+const {
+  values: options,
+  positionals: [report, out],
+} = parseArgs({
   allowPositionals: true,
   options: {
     chromium: { type: "string", default: "/usr/bin/chromium-headless-shell" },

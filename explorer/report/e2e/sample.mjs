@@ -112,10 +112,7 @@ function gpt2Norm(index, layers, width, random) {
       ? null
       : {
           index: index + 1,
-          name:
-            index === 2 * layers - 1
-              ? "ln_f"
-              : `h.${Math.floor((index + 1) / 2)}.ln_${((index + 1) % 2) + 1}`,
+          name: index === 2 * layers - 1 ? "ln_f" : `h.${Math.floor((index + 1) / 2)}.ln_${((index + 1) % 2) + 1}`,
           similarity: 0.6 + 0.39 * random(),
           top_axis_cosine: random(),
         },
@@ -331,7 +328,9 @@ function gpt2(layers = 12, width = 768, heads = 12) {
       family: "GPT-2",
       models: ["GPT-2 small", "GPT-2 medium"],
       norms: 74,
-      ranges: [{ measure: "condition", low: 1.4, high: 38, text: "usual: 1.4 to 38 in 90 % of the norms of 2 GPT-2 models" }],
+      ranges: [
+        { measure: "condition", low: 1.4, high: 38, text: "usual: 1.4 to 38 in 90 % of the norms of 2 GPT-2 models" },
+      ],
     },
     findings,
     headlines: findings.slice(0, 3).map(({ numbers, norm_index }, i) => ({
@@ -426,7 +425,12 @@ function hostile() {
     usual: i % 2 ? text : null,
     is_usual: i % 3 === 0,
   }));
-  report.headlines = report.headlines.map((headline, i) => ({ ...headline, number: traps[i], of: traps[i + 3], why: traps[i] }));
+  report.headlines = report.headlines.map((headline, i) => ({
+    ...headline,
+    number: traps[i],
+    of: traps[i + 3],
+    why: traps[i],
+  }));
   report.features[0].embedding.rows = traps.map((name, token) => ({ token, name, entry: null, share: null }));
   report.heads = [];
   report.ranges.norms = report.ranges.norms.map((norm, i) => ({

@@ -90,7 +90,9 @@ export function charts(norms) {
         title,
         norms
           .filter((_, i) => i % 2 === k || norms.length === 1)
-          .flatMap(({ name, image }) => (image?.spectrum ?? []).map(({ rank, length }) => ({ norm: name, rank, length }))),
+          .flatMap(({ name, image }) =>
+            (image?.spectrum ?? []).map(({ rank, length }) => ({ norm: name, rank, length })),
+          ),
       ),
     ),
     chart(

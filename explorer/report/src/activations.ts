@@ -34,9 +34,7 @@ function normTable(observed: ObservedNorm[], norms: Norm[]): HTMLElement {
           norm.sigma === null ? unknown : `${measured(norm.sigma.low)} to ${measured(norm.sigma.high)}`,
           percent(norm.ones_share),
           percent(norm.frozen_scale_error),
-          norm.sampled < 2
-            ? unknown
-            : `${measured(norm.used_dimension)} of ${measured(norm.available_dimension)}`,
+          norm.sampled < 2 ? unknown : `${measured(norm.used_dimension)} of ${measured(norm.available_dimension)}`,
         ];
       }),
       [1, 2, 3, 4, 5, 6],
@@ -125,11 +123,7 @@ export function showActivations(
   if (activations.not_understood.length > 0) {
     body.append(
       el("h3", {}, "Not measured"),
-      el(
-        "ul",
-        {},
-        ...activations.not_understood.map((entry) => el("li", {}, name(entry.name), `: ${entry.reason}`)),
-      ),
+      el("ul", {}, ...activations.not_understood.map((entry) => el("li", {}, name(entry.name), `: ${entry.reason}`))),
     );
   }
   return shown;

@@ -59,8 +59,7 @@ class Figure {
       this.view = view;
       this.element.dataset["state"] = "ready";
     } catch (error) {
-      if (generation === this.generation)
-        this.say("failed", `This figure could not be drawn: ${String(error)}`);
+      if (generation === this.generation) this.say("failed", `This figure could not be drawn: ${String(error)}`);
     }
   }
 
@@ -116,11 +115,7 @@ export function showCharts(
   { host = slot("charts-body"), before = 0, signal }: ChartsPlace = {},
 ): { redraw: () => void } {
   const figures = charts.map((chart, index) => new Figure(chart, before + index));
-  host.append(
-    ...(figures.length > 0
-      ? arranged(charts, figures)
-      : [el("p", { class: "muted" }, "No figures.")]),
-  );
+  host.append(...(figures.length > 0 ? arranged(charts, figures) : [el("p", { class: "muted" }, "No figures.")]));
   const observer = new IntersectionObserver(
     (entries) => {
       for (const entry of entries) {

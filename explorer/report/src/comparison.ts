@@ -57,12 +57,11 @@ function others({ writers, others }: Compare): HTMLElement | null {
 
 /** Fills the page with two checkpoints compared. */
 export function showComparison(comparison: Compare, charts: Chart[]): { redraw: () => void } {
-  retitle(
-    "Two checkpoints compared",
-    [lastPart(comparison.old), lastPart(comparison.new)],
-    "comparison",
-    ["heads", "ranges", "guide"],
-  );
+  retitle("Two checkpoints compared", [lastPart(comparison.old), lastPart(comparison.new)], "comparison", [
+    "heads",
+    "ranges",
+    "guide",
+  ]);
   slot("model-line").textContent = [comparison.agreement, plural(comparison.norms.length, "norm")].join(" · ");
   showFacts(facts(comparison));
   slot("findings-body").append(

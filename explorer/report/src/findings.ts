@@ -4,8 +4,7 @@ import { count, plural } from "../../shared/format";
 
 const shownAtFirst = 12;
 
-const strength = (severity: number): string =>
-  severity >= 0.7 ? "strong" : severity >= 0.35 ? "notable" : "slight";
+const strength = (severity: number): string => (severity >= 0.7 ? "strong" : severity >= 0.35 ? "notable" : "slight");
 
 function meter(finding: Finding): HTMLElement {
   const severity = Math.min(1, Math.max(0, finding.severity ?? 0));
@@ -53,7 +52,10 @@ export function showFindings({ findings, usual }: Report): void {
   const first = Math.min(shownAtFirst, sorted.length - usualOnes);
   if (first === 0) body.append(el("p", {}, `Nothing unusual for ${usual?.family ?? "such"} models.`));
   const rows = sorted.map((finding, i) =>
-    item(finding, sorted.slice(0, i).some((earlier) => earlier.kind === finding.kind)),
+    item(
+      finding,
+      sorted.slice(0, i).some((earlier) => earlier.kind === finding.kind),
+    ),
   );
   const listed = el("ol", { class: "findings" }, ...rows);
   body.append(listed);

@@ -73,11 +73,7 @@ function showHeads(heads: Head[], body: HTMLElement): void {
               count(first.head_dim),
               first.rotary ? "yes" : "no",
               name(first.norm),
-              name(
-                [...new Set([first.query, first.key, first.value])]
-                  .map((weight) => weight ?? unknown)
-                  .join(", "),
-              ),
+              name([...new Set([first.query, first.key, first.value])].map((weight) => weight ?? unknown).join(", ")),
             ]),
           [0, 1, 2, 3],
         ),

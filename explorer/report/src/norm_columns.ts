@@ -64,11 +64,7 @@ const columns: Column[] = [
   },
   measure("Gain min", "Smallest gain", (norm) => norm.gain?.min ?? null),
   measure("Gain max", "Largest gain", (norm) => norm.gain?.max ?? null),
-  measure(
-    "Condition",
-    "Longest semi-axis of the image over the shortest",
-    (norm) => norm.image?.condition ?? null,
-  ),
+  measure("Condition", "Longest semi-axis of the image over the shortest", (norm) => norm.image?.condition ?? null),
   measure("Eff. dim.", "Effective dimension of the image", (norm) => norm.image?.effective_dimension ?? null),
   {
     ...numeric(
@@ -96,8 +92,7 @@ export function columnsFor(norms: Norm[]): { shown: Column[]; common: string[] }
     column.common !== undefined &&
     norms.length > 1 &&
     norms.every(
-      (norm) =>
-        column.value(norm) !== null && first !== undefined && column.value(norm) === column.value(first),
+      (norm) => column.value(norm) !== null && first !== undefined && column.value(norm) === column.value(first),
     );
   const known = (norm: Norm, column: Column) => !["", "unknown", null].includes(column.value(norm) as string | null);
   const missing = (column: Column) => column.optional === true && !norms.some((norm) => known(norm, column));
@@ -114,9 +109,7 @@ export const classes = ({ numeric, places = false }: Column): string | null =>
 export function cell(column: Column, norm: Norm): Node | string {
   if (column.cell) return column.cell(norm);
   const value = column.value(norm);
-  return column.numeric
-    ? number(value)
-    : el("bdi", {}, value === "" || value === null ? unknown : String(value));
+  return column.numeric ? number(value) : el("bdi", {}, value === "" || value === null ? unknown : String(value));
 }
 
 /** Orders two norms by a column; the unknown come last in both directions. */

@@ -84,10 +84,7 @@ export function detail(norm: Norm, beside: HTMLElement | null): HTMLElement {
       ["Placement", norm.placement],
       ["Place", norm.order_known ? null : "not known: listed by name"],
       ["Stack", norm.stack === "" ? null : name(norm.stack)],
-      [
-        "Applied",
-        norm.applications === null || norm.applications === 1 ? null : plural(norm.applications, "time"),
-      ],
+      ["Applied", norm.applications === null || norm.applications === 1 ? null : plural(norm.applications, "time")],
       ["ε", `${number(norm.eps)} (${norm.eps_source})`],
       ["Stored gain", norm.gain_offset ? `plus ${number(norm.gain_offset)}` : null],
       [
@@ -96,9 +93,7 @@ export function detail(norm: Norm, beside: HTMLElement | null): HTMLElement {
           (nullSpace.dim === 0
             ? "none: no direction is lost"
             : `dimension ${count(nullSpace.dim)}` +
-              (nullSpace.cosine_to_ones === null
-                ? ""
-                : `, cosine to all ones ${number(nullSpace.cosine_to_ones)}`)),
+              (nullSpace.cosine_to_ones === null ? "" : `, cosine to all ones ${number(nullSpace.cosine_to_ones)}`)),
       ],
       [
         "Semi-axes",
@@ -108,8 +103,7 @@ export function detail(norm: Norm, beside: HTMLElement | null): HTMLElement {
       ],
       [
         "Energy",
-        image &&
-          `${percent(image.energy_top_1)} in the longest axis, ${percent(image.energy_top_8)} in eight`,
+        image && `${percent(image.energy_top_1)} in the longest axis, ${percent(image.energy_top_8)} in eight`,
       ],
       [
         "Next norm",
@@ -166,9 +160,7 @@ export function detail(norm: Norm, beside: HTMLElement | null): HTMLElement {
       [1, 2, 3, 4, 5],
     ),
     connections("Written by", norm.writers),
-    norm.connections_known
-      ? null
-      : el("p", { class: "muted" }, "Not all of its readers and writers are known."),
+    norm.connections_known ? null : el("p", { class: "muted" }, "Not all of its readers and writers are known."),
     beside,
     command(norm.reproduce),
   );

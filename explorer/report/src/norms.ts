@@ -184,9 +184,7 @@ class NormTable {
       visible += Number(matches);
     }
     this.status.textContent =
-      visible === this.norms.length
-        ? plural(visible, "norm")
-        : `${visible} of ${plural(this.norms.length, "norm")}`;
+      visible === this.norms.length ? plural(visible, "norm") : `${visible} of ${plural(this.norms.length, "norm")}`;
   }
 }
 

@@ -21,13 +21,7 @@ function largest(norms: Norm[], measure: (norm: Norm) => Maybe): { norm: Norm; v
 }
 
 const fact = (term: string, value: string, ...about: (Node | string)[]): HTMLElement =>
-  el(
-    "div",
-    {},
-    el("dt", {}, term),
-    el("dd", { class: "value" }, value),
-    el("dd", { class: "about" }, ...about),
-  );
+  el("div", {}, el("dt", {}, term), el("dd", { class: "value" }, value), el("dd", { class: "about" }, ...about));
 
 const at = (norm: Norm): HTMLElement => normLink(norm.index, norm.name);
 
@@ -55,11 +49,7 @@ function keyFacts(report: Report): HTMLElement[] {
   ].filter((part) => part !== "");
   if (model.width) facts.push(fact("Width", count(model.width), stack.join(", ")));
   facts.push(
-    fact(
-      "Parameters",
-      large(model.parameters),
-      model.tensors === null ? "" : `in ${plural(model.tensors, "tensor")}`,
-    ),
+    fact("Parameters", large(model.parameters), model.tensors === null ? "" : `in ${plural(model.tensors, "tensor")}`),
   );
 
   const stretched = largest(norms, (norm) => norm.image?.condition ?? null);
@@ -73,9 +63,7 @@ function keyFacts(report: Report): HTMLElement[] {
         ...usualOf(report, "condition"),
       ),
     );
-  const gain = largest(norms, ({ gain: g }) =>
-    g?.min == null || g.max == null ? null : Math.max(-g.min, g.max),
-  );
+  const gain = largest(norms, ({ gain: g }) => (g?.min == null || g.max == null ? null : Math.max(-g.min, g.max)));
   if (gain) facts.push(fact("Largest gain", number(gain.value), "by size, ", at(gain.norm)));
   const flattest = largest(norms, ({ image }) =>
     image?.effective_dimension == null ? null : -image.effective_dimension,
@@ -104,12 +92,7 @@ function remarks(heading: string, items: string[]): HTMLElement | null {
     el("h3", {}, heading),
     list(items.slice(0, first)),
     items.length > first
-      ? el(
-          "details",
-          {},
-          el("summary", {}, `and ${count(items.length - first)} more`),
-          list(items.slice(first)),
-        )
+      ? el("details", {}, el("summary", {}, `and ${count(items.length - first)} more`), list(items.slice(first)))
       : null,
   );
 }
@@ -134,15 +117,11 @@ function provenance({ model, usual }: Report): HTMLElement {
       ["Recognized by", model.evidence],
       [
         "Usual values from",
-        usual && usual.models.length > 1
-          ? `${usual.models.join(", ")}: ${plural(usual.norms, "norm")}`
-          : null,
+        usual && usual.models.length > 1 ? `${usual.models.join(", ")}: ${plural(usual.norms, "norm")}` : null,
       ],
     ]),
     definitions(files),
-    model.files.length > 40
-      ? el("p", { class: "muted" }, `and ${plural(model.files.length - 40, "more file")}`)
-      : null,
+    model.files.length > 40 ? el("p", { class: "muted" }, `and ${plural(model.files.length - 40, "more file")}`) : null,
     definitions(metadata),
   );
 }

@@ -58,8 +58,20 @@ function showReaders(norms: NormRanges[]): HTMLElement | null {
     (readers ?? []).filter(({ refused }) => refused === undefined).map((reader) => ({ norm, reader })),
   );
   if (rows.length === 0) return null;
-  const shown = rows.length <= shownRows ? rows : [...rows].sort((a, b) => size(b.reader) - size(a.reader)).slice(0, shownRows);
-  const heads = ["Norm", "Read by", "Outputs", "Lowest", "Highest", "Over typical", "int8 steps", "Never > 0", "Never < 0", "Overflows"];
+  const shown =
+    rows.length <= shownRows ? rows : [...rows].sort((a, b) => size(b.reader) - size(a.reader)).slice(0, shownRows);
+  const heads = [
+    "Norm",
+    "Read by",
+    "Outputs",
+    "Lowest",
+    "Highest",
+    "Over typical",
+    "int8 steps",
+    "Never > 0",
+    "Never < 0",
+    "Overflows",
+  ];
   return folded(
     `Outputs of linear maps behind norms (${plural(rows.length, "map")})`,
     table("", heads, shown.map(cells), [2, 3, 4, 5, 6, 7, 8]),
@@ -101,7 +113,11 @@ function showReasons(norms: NormRanges[]): HTMLElement | null {
   reasons.delete(undefined);
   const listed = [...reasons].map(String);
   if (listed.length === 0) return null;
-  return el("p", { dir: "auto" }, `The range of some norms or maps is not known: ${listed.slice(0, 3).join("; ")}${listed.length > 3 ? "; …" : "."}`);
+  return el(
+    "p",
+    { dir: "auto" },
+    `The range of some norms or maps is not known: ${listed.slice(0, 3).join("; ")}${listed.length > 3 ? "; …" : "."}`,
+  );
 }
 
 function logitsText({ logits, logits_refused }: Ranges): string {

@@ -202,8 +202,7 @@ export function showSpreads(heads: Head[]): HTMLElement | null {
   };
   const arrange = () => {
     const order = sorted;
-    const rows =
-      order === undefined ? heads : [...heads].sort((a, b) => compare(order, a, b, direction));
+    const rows = order === undefined ? heads : [...heads].sort((a, b) => compare(order, a, b, direction));
     body.replaceChildren(...rows.slice(0, shownRows).map(row));
     columns.forEach((column, i) => {
       const how = column !== sorted ? "none" : direction === 1 ? "ascending" : "descending";

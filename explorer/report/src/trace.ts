@@ -7,8 +7,7 @@ import { lastPart, retitle, showFacts } from "./pages";
 
 type Token = { token: number; name: string | null };
 
-const shown = (token: Token): HTMLElement =>
-  name(token.name === null ? `#${token.token}` : JSON.stringify(token.name));
+const shown = (token: Token): HTMLElement => name(token.name === null ? `#${token.token}` : JSON.stringify(token.name));
 
 const range = (values: (number | null)[]): string => {
   const known = values.filter((value) => value !== null);
@@ -35,7 +34,9 @@ function norms({ norms }: TokenTrace): HTMLElement {
   const rows = norms.map((norm) => [
     name(norm.name),
     range(norm.tokens.map(({ sigma }) => sigma)),
-    norm.centers ? range(norm.tokens.map(({ ones_share }) => (ones_share === null ? null : 100 * ones_share))) : unknown,
+    norm.centers
+      ? range(norm.tokens.map(({ ones_share }) => (ones_share === null ? null : 100 * ones_share)))
+      : unknown,
     range(norm.tokens.map(({ radius }) => radius)),
     range(norm.tokens.map(({ place }) => place[0] ?? null)),
   ]);
@@ -50,7 +51,12 @@ function heads({ heads, key_positions }: TokenTrace): HTMLElement {
     head.refused === "" ? `${head.selectable.length} of ${key_positions}` : head.refused,
     head.refused === "" ? String(head.undecided.length) : "",
   ]);
-  return table("Keys of this text that each head can select", ["Layer", "Head", "Selectable", "Undecided"], rows, [0, 1]);
+  return table(
+    "Keys of this text that each head can select",
+    ["Layer", "Head", "Selectable", "Undecided"],
+    rows,
+    [0, 1],
+  );
 }
 
 /** Fills the page with a text that went through a model. */

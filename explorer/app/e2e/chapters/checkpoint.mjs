@@ -32,8 +32,13 @@ export async function check({ page, accessible, open, expect, host }) {
   const before = host.requests.length;
   await files(page).setInputFiles(join(model, "model.safetensors"));
   await shown(page, "model.safetensors");
-  expect((await page.locator("table.norms > tbody > tr").count()) === norms, "the file has other norms than its folder");
-  const asked = host.requests.slice(before).filter((path) => !/^(checkpoint\.js|normscope\.(mjs|wasm)|parts\/.*)$/.test(path));
+  expect(
+    (await page.locator("table.norms > tbody > tr").count()) === norms,
+    "the file has other norms than its folder",
+  );
+  const asked = host.requests
+    .slice(before)
+    .filter((path) => !/^(checkpoint\.js|normscope\.(mjs|wasm)|parts\/.*)$/.test(path));
   expect(asked.length === 0, `reading a file asks for ${asked}`);
 
   // The report stays when one leaves the chapter, until it is closed.
@@ -45,7 +50,10 @@ export async function check({ page, accessible, open, expect, host }) {
   const reads = host.requests.length;
   await visit("checkpoint");
   await shown(page, "model.safetensors");
-  expect((await page.locator("table.norms > tbody > tr").count()) === norms, "the report that was kept has other norms");
+  expect(
+    (await page.locator("table.norms > tbody > tr").count()) === norms,
+    "the report that was kept has other norms",
+  );
   expect(!host.requests.slice(reads).includes("checkpoint.js"), "the report that was kept is read anew");
 
   // A second checkpoint beside the first: what each begins with, and figures in pairs, which stay too.

@@ -30,7 +30,9 @@ async function leftBehind(page, site, expect) {
   await visitor.goto("about:blank");
   await visitor.goto(second.url);
   const left = () =>
-    visitor.evaluate(async () => (await navigator.serviceWorker.getRegistrations()).length + (await caches.keys()).length);
+    visitor.evaluate(
+      async () => (await navigator.serviceWorker.getRegistrations()).length + (await caches.keys()).length,
+    );
   for (let attempt = 0; attempt < 40 && (await left()) > 0; ++attempt) await visitor.waitForTimeout(250);
   expect((await left()) === 0, "the service worker of another site stays, or its files");
   await visitor.close();
@@ -41,12 +43,15 @@ async function leftBehind(page, site, expect) {
 async function returning(page, open, expect) {
   await open("nonlinearity");
   await page.waitForSelector("#figure-group-curvature[data-drawn]");
-  await page.$eval("#figure-group-curvature", (figure) => figure.scrollIntoView({ block: "center", behavior: "instant" }));
+  await page.$eval("#figure-group-curvature", (figure) =>
+    figure.scrollIntoView({ block: "center", behavior: "instant" }),
+  );
   const top = () => page.$eval("#figure-group-curvature", (figure) => figure.getBoundingClientRect().top);
   const left = await top();
   const comes = async (how) => {
     await page.waitForSelector("#figure-group-curvature[data-drawn]");
-    for (let attempt = 0; attempt < 30 && Math.abs((await top()) - left) > 40; ++attempt) await page.waitForTimeout(100);
+    for (let attempt = 0; attempt < 30 && Math.abs((await top()) - left) > 40; ++attempt)
+      await page.waitForTimeout(100);
     expect(Math.abs((await top()) - left) <= 40, `${how}: a figure that was at ${left} is at ${await top()}`);
   };
   await page.locator('nav a[href="#/counting"]').click();
@@ -55,7 +60,10 @@ async function returning(page, open, expect) {
   await page.goBack();
   await comes("back");
   await page.locator("#theme-toggle").click();
-  const [shown, other] = await page.evaluate(() => [document.documentElement.dataset.theme, document.querySelector("#theme-toggle").textContent]);
+  const [shown, other] = await page.evaluate(() => [
+    document.documentElement.dataset.theme,
+    document.querySelector("#theme-toggle").textContent,
+  ]);
   expect(shown === "dark" && other === "Light", `the toggle gives the theme ${shown} and offers ${other}`);
   await page.reload();
   await comes("reload");

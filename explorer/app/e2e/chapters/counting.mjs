@@ -2,7 +2,9 @@ const data = (page, id, key) => page.$eval(id, (element, name) => element.datase
 
 export async function check({ page, open, expect, wholeTicks }) {
   await open("counting?n=300");
-  await page.waitForFunction(() => ["lstm", "gru"].every((cell) => document.querySelector(`#figure-trace-${cell}`)?.dataset.drawn));
+  await page.waitForFunction(() =>
+    ["lstm", "gru"].every((cell) => document.querySelector(`#figure-trace-${cell}`)?.dataset.drawn),
+  );
   expect(Number(await data(page, "#figure-trace-lstm", "counters")) > 0, "the lstm has no counter");
   expect((await data(page, "#figure-trace-gru", "counters")) === "0", "the gru has a counter");
   expect((await page.$$eval("#figure-trace-lstm svg path", (paths) => paths.length)) > 5, "the trace has no lines");
@@ -33,24 +35,30 @@ export async function check({ page, open, expect, wholeTicks }) {
   await page.keyboard.press("Control+z");
   await page.waitForFunction(() => document.querySelector("#asked-word").value === "abx");
   await page.waitForTimeout(300);
-  expect(new URLSearchParams(page.url().split("?").at(-1)).get("n") === "200", `Ctrl+Z in the word makes the link ${page.url()}`);
+  expect(
+    new URLSearchParams(page.url().split("?").at(-1)).get("n") === "200",
+    `Ctrl+Z in the word makes the link ${page.url()}`,
+  );
   await page.getByRole("slider", { name: "n", exact: true }).fill("300");
   await page.waitForFunction(() => document.querySelector("#figure-trace-lstm").dataset.n === "300");
 
   // On a phone no word is broken.
   await page.setViewportSize({ width: 390, height: 844 });
   const broken = await page.evaluate(() =>
-    [...document.querySelectorAll(".field b, .hierarchy th, .control label")].filter((place) => {
-      const range = document.createRange();
-      const walker = document.createTreeWalker(place, NodeFilter.SHOW_TEXT);
-      for (let text = walker.nextNode(); text !== null; text = walker.nextNode())
-        for (const { index, 0: word } of text.data.matchAll(/\S+/g)) {
-          range.setStart(text, index);
-          range.setEnd(text, index + word.length);
-          if (new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size > 1) return true;
-        }
-      return false;
-    }).map((place) => place.textContent));
+    [...document.querySelectorAll(".field b, .hierarchy th, .control label")]
+      .filter((place) => {
+        const range = document.createRange();
+        const walker = document.createTreeWalker(place, NodeFilter.SHOW_TEXT);
+        for (let text = walker.nextNode(); text !== null; text = walker.nextNode())
+          for (const { index, 0: word } of text.data.matchAll(/\S+/g)) {
+            range.setStart(text, index);
+            range.setEnd(text, index + word.length);
+            if (new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size > 1) return true;
+          }
+        return false;
+      })
+      .map((place) => place.textContent),
+  );
   expect(broken.length === 0, `on a phone ${broken} are broken within a word`);
   await page.setViewportSize({ width: 1280, height: 800 });
 
@@ -62,14 +70,18 @@ export async function check({ page, open, expect, wholeTicks }) {
 
   // A step of the slider changes the lines of the chart and leaves the rest as it is.
   await page.$eval("#figure-trace-lstm svg", (chart) => (chart.dataset.kept = "true"));
-  const lines = () => page.$$eval("#figure-trace-lstm .role-mark path", (paths) => paths.map((path) => path.getAttribute("d")).join());
+  const lines = () =>
+    page.$$eval("#figure-trace-lstm .role-mark path", (paths) => paths.map((path) => path.getAttribute("d")).join());
   const before = await lines();
   await page.getByRole("slider", { name: "n", exact: true }).focus();
   await page.keyboard.press("ArrowLeft");
   await page.waitForFunction(() => document.querySelector("#figure-trace-lstm").dataset.n === "299");
   for (let attempt = 0; attempt < 40 && (await lines()) === before; ++attempt) await page.waitForTimeout(100);
   expect((await lines()) !== before, "the lines are those of another n");
-  expect((await page.locator("#figure-trace-lstm svg[data-kept]").count()) === 1, "a step of the slider draws the chart anew");
+  expect(
+    (await page.locator("#figure-trace-lstm svg[data-kept]").count()) === 1,
+    "a step of the slider draws the chart anew",
+  );
   await open(page.url().split("#/")[1]);
   await page.waitForFunction(() => document.querySelector("#figure-trace-lstm")?.dataset.n === "299");
 

@@ -22,7 +22,10 @@ export async function check({ page, open, expect, site }) {
   const { place, step } = await space(page);
   await page.getByRole("slider", { name: "Layer" }).fill("1");
   await page.waitForFunction(() => document.querySelector("#figure-digits").dataset.layer === "1.00");
-  expect((await space(page)).place !== place && (await space(page)).step === step, "the layers do not move, or they train");
+  expect(
+    (await space(page)).place !== place && (await space(page)).step === step,
+    "the layers do not move, or they train",
+  );
 
   // Drawing: a cleared pad is no digit, a line down the middle is one.
   await page.getByRole("button", { name: "Clear" }).click();
@@ -39,6 +42,11 @@ export async function check({ page, open, expect, site }) {
 
   // Another net begins anew.
   await page.getByLabel("Between layers").selectOption("none");
-  await page.waitForFunction((old) => document.querySelector("#figure-digits").dataset.accuracy !== old && document.querySelector("#figure-digits").dataset.step === "500", accuracy);
+  await page.waitForFunction(
+    (old) =>
+      document.querySelector("#figure-digits").dataset.accuracy !== old &&
+      document.querySelector("#figure-digits").dataset.step === "500",
+    accuracy,
+  );
   await page.waitForTimeout(200);
 }

@@ -1,8 +1,14 @@
 const landed = (page, name) => page.$eval(`#figure-${name}-circle`, (figure) => figure.dataset.landed);
 const landsAt = (page, name, where) =>
-  page.waitForFunction(([id, wanted]) => document.querySelector(`#figure-${id}-circle`)?.dataset.landed === wanted, [name, where]);
+  page.waitForFunction(
+    ([id, wanted]) => document.querySelector(`#figure-${id}-circle`)?.dataset.landed === wanted,
+    [name, where],
+  );
 const leaves = (page, name, where) =>
-  page.waitForFunction(([id, old]) => document.querySelector(`#figure-${id}-circle`)?.dataset.landed !== old, [name, where]);
+  page.waitForFunction(
+    ([id, old]) => document.querySelector(`#figure-${id}-circle`)?.dataset.landed !== old,
+    [name, where],
+  );
 
 /** Both moves begin at the beginning and play by themselves when they are seen, until the reader moves them. */
 async function plays({ page, open, expect }) {
@@ -12,10 +18,15 @@ async function plays({ page, open, expect }) {
   const slider = (name) => page.getByRole("slider", { name });
   expect((await slider("Shift t").inputValue()) === "0", `the shift begins at ${await slider("Shift t").inputValue()}`);
   await page.locator("#figure-shift-circle").scrollIntoViewIfNeeded();
-  await page.waitForFunction(() => document.querySelector('[data-slot="shift-readout"]').textContent.includes("folded"));
+  await page.waitForFunction(() =>
+    document.querySelector('[data-slot="shift-readout"]').textContent.includes("folded"),
+  );
   await slider("Shift t").fill("0.5");
   await page.waitForTimeout(500);
-  expect((await slider("Shift t").inputValue()) === "0.5", `it plays on to ${await slider("Shift t").inputValue()} though the reader has moved it`);
+  expect(
+    (await slider("Shift t").inputValue()) === "0.5",
+    `it plays on to ${await slider("Shift t").inputValue()} though the reader has moved it`,
+  );
   await page.setViewportSize({ width: 1280, height: 800 });
   await page.emulateMedia({ reducedMotion: "reduce" });
 }
@@ -65,13 +76,22 @@ export async function check({ page, open, expect, settled }) {
 
   await settled("#figure-shift-circle");
 
-  for (const [figure, format] of [["shift-circle", "SVG"], ["stretch-curve", "CSV"], ["surface", "PNG"]]) {
+  for (const [figure, format] of [
+    ["shift-circle", "SVG"],
+    ["stretch-curve", "CSV"],
+    ["surface", "PNG"],
+  ]) {
     const [download] = await Promise.all([
       page.waitForEvent("download"),
       page.getByRole("button", { name: `Save ${figure} as ${format}` }).click(),
     ]);
-    expect(download.suggestedFilename() === `normscope-${figure}.${format.toLowerCase()}`, download.suggestedFilename());
+    expect(
+      download.suggestedFilename() === `normscope-${figure}.${format.toLowerCase()}`,
+      download.suggestedFilename(),
+    );
   }
   await page.getByLabel("Presets").selectOption({ label: "Just before the fold" });
-  await page.waitForFunction(() => document.querySelector('[data-slot="shift-readout"]').textContent.includes("10 times"));
+  await page.waitForFunction(() =>
+    document.querySelector('[data-slot="shift-readout"]').textContent.includes("10 times"),
+  );
 }

@@ -11,8 +11,14 @@ async function shift({ page, open, expect }) {
     page.waitForEvent("download"),
     page.getByRole("button", { name: "Save geometry as CSV" }).click(),
   ]);
-  const rows = readFileSync(await download.path(), "utf8").split("\n").map((row) => row.split(","));
-  const first = (step) => rows.find(([name]) => name === step).slice(1).map(Number);
+  const rows = readFileSync(await download.path(), "utf8")
+    .split("\n")
+    .map((row) => row.split(","));
+  const first = (step) =>
+    rows
+      .find(([name]) => name === step)
+      .slice(1)
+      .map(Number);
   const moved = Math.hypot(...first("shift").map((value, axis) => value - first("stretch")[axis]));
   expect(moved > 0.5, `the step "shift" moves a point by ${moved}`);
 }
@@ -24,7 +30,10 @@ async function presets({ page, open, expect }) {
   await page.getByLabel("Presets").focus();
   for (let i = 0; i < 3; ++i) {
     await page.keyboard.press("ArrowDown");
-    await page.waitForFunction((before) => document.querySelector(".claim").textContent !== before, claims.at(-1) ?? "");
+    await page.waitForFunction(
+      (before) => document.querySelector(".claim").textContent !== before,
+      claims.at(-1) ?? "",
+    );
     claims.push(await page.textContent(".claim"));
   }
   expect(new Set(claims).size === 3, `three presses choose ${claims.join(" ")}`);
@@ -36,15 +45,22 @@ async function presets({ page, open, expect }) {
 async function picture({ page, open, expect }) {
   await open("geometry?gain=0.5,1,17&at=4");
   await atIs(page, "4.000");
-  const data = (name, figure = "geometry") => page.$eval(`#figure-${figure}`, (element, key) => element.dataset[key], name);
+  const data = (name, figure = "geometry") =>
+    page.$eval(`#figure-${figure}`, (element, key) => element.dataset[key], name);
   const longest = Number((await data("semiAxes")).split(" ")[0]);
-  expect(longest > 20 && Number(await data("framed")) > longest, `a ball of ${await data("framed")} is in view of semi-axes of ${longest}`);
+  expect(
+    longest > 20 && Number(await data("framed")) > longest,
+    `a ball of ${await data("framed")} is in view of semi-axes of ${longest}`,
+  );
   const words = (await data("words")).split("; ");
   for (const word of ["x₁", "x₂", "x₃", "all-ones", "null direction", "24.1"])
     expect(words.includes(word), `the picture has the words ${words}`);
   await page.waitForFunction(() => document.querySelector("#figure-eps-scaled").dataset.radii);
   const radii = (await data("radii", "eps-scaled")).split(" ").map(Number);
-  expect(radii.length === 3 && 1 > radii[0] && radii[0] > radii[1] && radii[1] > radii[2], `a larger eps gives the radii ${radii}`);
+  expect(
+    radii.length === 3 && 1 > radii[0] && radii[0] > radii[1] && radii[1] > radii[2],
+    `a larger eps gives the radii ${radii}`,
+  );
   await page.getByRole("slider", { name: "Step" }).fill("2");
   await atIs(page, "2.000");
   expect(Number(await data("framed")) < 3, `a ball of ${await data("framed")} is in view of a circle of 1.7`);
@@ -52,8 +68,13 @@ async function picture({ page, open, expect }) {
 
 /** Reads a section of the story. */
 const read = async (page, step) => {
-  await page.$eval(`section[data-step="${step}"]`, (section) => section.scrollIntoView({ block: "center", behavior: "instant" }));
-  await page.waitForFunction((wanted) => document.querySelector(`section[data-step="${wanted}"]`).classList.contains("read"), step);
+  await page.$eval(`section[data-step="${step}"]`, (section) =>
+    section.scrollIntoView({ block: "center", behavior: "instant" }),
+  );
+  await page.waitForFunction(
+    (wanted) => document.querySelector(`section[data-step="${wanted}"]`).classList.contains("read"),
+    step,
+  );
 };
 
 /** The story moves the figure, but neither a link's state nor a preset's. */

@@ -13,22 +13,34 @@ async function layers({ page, open, expect }) {
   const morph = () => page.$eval("#figure-morph", (figure) => ({ ...figure.dataset }));
   const moment = async (layer) => {
     await page.getByRole("slider", { name: "Layer" }).fill(String(layer));
-    await page.waitForFunction((wanted) => document.querySelector("#figure-morph").dataset.layer === wanted, layer.toFixed(2));
+    await page.waitForFunction(
+      (wanted) => document.querySelector("#figure-morph").dataset.layer === wanted,
+      layer.toFixed(2),
+    );
     return { ...(await morph()), says: await page.textContent("[data-slot=layer-says]") };
   };
   const [download] = await Promise.all([
     page.waitForEvent("download"),
     page.getByRole("button", { name: "Save morph as CSV" }).click(),
   ]);
-  const rows = readFileSync(await download.path(), "utf8").split("\n").map((row) => row.split(","));
-  const first = (layer, step) => rows.find(([number, name]) => number === String(layer) && name === step).slice(3).map(Number);
+  const rows = readFileSync(await download.path(), "utf8")
+    .split("\n")
+    .map((row) => row.split(","));
+  const first = (layer, step) =>
+    rows
+      .find(([number, name]) => number === String(layer) && name === step)
+      .slice(3)
+      .map(Number);
   for (const layer of [1, 2]) {
     const [linear, normed] = [first(layer, "linear"), first(layer, "activation")];
     const length = Math.hypot(...linear);
     expect(Math.abs(length - 1) > 0.05, `the linear map of layer ${layer} puts a sample on the sphere`);
     const off = Math.hypot(...linear.map((value, i) => value / length - normed[i]));
     expect(off < 1e-2, `the norm of layer ${layer} moves a sample off its ray, by ${off}`);
-    for (const [at, wanted, words] of [[layer - 0.5, linear, `Layer ${layer} of 2, the linear map`], [layer, normed, `Layer ${layer} of 2, the norm`]]) {
+    for (const [at, wanted, words] of [
+      [layer - 0.5, linear, `Layer ${layer} of 2, the linear map`],
+      [layer, normed, `Layer ${layer} of 2, the norm`],
+    ]) {
       const { place, scale, says } = await moment(at);
       const miss = Math.hypot(...place.split(" ").map((value, i) => value / scale - wanted[i]));
       expect(miss < 1e-2 && says.startsWith(words), `at ${at} a sample is ${miss} away, under the words ${says}`);
@@ -36,7 +48,10 @@ async function layers({ page, open, expect }) {
   }
   const before = Number((await moment(2)).edge);
   const { edge, says } = await moment(3);
-  expect(before > 0.05 && Number(edge) < 0.01 && says.includes("edge-on"), `the cut is at ${before} and then ${edge} to the eye: ${says}`);
+  expect(
+    before > 0.05 && Number(edge) < 0.01 && says.includes("edge-on"),
+    `the cut is at ${before} and then ${edge} to the eye: ${says}`,
+  );
   const between = Number((await moment(2.25)).edge);
   expect(between < before && between > Number(edge), `on its way the cut is at ${between}, from ${before} to ${edge}`);
 }
@@ -51,7 +66,10 @@ export async function check({ page, open, expect, settled }) {
   const neurons = await page.$eval("#figure-net", (figure) => figure.dataset.neurons);
   expect(neurons === "2 3 3 2", `the diagram has ${neurons} neurons`);
   const below = await page.evaluate(() =>
-    ["#figure-net", "#figure-plane", "#figure-curves svg", "[data-slot=controls]"].map((part) => [part, document.querySelector(part).getBoundingClientRect().bottom]).filter(([, bottom]) => bottom > innerHeight + 10));
+    ["#figure-net", "#figure-plane", "#figure-curves svg", "[data-slot=controls]"]
+      .map((part) => [part, document.querySelector(part).getBoundingClientRect().bottom])
+      .filter(([, bottom]) => bottom > innerHeight + 10),
+  );
   expect(below.length === 0, `below a laptop's screen: ${below}`);
   const transitions = await page.$eval("#figure-curves", (figure) => figure.dataset.transitions);
   expect(transitions === "1", `${transitions} transitions are marked`);
@@ -109,10 +127,15 @@ export async function check({ page, open, expect, settled }) {
 
   // A task by its picture, and noise, which makes it harder.
   await page.getByRole("button", { name: "XOR" }).click();
-  await page.waitForFunction(() => location.hash.includes("data=xor") && Number(document.querySelector("#figure-plane").dataset.held) > 0.98);
+  await page.waitForFunction(
+    () => location.hash.includes("data=xor") && Number(document.querySelector("#figure-plane").dataset.held) > 0.98,
+  );
   expect((await morph()).sphere !== "none", "the norm's sphere is not shown");
   await page.getByRole("slider", { name: "Noise" }).fill("0.5");
-  await page.waitForFunction(() => { const held = Number(document.querySelector("#figure-plane").dataset.held); return held > 0 && held < 0.97; });
+  await page.waitForFunction(() => {
+    const held = Number(document.querySelector("#figure-plane").dataset.held);
+    return held > 0 && held < 0.97;
+  });
   expect(page.url().includes("noise=0.5"), `the link says ${page.url()}`);
 
   // Points of one's own: by mouse and by keys.
@@ -140,11 +163,19 @@ export async function check({ page, open, expect, settled }) {
   });
   await page.waitForFunction(() => location.hash.includes("points=0%2C0%2C0%2C1%2C0%2C1"));
 
-  for (const [figure, format] of [["plane", "PNG"], ["plane", "CSV"], ["curves", "SVG"], ["morph", "CSV"]]) {
+  for (const [figure, format] of [
+    ["plane", "PNG"],
+    ["plane", "CSV"],
+    ["curves", "SVG"],
+    ["morph", "CSV"],
+  ]) {
     const [download] = await Promise.all([
       page.waitForEvent("download"),
       page.getByRole("button", { name: `Save ${figure} as ${format}` }).click(),
     ]);
-    expect(download.suggestedFilename() === `normscope-${figure}.${format.toLowerCase()}`, download.suggestedFilename());
+    expect(
+      download.suggestedFilename() === `normscope-${figure}.${format.toLowerCase()}`,
+      download.suggestedFilename(),
+    );
   }
 }

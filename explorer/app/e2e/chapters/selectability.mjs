@@ -42,7 +42,9 @@ export async function check({ page, open, expect, settled }) {
   // Several key presses before the first redraw: none may be lost.
   await page.evaluate(() => {
     for (let i = 0; i < 8; ++i)
-      document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", shiftKey: true, bubbles: true }));
+      document.activeElement.dispatchEvent(
+        new KeyboardEvent("keydown", { key: "ArrowRight", shiftKey: true, bubbles: true }),
+      );
     document.activeElement.dispatchEvent(new KeyboardEvent("keyup", { key: "ArrowRight", bubbles: true }));
   });
   await until(page, "answer", "selectable");
@@ -57,7 +59,9 @@ export async function check({ page, open, expect, settled }) {
   // The story does not touch the keys of a link until it is asked for.
   await open(square);
   await until(page, "lost", "1");
-  await page.$eval('section[data-step="scale"]', (section) => section.scrollIntoView({ block: "center", behavior: "instant" }));
+  await page.$eval('section[data-step="scale"]', (section) =>
+    section.scrollIntoView({ block: "center", behavior: "instant" }),
+  );
   await page.waitForFunction(() => document.querySelector('section[data-step="scale"]').classList.contains("read"));
   await page.waitForTimeout(300);
   expect((await data(page, "lost")) === "1", "scrolling scales the keys of a link");
@@ -103,5 +107,8 @@ export async function check({ page, open, expect, settled }) {
   await page.waitForFunction(() => document.querySelector("#figure-random-keys")?.dataset.done === "true", undefined, {
     timeout: 120_000,
   });
-  expect(/sets of 60 random keys/.test(await page.locator("[data-slot=table-words]").textContent()), "no words on the table");
+  expect(
+    /sets of 60 random keys/.test(await page.locator("[data-slot=table-words]").textContent()),
+    "no words on the table",
+  );
 }

@@ -11,15 +11,26 @@ const filesOf = (...names) => names.map((name) => join(models, name));
 
 async function ownModel({ page, open, expect }) {
   await open("trace");
-  const choose = (...names) => page.locator('[data-slot=own] input[type="file"]').first().setInputFiles(filesOf(...names));
+  const choose = (...names) =>
+    page
+      .locator('[data-slot=own] input[type="file"]')
+      .first()
+      .setInputFiles(filesOf(...names));
   await choose("README.md");
   await page.getByRole("alert").filter({ hasText: "none of the files has weights" }).waitFor();
   await choose("config.json", "model.safetensors", "vocab.json");
   // Its first text cannot be spelled, which is said, and another one can.
   await page.getByRole("alert").filter({ hasText: "not in the vocabulary" }).waitFor();
   await page.getByLabel("Text", { exact: true }).fill("quick");
-  await page.waitForFunction(() => document.querySelectorAll(".trace-letters button").length === 5 && document.querySelector("#figure-trace-norms").dataset.word?.endsWith("quick"));
-  expect((await page.textContent("[data-slot=word]")).includes("0.206 million parameters, 28 tokens"), "the model is not described");
+  await page.waitForFunction(
+    () =>
+      document.querySelectorAll(".trace-letters button").length === 5 &&
+      document.querySelector("#figure-trace-norms").dataset.word?.endsWith("quick"),
+  );
+  expect(
+    (await page.textContent("[data-slot=word]")).includes("0.206 million parameters, 28 tokens"),
+    "the model is not described",
+  );
   await page.getByRole("button", { name: "Back to the words" }).click();
   await shownWord(page, "understanding");
 
@@ -28,7 +39,11 @@ async function ownModel({ page, open, expect }) {
   await page.getByLabel("Tokens, as numbers").fill("0 18 22 28");
   await page.getByRole("alert").filter({ hasText: "token 28 is not in the vocabulary" }).waitFor();
   await page.getByLabel("Tokens, as numbers").fill("0 18 22");
-  await page.waitForFunction(() => document.querySelectorAll(".trace-letters button").length === 3 && document.querySelector("#figure-trace-norms").dataset.word?.endsWith("22"));
+  await page.waitForFunction(
+    () =>
+      document.querySelectorAll(".trace-letters button").length === 3 &&
+      document.querySelector("#figure-trace-norms").dataset.word?.endsWith("22"),
+  );
   await page.getByRole("button", { name: "Back to the words" }).click();
 }
 
@@ -44,7 +59,10 @@ export async function check({ page, open, expect }) {
   const first = await sigma(page, "transformer.h.0.ln_1");
   const final = await sigma(page, "transformer.ln_f");
   expect(first > 0.2 && first < 0.35 && final > 0.7 && final < 1.5, `σ is ${first} and ${final}`);
-  expect((await page.locator('.trace-keys [aria-label="selectable"]').count()) === 16 * 14, "a key behind a norm cannot be selected");
+  expect(
+    (await page.locator('.trace-keys [aria-label="selectable"]').count()) === 16 * 14,
+    "a key behind a norm cannot be selected",
+  );
 
   // Another letter, by its button and with undo.
   await page.getByRole("button", { name: "u, position 1", exact: true }).click();
@@ -57,7 +75,10 @@ export async function check({ page, open, expect }) {
   // Another word: what the model cannot spell is left out.
   await page.getByLabel("Word, a to z").fill("Qu1");
   await shownWord(page, "qu");
-  expect((await page.locator(".trace-letters button").count()) === 3, "a word of two letters has another number of positions");
+  expect(
+    (await page.locator(".trace-letters button").count()) === 3,
+    "a word of two letters has another number of positions",
+  );
   await open("trace?word=quick&at=1");
   await shownWord(page, "quick");
   const after = await readout(page);

@@ -25,7 +25,9 @@ export async function check({ page, expect, host }) {
       if (file === wasm) await visitor.goto("about:blank");
       await visitor.goto(`${host.url}?fresh${place}`);
       const alert = visitor.getByRole("alert").filter({ hasText: "could not be loaded" });
-      await alert.waitFor({ timeout: 10_000 }).catch(() => expect(false, `nothing says that ${file} is missing at ${place}`));
+      await alert
+        .waitFor({ timeout: 10_000 })
+        .catch(() => expect(false, `nothing says that ${file} is missing at ${place}`));
       expect((await loading.count()) === 0, "it loads for ever");
     }
     await visitor.context().unroute(file);

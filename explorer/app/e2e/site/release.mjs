@@ -38,16 +38,24 @@ function watch() {
     if (type === "resize") listeners -= 1;
     return remove.call(this, type, ...rest);
   };
-  window.alive = () => ({ contexts: contexts.filter((context) => context.deref()?.isContextLost() === false).length, charts: listeners });
+  window.alive = () => ({
+    contexts: contexts.filter((context) => context.deref()?.isContextLost() === false).length,
+    charts: listeners,
+  });
 }
 
 export async function check({ page, open, expect, host, site }) {
   const asked = host.requests.length;
   await open("geometry");
-  const parts = [...new Set(host.requests.slice(asked))].map((path) => path || "index.html").filter((path) => !path.endsWith(".wasm"));
+  const parts = [...new Set(host.requests.slice(asked))]
+    .map((path) => path || "index.html")
+    .filter((path) => !path.endsWith(".wasm"));
   const bytes = parts.reduce((sum, path) => sum + gzipSync(readFileSync(join(site, path.split("?")[0]))).length, 0);
   expect(parts.length > 5 && bytes < budget, `the first chapter loads ${bytes} bytes in ${parts}`);
-  expect(!host.requests.slice(asked).some((path) => path.includes("normscope.wasm")), "the first chapter loads all of the core");
+  expect(
+    !host.requests.slice(asked).some((path) => path.includes("normscope.wasm")),
+    "the first chapter loads all of the core",
+  );
   await page.addInitScript(watch);
   await open("", { fresh: true });
   const session = await page.context().newCDPSession(page);
@@ -75,14 +83,22 @@ export async function check({ page, open, expect, host, site }) {
     await page.waitForTimeout(500);
     await session.send("HeapProfiler.collectGarbage");
     const { metrics } = await session.send("Performance.getMetrics");
-    const [nodes, heap] = ["Nodes", "JSHeapUsedSize"].map((wanted) => metrics.find(({ name }) => name === wanted).value);
+    const [nodes, heap] = ["Nodes", "JSHeapUsedSize"].map(
+      (wanted) => metrics.find(({ name }) => name === wanted).value,
+    );
     return { ...(await page.evaluate(() => window.alive())), nodes, heap };
   };
   const before = await around(1);
   const after = await around(5);
   expect(after.contexts === 0, `${after.contexts} WebGL contexts are alive outside of the chapters`);
-  expect(after.charts <= before.charts, `${before.charts} charts are alive before and ${after.charts} after 30 changes`);
+  expect(
+    after.charts <= before.charts,
+    `${before.charts} charts are alive before and ${after.charts} after 30 changes`,
+  );
   // What the browser compiles meanwhile is 2 MB; charts that stay alive are about 24 MB.
   expect(after.heap < before.heap + 3e6, `the heap is ${before.heap} before and ${after.heap} after 30 changes`);
-  expect(after.nodes < before.nodes + 2000, `${before.nodes} nodes are alive before and ${after.nodes} after 30 changes`);
+  expect(
+    after.nodes < before.nodes + 2000,
+    `${before.nodes} nodes are alive before and ${after.nodes} after 30 changes`,
+  );
 }

@@ -7,7 +7,7 @@ import plain from "./eslint.config.mjs";
 export default defineConfig(plain, {
   files: ["**/*.ts"],
   // Tests read JSON as it comes.
-  ignores: ["engine/tests/**"],
+  ignores: ["*/tests/**"],
   extends: [ts.configs.recommendedTypeCheckedOnly],
   languageOptions: { parserOptions: { project: "./tsconfig.json" } },
 });

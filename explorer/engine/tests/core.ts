@@ -8,12 +8,16 @@ const folder = process.env["NORMSCOPE_WASM"];
 if (folder === undefined) throw new Error("NORMSCOPE_WASM must name the folder of normscope.mjs");
 const path = (file: string): string => join(resolve(folder), file);
 
-export async function loadCore(): Promise<Core> {
+async function load(): Promise<Core> {
   const module = (await import(/* @vite-ignore */ `/@fs${path("normscope.mjs")}`)) as {
     default(options: object): Promise<Core>;
   };
   return module.default({ wasmBinary: readFileSync(path("normscope.wasm")) });
 }
+
+let loaded: Promise<Core> | null = null;
+/** The core, loaded once for all tests. */
+export const loadCore = (): Promise<Core> => (loaded ??= load());
 
 /** The core without a worker, for tests of the calls that chapters make. */
 export async function coreEngine(): Promise<Engine> {

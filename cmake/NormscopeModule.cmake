@@ -9,18 +9,15 @@ foreach(index RANGE ${normscope_last})
   list(APPEND normscope_modules ${module})
 endforeach()
 
-# normscope_unity(<target> [SKIP <regex>] [BATCH <number>]): with NORMSCOPE_UNITY, compiles the target's sources several
-# at a time, 8 or the given number, as one file. Files that Highway compiles once per instruction set stay alone, and so
-# do those that match SKIP.
+# normscope_unity(<target> [SKIP <regex>]): with NORMSCOPE_UNITY, compiles the target's sources as one file, which takes
+# a fraction of the time since most of it is headers and templates. Files that Highway compiles once per instruction set
+# stay alone, and so do those that match SKIP.
 function(normscope_unity target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "SKIP;BATCH" "")
-  if(NOT arg_BATCH)
-    set(arg_BATCH 8)
-  endif()
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "SKIP" "")
   if(NOT NORMSCOPE_UNITY)
     return()
   endif()
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${arg_BATCH})
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
   get_target_property(sources ${target} SOURCES)
   foreach(source ${sources})
     if(source MATCHES "\\.cpp$" AND EXISTS "${source}")
@@ -91,7 +88,7 @@ function(normscope_module name)
       endif()
     endforeach()
   endif()
-  normscope_unity(normscope_${name} BATCH 16)
+  normscope_unity(normscope_${name})
   if(name STREQUAL "model")
     normscope_precompile(normscope_model "${PROJECT_SOURCE_DIR}/src/model/builder.hpp")
   endif()

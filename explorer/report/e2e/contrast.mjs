@@ -1,7 +1,12 @@
 /** Runs inside the page: texts whose contrast with what is behind them is below WCAG AA. */
 export function contrastFailures() {
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const known = new Map();
   const rgba = (color) => {
+    if (!known.has(color)) known.set(color, drawn(color));
+    return known.get(color);
+  };
+  const drawn = (color) => {
     canvas.clearRect(0, 0, 1, 1);
     canvas.fillStyle = color;
     canvas.fillRect(0, 0, 1, 1);

@@ -46,7 +46,7 @@ export async function check({ page, accessible, open, expect, host }) {
     await page.locator(`nav a[href="#/${id}"]`).click();
     await page.waitForFunction((wanted) => document.documentElement.dataset.ready === wanted, id);
   };
-  await visit("geometry");
+  await visit("signature");
   const reads = host.requests.length;
   await visit("checkpoint");
   await shown(page, "model.safetensors");
@@ -65,14 +65,14 @@ export async function check({ page, accessible, open, expect, host }) {
     questions.map((question) => question.querySelectorAll("figure").length),
   );
   expect(pairs.length > 3 && pairs.every((figures) => figures % 2 === 0), `figures in groups of ${pairs}`);
-  await visit("geometry");
+  await visit("signature");
   await visit("checkpoint");
   await shown(page, "model.safetensors and model.safetensors");
   await page.getByRole("button", { name: "Show the first one alone" }).click();
   await shown(page, "model.safetensors");
 
   await page.getByRole("button", { name: "Close this report" }).click();
-  await visit("geometry");
+  await visit("signature");
   await visit("checkpoint");
   expect((await page.locator("table.norms").count()) === 0, "a report that was closed is shown again");
 

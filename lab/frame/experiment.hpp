@@ -10,8 +10,8 @@
 #include "rule.hpp"
 #include "run.hpp"
 
-/// Definition of an experiment. Each source file of experiments/ defines one, `const Experiment experiment` in the
-/// namespace of the file's name, which is then listed without registration.
+/// Definition of an experiment. Each source file of experiments/ defines one, `const Experiment experiment`
+/// in the namespace of the file's name, which is then listed without registration.
 namespace normscope::lab {
 
 /// quick: seconds to minutes, without verdicts; full: the size that Experiment::scale describes.

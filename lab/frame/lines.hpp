@@ -23,7 +23,8 @@ struct Imported {
   std::size_t rules = 0;
 };
 
-/// Adds the rules and runs of such a file to a store, with the times that it states; all or, on an error, none.
+/// Adds the rules and runs of such a file to a store, with the times that it states; all or, on an error,
+/// none.
 ///
 /// Errors    Io; Format, naming file and line; as Store::import_run
 Imported import_lines(Store& store, const std::filesystem::path& file);

@@ -70,8 +70,8 @@ class Statement {
   int bound_ = 0;
 };
 
-/// A write transaction, exclusive from its start. Rolled back unless `commit` is reached. Within another transaction
-/// it is a part of that one.
+/// A write transaction, exclusive from its start. Rolled back unless `commit` is reached. Within another
+/// transaction it is a part of that one.
 class Transaction {
  public:
   explicit Transaction(Database& database);

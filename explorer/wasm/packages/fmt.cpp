@@ -1,4 +1,5 @@
-// The functions of fmt 9 for char, which its headers only declare and for which there is no library for WebAssembly.
+// The functions of fmt 9 for char, which its headers only declare and for which there is no library for
+// WebAssembly.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

@@ -1,7 +1,9 @@
-# The header-only packages for WebAssembly, taken from the host's folder of headers without putting that folder on
-# the search path, which would bring in the host's C library.
+# Before any target, which takes the flags of its folder.
 add_compile_options(-msimd128 -fwasm-exceptions)
 add_link_options(-fwasm-exceptions)
+
+# The header-only packages for WebAssembly, taken from the host's folder of headers without putting that folder on
+# the search path, which would bring in the host's C library.
 set(packages "${PROJECT_BINARY_DIR}/packages/include")
 set(host_headers "/usr/include" CACHE PATH "Where the host's packages have their headers")
 file(MAKE_DIRECTORY "${packages}")

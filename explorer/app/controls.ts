@@ -86,6 +86,10 @@ export const entrySlider = <S extends State>(
     options,
   );
 
+/** Numbers as options of a choice, each its own label. */
+export const ownLabels = (values: readonly number[]): [value: number, label: string][] =>
+  values.map((value) => [value, String(value)]);
+
 /** A choice among `options`, value and label each. */
 export function choice<S extends State>(
   page: Page<S>,

@@ -144,10 +144,10 @@ function tableOf(data: Trace) {
   return { columns: ["letter", ...columns], rows };
 }
 
-const known = new Map<Language, Promise<Range[]>>();
-/** The range of each network: nothing but the language changes it, so it is asked for once. */
-function rangesIn(engine: Engine, language: Language): Promise<Range[]> {
-  const found = known.get(language) ?? Promise.all(cells.map((cell) => range(engine, cell, language, most)));
+const known = new Map<Language, Range[]>();
+/** The range of each network: nothing but the language changes it, so it is asked for until there is an answer. */
+async function rangesIn(engine: Engine, language: Language): Promise<Range[]> {
+  const found = known.get(language) ?? (await Promise.all(cells.map((cell) => range(engine, cell, language, most))));
   known.set(language, found);
   return found;
 }

@@ -7,7 +7,7 @@ import { button, el } from "../../shared/dom";
 import { number, percent } from "../../shared/format";
 import { color } from "../../shared/theme";
 import { chapter } from "../chapter";
-import { choice, controls, slider } from "../controls";
+import { choice, controls, ownLabels, slider } from "../controls";
 import { dropZone } from "../drop";
 import { numberInText } from "../numbers";
 import { isUntouched, onTouch, player } from "../player";
@@ -273,18 +273,8 @@ export default chapter<State>({
       controls(
         "The net",
         choice(page, "Between layers", "kind", Object.entries(between)),
-        choice(
-          page,
-          "Neurons a layer",
-          "width",
-          widths.map((value) => [value, String(value)]),
-        ),
-        choice(
-          page,
-          "Layers",
-          "depth",
-          depths.map((value) => [value, String(value)]),
-        ),
+        choice(page, "Neurons a layer", "width", ownLabels(widths)),
+        choice(page, "Layers", "depth", ownLabels(depths)),
         choice(
           page,
           "Length",

@@ -3,7 +3,7 @@ import type { Task } from "../../engine/playground";
 import { el } from "../../shared/dom";
 import { color } from "../../shared/theme";
 import type { Page } from "../chapter";
-import { choice, controls, slider } from "../controls";
+import { choice, controls, ownLabels, slider } from "../controls";
 import type { FieldCanvas } from "./field_canvas";
 import { drawSamples, thumbnail } from "./playground_thumbnails";
 import {
@@ -77,12 +77,7 @@ export function mountControls(page: Page<State>, parts: Parts): void {
       .catch(parts.failed)
       .finally(() => (file.value = ""));
   });
-  const groups = choice(
-    page,
-    "Groups",
-    "groups",
-    groupCounts.map((value) => [value, String(value)]),
-  );
+  const groups = choice(page, "Groups", "groups", ownLabels(groupCounts));
   page.onChange(({ width }) => {
     for (const option of groups.querySelectorAll("option")) option.disabled = width % Number(option.value) !== 0;
   });
@@ -97,18 +92,8 @@ export function mountControls(page: Page<State>, parts: Parts): void {
     controls(
       "The net",
       choice(page, "Between layers", "kind", Object.entries(between)),
-      choice(
-        page,
-        "Width",
-        "width",
-        widths.map((value) => [value, String(value)]),
-      ),
-      choice(
-        page,
-        "Layers",
-        "depth",
-        depths.map((value) => [value, String(value)]),
-      ),
+      choice(page, "Width", "width", ownLabels(widths)),
+      choice(page, "Layers", "depth", ownLabels(depths)),
       groups,
     ),
     controls(

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Host } from "../host";
 import type { Engine } from "../client";
+import type { TrainSpec } from "../playground";
 import type { Core, Request } from "../protocol";
 
 const folder = process.env["NORMSCOPE_WASM"];
@@ -14,6 +15,22 @@ async function load(): Promise<Core> {
   };
   return module.default({ wasmBinary: readFileSync(path("normscope.wasm")) });
 }
+
+/** A training of a net of two norms, three neurons wide. */
+export const smallNet: TrainSpec = {
+  width: 3,
+  depth: 2,
+  activation: "norm",
+  norm: "spherical",
+  groups: 1,
+  eps: 1e-5,
+  optimizer: "adam",
+  rate: 0.01,
+  schedule: "constant",
+  steps: 200,
+  batch: 0,
+  seed: 1,
+};
 
 let loaded: Promise<Core> | null = null;
 /** The core, loaded once for all tests. */

@@ -3,7 +3,7 @@ import type { Engine } from "../client";
 import { centred, features, pack, pixels, readIdx, shrink, side, unpack } from "../digits";
 import type { Images } from "../digits";
 import { Training } from "../playground";
-import { coreEngine } from "./core";
+import { coreEngine, smallNet } from "./core";
 
 const idx = (extents: number[], data: number[]): Uint8Array =>
   new Uint8Array([0, 0, 8, extents.length, ...extents.flatMap((extent) => [0, 0, extent >> 8, extent & 255]), ...data]);
@@ -39,33 +39,13 @@ describe("digits", () => {
   });
 
   it("are refused in words", () => {
+    const blank = images(1, () => 0);
     expect(() => readIdx(new Uint8Array(20), "it")).toThrow("it is no IDX file of bytes");
     expect(() => readIdx(idx([3], [1, 2]), "it")).toThrow("it has 2 bytes of data, expected 3");
     expect(() => shrink(idx([1, 2, 2], [1, 2, 3, 4]), idx([1], [1]), 1, "it")).toThrow("are of 2 × 2 pixels");
-    expect(() =>
-      shrink(
-        images(1, () => 0),
-        idx([2], [1, 2]),
-        1,
-        "it",
-      ),
-    ).toThrow("2 labels for 1 images");
-    expect(() =>
-      shrink(
-        images(1, () => 0),
-        idx([1], [1]),
-        2,
-        "it",
-      ),
-    ).toThrow("has 1 images, expected at least 2");
-    expect(() =>
-      shrink(
-        images(1, () => 0),
-        idx([1], [12]),
-        1,
-        "it",
-      ),
-    ).toThrow("not all digits");
+    expect(() => shrink(blank, idx([2], [1, 2]), 1, "it")).toThrow("2 labels for 1 images");
+    expect(() => shrink(blank, idx([1], [1]), 2, "it")).toThrow("has 1 images, expected at least 2");
+    expect(() => shrink(blank, idx([1], [12]), 1, "it")).toThrow("not all digits");
   });
 
   it("drawn in a corner come to the middle", () => {
@@ -94,20 +74,7 @@ describe("digits", () => {
         }),
       });
       const [learned, held] = [bars(60, 0), bars(40, 1)];
-      const spec = {
-        width: 3,
-        depth: 2,
-        activation: "norm",
-        norm: "spherical",
-        groups: 1,
-        eps: 1e-5,
-        optimizer: "adam",
-        rate: 0.01,
-        schedule: "constant",
-        steps: 300,
-        batch: 20,
-        seed: 1,
-      } as const;
+      const spec = { ...smallNet, steps: 300, batch: 20 };
       const training = await Training.start(engine, spec, {
         ...{ width: pixels, x: features(learned.shades), labels: learned.labels },
         held: { x: features(held.shades), labels: held.labels },

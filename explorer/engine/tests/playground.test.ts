@@ -1,28 +1,13 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import type { Engine } from "../client";
 import { centers, curvesFigure, onMap, onSphere, readPoints, samples, tasks, Training } from "../playground";
-import type { TrainSpec } from "../playground";
-import { coreEngine } from "./core";
+import { coreEngine, smallNet as spec } from "./core";
 
 let engine: Engine;
 beforeAll(async () => {
   engine = await coreEngine();
 });
 
-const spec: TrainSpec = {
-  width: 3,
-  depth: 2,
-  activation: "norm",
-  norm: "spherical",
-  groups: 1,
-  eps: 1e-5,
-  optimizer: "adam",
-  rate: 0.01,
-  schedule: "constant",
-  steps: 200,
-  batch: 0,
-  seed: 1,
-};
 const data = { task: "spiral", rows: 40, seed: 1 };
 
 describe("Training", () => {

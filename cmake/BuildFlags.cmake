@@ -20,7 +20,9 @@ if(NORMSCOPE_UNITY)
   target_compile_options(normscope_build_flags INTERFACE
     -Wno-shadow
     $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local>
-    $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>
+    # In kB: GCC looks for garbage from 128 MB on, which takes a fourteenth of its time for files of this size.
+    "$<$<CXX_COMPILER_ID:GNU>:SHELL:--param ggc-min-heapsize=600000>")
 endif()
 if(NORMSCOPE_ASSERTIONS)
   target_compile_definitions(normscope_build_flags INTERFACE NORMSCOPE_ASSERTIONS _GLIBCXX_ASSERTIONS)

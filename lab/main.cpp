@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,10 @@
 #include <normscope/core/text.hpp>
 #include <normscope/core/version.hpp>
 #include <normscope/documents/text.hpp>
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "frame/experiment.hpp"
 #include "frame/lines.hpp"
@@ -261,9 +266,19 @@ int main_program(int argc, char** argv, const Ranks& ranks) {
   return cli::parse_and_run(root, session, argc, argv);
 }
 
+/// Keeps freed memory for the next tensor of that size: a step of a training allocates the same tensors as
+/// the one before, and a convolution net spends half of its time in page faults when each is mapped anew.
+void keep_memory() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+#endif
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  keep_memory();
   const Ranks ranks;
   const int status = cli::guarded("normscope-lab", [&] { return main_program(argc, argv, ranks); });
   // Other processes that wait for this one would otherwise wait for ever.

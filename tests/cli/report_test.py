@@ -1,9 +1,12 @@
 """The budget of a report: tokens that it leaves out, and the page's note about them."""
 
+import json
+import os
 import subprocess
 import unittest
+from pathlib import Path
 
-from command import CHECKPOINTS, COMMAND, SANITIZED, SOURCE, CommandTest
+from command import CHECKPOINTS, SANITIZED, SOURCE, CommandTest
 
 
 class ReportTest(CommandTest):
@@ -54,7 +57,7 @@ class ReportTest(CommandTest):
 
     @unittest.skipIf(SANITIZED, "checked once, by the faster build")
     def test_what_one_norm_in_twenty_has_is_a_finding_in_a_model_of_the_table_too(self):
-        found = self.json("report", CHECKPOINTS / "gpt2_small_without_mlp", "-o", "page.html", "--no-vocabulary")
+        found = json.loads((Path(os.environ["NORMSCOPE_REPORTS"]) / "whole/gpt2_small_without_mlp.json").read_text())
         unusual = [finding for finding in found["findings"] if not finding["is_usual"]]
         for kind in ("stretched_axis", "concentrated_image", "condition_range", "null_direction", "image_change"):
             self.assertIn(kind, [finding["kind"] for finding in unusual])
@@ -65,7 +68,8 @@ class ReportTest(CommandTest):
 
     @unittest.skipIf(SANITIZED, "checked once, by the faster build")
     def test_usual_values_are_what_the_models_give(self):
-        done = subprocess.run([SOURCE / "scripts/usual", "--check", "--command", COMMAND], capture_output=True, text=True)
+        done = subprocess.run([SOURCE / "scripts/usual", "--check", "--reports", os.environ["NORMSCOPE_REPORTS"]],
+                              capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 

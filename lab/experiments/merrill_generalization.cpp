@@ -31,7 +31,7 @@ Plan plan(Size size) {
                                    {"epochs", full ? 12 : 3},
                                    {"rate", 0.005},
                                    {"clip", 1.0},
-                                   {"test_words", full ? 512 : 4}});
+                                   {"test_words", full ? 512 : 16}});
   };
   for (const char* tagging : {"near_balance", "prefix", "prefix_as_coded"}) {
     for (const char* model : {"lstm", "qrnn", "qrnn_d2", "two_qrnns"}) add(tagging, model);

@@ -39,7 +39,7 @@ if(NORMSCOPE_SANITIZE)
     add_link_options($<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-no-pie>)
   endif()
   if(NORMSCOPE_SANITIZE MATCHES "address.*undefined" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # Checks at every access, call and pointer's sum, and at the end of every local's scope: GCC takes more than twice
+    # Checks at every access, call and pointer addition, and at the end of every local's scope: GCC takes more than twice
     # as long to compile with them, and minutes for a kernel, where thousands of calls are inlined. AddressSanitizer
     # stops at null pointers and outside of objects too.
     set(normscope_checks_of_parsers null,alignment,vptr,object-size,pointer-overflow,nonnull-attribute,returns-nonnull-attribute)

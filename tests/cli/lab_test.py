@@ -41,15 +41,14 @@ class WithoutTheProgram(CommandTest):
 
 @unittest.skipUnless(LAB.exists(), f"{LAB} is not built")
 class Lab(CommandTest):
-    def exported(self, store):
-        self.ok("lab", "export", EXPERIMENT, "--store", store, "--format", "jsonl", "-o", f"{store}.jsonl")
-        return [json.loads(line) for line in (self.folder / f"{store}.jsonl").read_text().splitlines()]
+    def rows(self, store, query):
+        with contextlib.closing(sqlite3.connect(f"file:{self.folder / store}?mode=ro", uri=True)) as database:
+            return database.execute(query).fetchall()
 
     def numbers(self, store):
-        """All numbers of a store, without those of its runs, which depend on the process that did them."""
-        with contextlib.closing(sqlite3.connect(f"file:{self.folder / store}?mode=ro", uri=True)) as database:
-            return sorted(database.execute("SELECT configuration, seed, state, metrics.step, name, value "
-                                           "FROM runs JOIN metrics ON metrics.run = runs.id"))
+        """Every metric of a store's runs, without the runs' ids, which depend on the process that made them."""
+        return sorted(self.rows(store, "SELECT configuration, seed, state, metrics.step, name, value "
+                                       "FROM runs JOIN metrics ON metrics.run = runs.id"))
 
     def sweep(self, what, store, *options):
         (self.folder / "sweep.json").write_text(json.dumps(what))
@@ -74,8 +73,7 @@ class Lab(CommandTest):
     def begun(self, store):
         """The number of runs that have begun and are not complete."""
         try:
-            with contextlib.closing(sqlite3.connect(f"file:{self.folder / store}?mode=ro", uri=True)) as database:
-                return database.execute("SELECT count(*) FROM runs WHERE state = 1").fetchone()[0]
+            return self.rows(store, "SELECT count(*) FROM runs WHERE state = 1")[0][0]
         except sqlite3.OperationalError:  # it is not there yet, or is being made
             return 0
 
@@ -146,8 +144,10 @@ class Lab(CommandTest):
     def test_results_do_not_depend_on_processes_and_ranks(self):
         self.ok(*self.sweep(SHORT, "one", "--threads", "1"))
         one = self.numbers("one")
-        exported = self.exported("one")
+        self.ok("lab", "export", EXPERIMENT, "--store", "one", "--format", "jsonl", "-o", "one.jsonl")
+        exported = [json.loads(line) for line in (self.folder / "one.jsonl").read_text().splitlines()]
         self.assertEqual({row["seed"] for row in exported}, set(SHORT["seeds"]))
+        self.assertEqual({row["done"] for row in exported}, {True})
         self.assertEqual(sorted(row["value"] for row in exported), sorted(value for *_, value in one))
         self.ok(*self.sweep(SHORT, "two", "--threads", "2"))
         self.assertEqual(self.numbers("two"), one)

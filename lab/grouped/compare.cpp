@@ -7,18 +7,24 @@
 
 namespace normscope::lab::grouped {
 
-Plan transformers_over_groups(Size size, const Json& rest, const Schedule& schedule) {
-  const bool quick = size == Size::quick;
-  Plan plan{.configurations = {}, .seeds = quick ? 1U : least_seeds};
-  const std::vector<std::size_t> groups =
-      quick ? std::vector<std::size_t>{1, 8} : std::vector<std::size_t>{1, 4, 8, 16};
-  for (const std::size_t count : groups) {
-    Json configuration{{"groups", count}, {"width", 64}, {"layers", 2}, {"heads", 4}};
+Plan transformers_over_groups(Size size, const Extent& full, const Json& rest, const Schedule& schedule) {
+  const Extent extent = size == Size::quick ? Extent{.width = 64, .layers = 2, .seeds = 1} : full;
+  Plan plan{.configurations = {}, .seeds = extent.seeds};
+  for (const std::size_t groups : {std::size_t{1}, extent.width / features_of_group}) {
+    Json configuration{{"groups", groups}, {"width", extent.width}, {"layers", extent.layers}, {"heads", 4}};
     configuration.update(rest);
     configuration.update(to_json(schedule));
     plan.configurations.push_back(std::move(configuration));
   }
   return plan;
+}
+
+Results in_groups_of_eight(const Results& results) {
+  std::vector<Done> runs;
+  for (const Done& run : results.runs())
+    if (run.is("groups", run.configuration.at("width").get<std::size_t>() / features_of_group))
+      runs.push_back(run);
+  return Results(std::move(runs));
 }
 
 Finding compare(const char* name, const Results& one, const char* better_name, const Results& better,

@@ -6,13 +6,24 @@
 
 namespace normscope::lab::grouped {
 
-/// Number of groups of the arm that is compared with LN: groups of eight features at width 64, the size that
-/// the authors' later code recommends.
-inline constexpr std::size_t compared = 8;
+/// Features of a group of the arm that is compared with LN, the size that the authors' later code recommends.
+inline constexpr std::size_t features_of_group = 8;
 inline constexpr std::size_t least_seeds = 3;
 
-/// A small transformer of width 64 for each number of groups, with `rest` and the schedule.
-[[nodiscard]] Plan transformers_over_groups(Size size, const Json& rest, const Schedule& schedule);
+/// The full size of a comparison of transformers.
+struct Extent {
+  std::size_t width = 0;
+  std::size_t layers = 0;
+  std::size_t seeds = least_seeds;
+};
+
+/// A small transformer with LN and one with LN-G in groups of eight, with `rest` and the schedule. The quick
+/// size has width 64 and two layers.
+[[nodiscard]] Plan transformers_over_groups(Size size, const Extent& full, const Json& rest,
+                                            const Schedule& schedule);
+
+/// The runs with LN-G in groups of `features_of_group`.
+[[nodiscard]] Results in_groups_of_eight(const Results& results);
 
 /// The metric by which one arm is compared with another.
 struct Gain {

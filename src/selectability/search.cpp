@@ -117,9 +117,13 @@ void Search::Parts::next_query(KeySearch& search) {
   if (search.stage == KeySearch::Stage::whitened) vector = span->query(span->whitened(vector));
   const double length = vector.norm();
   search.query.place = search.place;
-  // If the key is the mean, any query will do.
-  vector = length > 0.0 && std::isfinite(length) ? Eigen::VectorXd(vector / length)
-                                                 : Eigen::VectorXd(Eigen::VectorXd::Unit(vector.size(), 0));
+  if (length > 0.0 && std::isfinite(length)) {
+    vector /= length;
+  } else {
+    // A key that is the mean, as rounded, has no direction of its own; any query will do, and is stated.
+    vector = Eigen::VectorXd::Unit(vector.size(), 0);
+    if (search.stage == KeySearch::Stage::own) search.stage = KeySearch::Stage::whitened;
+  }
   search.query.direction.assign(vector.data(), vector.data() + vector.size());
 }
 

@@ -256,7 +256,7 @@ def extreme_matrix(numbers, rows, width):
     """Rows with the exponents, subnormal numbers, ties and signs that arithmetic stumbles over."""
     draws = np.random.default_rng(numbers.randrange(2**32))
     x = draws.normal(size=(rows, width))
-    kind = numbers.randrange(9)
+    kind = numbers.randrange(10)
     if kind == 0:
         x *= 2.0 ** draws.integers(-60, 60, size=(rows, 1))
     elif kind == 1:
@@ -273,6 +273,8 @@ def extreme_matrix(numbers, rows, width):
         x *= 2.0**-1060  # subnormal
     elif kind == 7:
         x[rows // 2:] = (x[:rows - rows // 2] * (1 + 2.0**-52))  # near ties
+    elif kind == 8:
+        x[:] = x[0] + np.spacing(x[0]) * draws.integers(-2, 3, size=(rows, width))  # the mean may be one of them, rounded
     return x
 
 

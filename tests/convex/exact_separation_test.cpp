@@ -90,6 +90,36 @@ RC_GTEST_PROP(ExactSeparation, CertificatesHoldInIntegers, (std::uint64_t seed))
   RC_ASSERT(verify(a.view(), b.view(), result));
 }
 
+/// The primes that `src/convex/gmp/basis.cpp` computes with.
+constexpr double primes[] = {1073741789, 1073741783, 1073741741, 1073741723};
+
+/// Modulo the first prime every column of coordinates is 0, so that the basis is inverted anew modulo the
+/// next.
+TEST(ExactSeparation, MultiplesOfThePrimeHaveTheSameAnswer) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const std::size_t width = 1 + seed % 4;
+    Points a = grid(2 * width, width, seed, static_cast<double>(seed % 3));
+    Points b = grid(2 * width, width, seed + 1, 0.0);
+    const Answer expected = decide(a, b).answer;
+    for (Points* set : {&a, &b})
+      for (double& value : set->values) value *= primes[0];
+    const ExactSeparation result = decide(a, b);
+    EXPECT_EQ(result.answer, expected) << seed;
+    EXPECT_TRUE(holds(a, b, result)) << seed;
+  }
+}
+
+/// With a coordinate for each prime every determinant is 0 modulo all of them.
+TEST(ExactSeparation, SaysWhenNoPrimeIsLeft) {
+  Points a = grid(12, 4, 1, 0.0);
+  Points b = grid(12, 4, 2, 0.0);
+  for (Points* set : {&a, &b})
+    for (std::size_t i = 0; i < set->values.size(); ++i) set->values[i] *= primes[i % 4];
+  const ExactSeparation result = separate_exactly(a.view(), b.view());
+  EXPECT_EQ(result.answer, Answer::undecided);
+  EXPECT_EQ(result.reason, "a basis that is singular modulo every prime tried");
+}
+
 /// Points on planes one unit apart, with coordinates so large that scores in float64 lose the difference.
 TEST(ExactSeparation, ScoresThatDoublesRoundAreCompared) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {

@@ -74,6 +74,15 @@ Keys vertices(std::size_t rows, std::size_t width) {
   return result;
 }
 
+/// The mean of two keys a unit in the last place apart is rounded to one of them.
+TEST(Select, AKeyThatIsTheRoundedMeanStatesItsQuery) {
+  const Keys near{{0x1.00a64d095f35bp-2, 0x1.4cd1e9a36f73dp-3, 0x1.00a64d095f35cp-2, 0x1.4cd1e9a36f73ep-3},
+                  2};
+  const Selection selection = keys(near.view());
+  EXPECT_EQ(answers(selection), all(2, Selectability::selectable));
+  EXPECT_TRUE(verify(near.view(), selection));
+}
+
 TEST(Select, PlantedAnswersAtEveryWidth) {
   for (const std::size_t width : {2, 3, 8, 64, 320}) {
     const std::size_t count = width + 1 + std::min<std::size_t>(width, 100);

@@ -81,6 +81,10 @@ TEST(Select, AKeyThatIsTheRoundedMeanStatesItsQuery) {
   const Selection selection = keys(near.view());
   EXPECT_EQ(answers(selection), all(2, Selectability::selectable));
   EXPECT_TRUE(verify(near.view(), selection));
+  Selection forged = selection;
+  forged.keys[1].proof = Proof::own_direction;
+  forged.keys[1].query.clear();
+  EXPECT_FALSE(verify(near.view(), forged));
 }
 
 TEST(Select, PlantedAnswersAtEveryWidth) {

@@ -48,11 +48,12 @@ std::string archive(const std::string& pickle) {
          le<std::uint32_t>(file.size()) + "\0\0"s;
 }
 
-using ParseTorch = checkpoint::ParsedFile (*)(std::span<const std::byte>, const std::string&,
-                                              std::string_view);
+template <typename Stored>
+using ParseTorch = checkpoint::ParsedFile (*)(Stored, const std::string&, std::string_view);
 
 /// Whether the bytes are a valid archive or a valid file of another format.
-bool check_archive(std::span<const std::byte> bytes, ParseTorch parse = checkpoint::parse_torch_zip) {
+template <typename Stored = const bytes::StoredBytes&>
+bool check_archive(std::span<const std::byte> bytes, ParseTorch<Stored> parse = checkpoint::parse_torch_zip) {
   try {
     const checkpoint::ParsedFile file = parse(bytes, "fuzz", {});
     for (std::size_t i = 0; i < file.tensors.size(); ++i) {

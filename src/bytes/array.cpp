@@ -58,8 +58,8 @@ StoredArray open_npz_member(std::span<const std::byte> bytes, const ZipMember& m
               return unpacked_elements(bytes, member, where, header, buffer);
             }};
   }
-  const NpyArray found =
-      parse_npy(stored_member(bytes, member, where), fmt::format("{}: member {}", where, quote(member.name)));
+  const NpyArray found = parse_npy(stored_member(bytes, member, where).memory(),
+                                   fmt::format("{}: member {}", where, quote(member.name)));
   StoredArray array{found.header.shape, found.header.dtype, [found](std::vector<std::byte>& buffer) {
                       return npy_elements(found.header, found.data, buffer);
                     }};

@@ -79,6 +79,15 @@ std::span<const std::byte> StoredBytes::fetch(std::vector<std::byte>& buffer) co
   return buffer;
 }
 
+void StoredBytes::copy_to(std::span<std::byte> out) const {
+  NORMSCOPE_ASSERT(out.size() == size_);
+  if (in_memory()) {
+    std::copy_n(data_, out.size(), out.begin());
+  } else {
+    source_->read(offset_, out);
+  }
+}
+
 bool equal(const StoredBytes& a, const StoredBytes& b) {
   if (a.size() != b.size()) return false;
   std::vector<std::byte> left;

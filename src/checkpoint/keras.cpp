@@ -24,10 +24,10 @@ bool is_keras_zip(std::span<const bytes::ZipMember> members) {
 
 ParsedFile parse_keras_zip(std::span<const std::byte> bytes, std::span<const bytes::ZipMember> members,
                            const std::string& where) {
-  ParsedFile parsed =
-      parse_hdf5(bytes::stored_member(bytes, *find_keras_member(members, keras_weights), where), where);
+  ParsedFile parsed = parse_hdf5(
+      bytes::stored_member(bytes, *find_keras_member(members, keras_weights), where).memory(), where);
   if (const bytes::ZipMember* config = find_keras_member(members, "config.json")) {
-    const std::span<const std::byte> text = bytes::stored_member(bytes, *config, where);
+    const std::span<const std::byte> text = bytes::stored_member(bytes, *config, where).memory();
     parsed.arena.charge(1, metadata_entry_bytes + text.size());
     parsed.metadata.insert_or_assign("model_config",
                                      std::string(reinterpret_cast<const char*>(text.data()), text.size()));

@@ -1,6 +1,8 @@
 #include "onnx.hpp"
 
+#include <algorithm>
 #include <optional>
+#include <vector>
 
 #include <normscope/core/error.hpp>
 
@@ -11,12 +13,11 @@
 namespace normscope::checkpoint {
 namespace {
 
-using Bytes = std::span<const std::byte>;
-
-void add_metadata(Bytes entry, ParsedFile& file, const std::string& where) {
+void add_metadata(const bytes::StoredBytes& entry, ParsedFile& file, const std::string& where) {
+  std::vector<std::byte> buffer;
   std::string_view key;
   std::string_view value;
-  WireReader reader(entry, "StringStringEntryProto", where);
+  WireReader reader(entry.fetch(buffer), "StringStringEntryProto", where);
   while (const std::optional<WireField> field = reader.next()) {
     if (field->number == 1) key = reader.text(*field);
     if (field->number == 2) value = reader.text(*field);
@@ -26,10 +27,10 @@ void add_metadata(Bytes entry, ParsedFile& file, const std::string& where) {
 }
 
 /// Finds the graph's bytes and collects metadata.
-Bytes find_graph(Bytes model, ParsedFile& file, const std::string& where) {
-  std::optional<Bytes> graph;
-  WireReader reader(model, "ModelProto", where);
-  while (const std::optional<WireField> field = reader.next()) {
+bytes::StoredBytes find_graph(const bytes::StoredBytes& model, ParsedFile& file, const std::string& where) {
+  std::optional<bytes::StoredBytes> graph;
+  StoredWireReader reader(model, "ModelProto", where);
+  while (const std::optional<StoredField> field = reader.next()) {
     if (field->number == 14) add_metadata(reader.bytes(*field), file, where);
     if (field->number != 7) continue;
     if (graph) throw Error(ErrorCode::Format, where + ": has two graphs, expected one");
@@ -41,13 +42,14 @@ Bytes find_graph(Bytes model, ParsedFile& file, const std::string& where) {
 
 }  // namespace
 
-ParsedFile parse_onnx(Bytes bytes, const std::string& where, const OpenExternal& external) {
-  ParsedFile file{Arena(bytes.size(), where)};
-  const Bytes message = find_graph(bytes, file, where);
+ParsedFile parse_onnx(const bytes::StoredBytes& stored, const std::string& where,
+                      const OpenExternal& external) {
+  ParsedFile file{Arena(static_cast<std::size_t>(std::min(stored.size(), bytes::largest_held)), where)};
+  const bytes::StoredBytes message = find_graph(stored, file, where);
   OnnxGraphReader graph(file.arena, where);
-  WireReader reader(message, "GraphProto", where);
-  while (const std::optional<WireField> field = reader.next()) {
-    if (field->number == 1) graph.add_node(reader.bytes(*field), file.tensors);
+  StoredWireReader reader(message, "GraphProto", where);
+  while (const std::optional<StoredField> field = reader.next()) {
+    if (field->number == 1) graph.add_node(file.arena.keep(reader.bytes(*field)), file.tensors);
     if (field->number == 15) {
       throw Error(ErrorCode::Unsupported, where + ": has a sparse initializer, which is not supported");
     }
@@ -58,7 +60,8 @@ ParsedFile parse_onnx(Bytes bytes, const std::string& where, const OpenExternal&
     }
   }
   sort_tensors(file.tensors, where + ":");
-  file.graph = graph.link(file.tensors, message.size());
+  file.graph =
+      graph.link(file.tensors, static_cast<std::size_t>(std::min(message.size(), bytes::largest_held)));
   return file;
 }
 

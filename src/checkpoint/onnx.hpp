@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <span>
 #include <string>
 
 #include "onnx_tensor.hpp"
@@ -11,13 +9,14 @@
 /// the tensors.
 namespace normscope::checkpoint {
 
-/// The tensors and the graph of an `.onnx` file held in memory. Tensors of strings are left out. Initializers
-/// with their elements in another file are parts of what `external` opens.
+/// The tensors and the graph of an `.onnx` file. Tensors of strings are left out. Elements of initializers
+/// that are stored in memory layout are parts of `stored`, and those in another file of what `external`
+/// opens; of a file that is not in memory, they are not read.
 ///
-/// Errors    Format, Shape, Unsupported; messages begin with `where`
+/// Errors    Format, Shape, Unsupported, Io; messages begin with `where`
 ///
 /// Cost      O(nodes + tensors · log tensors), and sorting the names of the graph's values
-[[nodiscard]] ParsedFile parse_onnx(std::span<const std::byte> bytes, const std::string& where,
+[[nodiscard]] ParsedFile parse_onnx(const bytes::StoredBytes& stored, const std::string& where,
                                     const OpenExternal& external = {});
 
 }  // namespace normscope::checkpoint

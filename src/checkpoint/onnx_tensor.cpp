@@ -73,7 +73,8 @@ std::string describe_type(std::uint64_t code) {
 /// One TensorProto; elements are collected in a second pass, when their number and type are known.
 class TensorProto {
  public:
-  TensorProto(Bytes message, Arena& arena, const std::string& where, const OpenExternal& external)
+  TensorProto(const bytes::StoredBytes& message, Arena& arena, const std::string& where,
+              const OpenExternal& external)
       : message_(message), arena_(arena), where_(where), external_(external) {}
 
   std::optional<Tensor> read(std::string_view name) {
@@ -109,14 +110,14 @@ class TensorProto {
 
  private:
   void scan() {
-    WireReader reader = this->reader();
-    while (const std::optional<WireField> field = reader.next()) {
+    StoredWireReader reader = this->reader();
+    while (const std::optional<StoredField> field = reader.next()) {
       switch (field->number) {
         case dims: reader.integers(*field, [this](std::uint64_t extent) { add_extent(extent); }); break;
         case data_type: type_ = reader.integer(*field); break;
         case segment: fail(ErrorCode::Unsupported, "a tensor is stored in segments, which are not supported");
-        case name_field: name_ = reader.text(*field); break;
-        case external_data: read_place(reader.bytes(*field)); break;
+        case name_field: name_ = kept_text(reader.bytes(*field)); break;
+        case external_data: read_place(arena_.keep(reader.bytes(*field))); break;
         case raw_data: raw_ = reader.bytes(*field); break;
         case data_location: is_external_ = reader.integer(*field) == 1; break;
         default: break;
@@ -177,42 +178,48 @@ class TensorProto {
     shape_.push_back(extent);
   }
 
+  [[nodiscard]] std::string_view kept_text(const bytes::StoredBytes& stored) const {
+    const Bytes text = arena_.keep(stored);
+    return {reinterpret_cast<const char*>(text.data()), text.size()};
+  }
+
   template <typename Take>
   void each(Field number, const Take& take) const {
-    WireReader reader = this->reader();
-    while (const std::optional<WireField> field = reader.next()) {
+    StoredWireReader reader = this->reader();
+    while (const std::optional<StoredField> field = reader.next()) {
       if (field->number == number) take(reader, *field);
     }
   }
 
   /// float_data or double_data: usually one packed run, used in place.
-  Bytes fixed_elements(const DataType& type) const {
+  bytes::StoredBytes fixed_elements(const DataType& type) const {
     const WireType single = type.field == float_data ? WireType::fixed32 : WireType::fixed64;
     std::uint64_t total = 0;
-    Bytes last;
-    each(type.field, [&](const WireReader& reader, const WireField& field) {
+    bytes::StoredBytes last;
+    each(type.field, [&](const StoredWireReader& reader, const StoredField& field) {
       last = field.type == single ? field.bytes : reader.bytes(field);
       total += last.size();
     });
     if (total == last.size()) return last;
     const std::span<std::byte> elements = arena_.allocate<std::byte>(total);
     std::size_t at = 0;
-    each(type.field, [&](const WireReader&, const WireField& field) {
-      if (!field.bytes.empty()) std::memcpy(&elements[at], field.bytes.data(), field.bytes.size());
-      at += field.bytes.size();
+    each(type.field, [&](const StoredWireReader&, const StoredField& field) {
+      const auto size = static_cast<std::size_t>(field.bytes.size());
+      field.bytes.copy_to(elements.subspan(at, size));
+      at += size;
     });
-    return elements;
+    return std::as_bytes(elements);
   }
 
   Bytes varint_elements(const DataType& type) const {
     const std::size_t width = bits(type.dtype) / 8;
     std::uint64_t count = 0;
-    each(type.field, [&](const WireReader& reader, const WireField& field) {
+    each(type.field, [&](const StoredWireReader& reader, const StoredField& field) {
       reader.integers(field, [&count](std::uint64_t) { ++count; });
     });
     const std::span<std::byte> elements = arena_.allocate<std::byte>(count * width);
     std::size_t at = 0;
-    each(type.field, [&](const WireReader& reader, const WireField& field) {
+    each(type.field, [&](const StoredWireReader& reader, const StoredField& field) {
       // The lower bytes hold the element, also if a negative one was sign-extended to 64 bits.
       reader.integers(field, [&](std::uint64_t value) {
         std::memcpy(&elements[at], &value, width);
@@ -222,18 +229,18 @@ class TensorProto {
     return elements;
   }
 
-  [[nodiscard]] WireReader reader() const { return {message_, "TensorProto", where_}; }
+  [[nodiscard]] StoredWireReader reader() const { return {message_, "TensorProto", where_}; }
   [[noreturn]] void fail(ErrorCode code, const std::string& what) const {
     throw Error(code, where_ + ": " + what);
   }
 
-  Bytes message_;
+  bytes::StoredBytes message_;
   Arena& arena_;
   const std::string& where_;
   std::string_view name_;
   std::uint64_t type_ = 0;
   std::vector<std::uint64_t> shape_;
-  std::optional<Bytes> raw_;
+  std::optional<bytes::StoredBytes> raw_;
   bool is_external_ = false;
   std::string_view location_;
   std::uint64_t offset_ = 0;
@@ -243,7 +250,7 @@ class TensorProto {
 
 }  // namespace
 
-std::optional<Tensor> read_onnx_tensor(Bytes message, std::string_view name, Arena& arena,
+std::optional<Tensor> read_onnx_tensor(const bytes::StoredBytes& message, std::string_view name, Arena& arena,
                                        const std::string& where, const OpenExternal& external) {
   return TensorProto(message, arena, where, external).read(name);
 }

@@ -1,9 +1,7 @@
 #pragma once
 
-#include <cstddef>
 #include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -15,14 +13,13 @@ namespace normscope::checkpoint {
 using OpenExternal = std::function<bytes::StoredBytes(std::string_view tensor, const std::string& file)>;
 
 /// The tensor in a TensorProto, named `name` if that is not empty. Elements stored in memory layout become a
-/// view of `message`; others are decoded into the arena. Elements in another file are a view of what
+/// part of `message`; others are decoded into the arena. Elements in another file are a view of what
 /// `external` opens. Empty for strings.
 ///
 /// Errors    Format, Shape, also for another file that is not in the model's folder; Unsupported for data in
 ///           another file without `external`, and for types without a Dtype; messages begin with `where`
-[[nodiscard]] std::optional<Tensor> read_onnx_tensor(std::span<const std::byte> message,
-                                                     std::string_view name, Arena& arena,
-                                                     const std::string& where,
+[[nodiscard]] std::optional<Tensor> read_onnx_tensor(const bytes::StoredBytes& message, std::string_view name,
+                                                     Arena& arena, const std::string& where,
                                                      const OpenExternal& external = {});
 
 }  // namespace normscope::checkpoint

@@ -31,6 +31,13 @@ void Arena::charge(std::uint64_t count, std::size_t size) {
   used_ += static_cast<std::size_t>(count) * size;
 }
 
+std::span<const std::byte> Arena::keep(const bytes::StoredBytes& bytes) {
+  if (bytes.in_memory()) return bytes.memory();
+  const std::span<std::byte> kept = allocate<std::byte>(bytes.size());
+  bytes.copy_to(kept);
+  return kept;
+}
+
 std::byte* Arena::allocate_bytes(std::uint64_t count, std::size_t size) {
   charge(1, block_overhead);
   charge(count, size);

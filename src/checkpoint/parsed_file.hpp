@@ -32,6 +32,10 @@ class Arena {
   ///
   /// Errors    Unsupported beyond the limit
   void charge(std::uint64_t count, std::size_t size);
+  /// The bytes where they are if they are in memory, otherwise copied.
+  ///
+  /// Errors    Io; Unsupported beyond the limit
+  [[nodiscard]] std::span<const std::byte> keep(const bytes::StoredBytes& bytes);
   /// `count` objects, zero-initialized.
   ///
   /// Errors    Unsupported beyond the limit

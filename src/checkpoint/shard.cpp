@@ -36,7 +36,7 @@ std::span<const std::byte> whole(const bytes::Source& file, const fs::path& path
   if (!bytes.in_memory() && bytes.size() > bytes::largest_held) {
     throw Error(ErrorCode::Unsupported,
                 fmt::format("checkpoint: {}: has {} bytes, expected at most {} for a format that is loaded "
-                            "whole; safetensors and GGUF files may have any size",
+                            "whole; safetensors, GGUF, PyTorch and ONNX files may have any size",
                             path.string(), bytes.size(), bytes::largest_held));
   }
   return bytes.fetch(held);
@@ -99,11 +99,9 @@ struct OtherFiles {
 
 Shard open_onnx(std::unique_ptr<bytes::Source> file, const fs::path& path, const bytes::OpenSource& open) {
   OtherFiles others{path, open};
-  Shard shard =
-      open_parsed(std::move(file), path, "onnx: " + path.string(),
-                  [&](std::span<const std::byte> bytes, const std::string& where) {
-                    return parse_onnx(bytes, where, open ? OpenExternal(std::ref(others)) : OpenExternal());
-                  });
+  ParsedFile parsed = parse_onnx(bytes::StoredBytes(*file), "onnx: " + path.string(),
+                                 open ? OpenExternal(std::ref(others)) : OpenExternal());
+  Shard shard = take(std::move(file), std::move(parsed));
   others.give_to(shard);
   return shard;
 }
@@ -122,19 +120,24 @@ Shard open_tensorflow(std::unique_ptr<bytes::Source> file, const fs::path& path,
 /// Opens a zip written by torch.save, Keras or numpy.savez.
 std::pair<Shard, std::string_view> open_zip(std::unique_ptr<bytes::Source> file, const fs::path& path,
                                             const std::string& member) {
-  std::string_view format = "pytorch";
-  Shard shard = open_parsed(
-      std::move(file), path, path.string(), [&](std::span<const std::byte> bytes, const std::string& name) {
-        const std::vector<bytes::ZipMember> members = bytes::read_zip_directory(bytes, "pytorch: " + name);
-        const bool is_keras = is_keras_zip(members);
-        if (!is_keras && !is_npz(members)) return parse_torch_zip(bytes, "pytorch: " + name, member);
-        format = is_keras ? "keras" : "npz";
-        if (!member.empty())
-          fail_member(name, describe(is_keras ? FileFormat::hdf5 : FileFormat::npy), member);
-        return is_keras ? parse_keras_zip(bytes, members, "keras: " + name)
-                        : parse_npz(bytes, members, "npz: " + name);
-      });
-  return {std::move(shard), format};
+  const std::string name = path.string();
+  const bytes::StoredBytes stored(*file);
+  std::vector<std::byte> directory;
+  const std::vector<bytes::ZipMember> found =
+      bytes::read_zip_directory(stored, directory, "pytorch: " + name);
+  const bool is_keras = is_keras_zip(found);
+  if (!is_keras && !is_npz(found)) {
+    ParsedFile parsed = parse_torch_zip(stored, "pytorch: " + name, member);
+    return {take(std::move(file), std::move(parsed)), "pytorch"};
+  }
+  if (!member.empty()) fail_member(name, describe(is_keras ? FileFormat::hdf5 : FileFormat::npy), member);
+  const std::string_view format = is_keras ? "keras" : "npz";
+  const auto parse = [is_keras](std::span<const std::byte> bytes, const std::string& where) {
+    // Tensors of arrays are named as their members are in the file.
+    const std::vector<bytes::ZipMember> members = bytes::read_zip_directory(bytes, where);
+    return is_keras ? parse_keras_zip(bytes, members, where) : parse_npz(bytes, members, where);
+  };
+  return {open_parsed(std::move(file), path, fmt::format("{}: {}", format, name), parse), format};
 }
 
 }  // namespace

@@ -37,11 +37,11 @@ class Tensors {
     }
     if (*elements != 0) {
       const std::size_t width = bits(pickled.dtype) / 8;
-      const Bytes storage = storage_of(name, pickled);
+      const bytes::StoredBytes storage = storage_of(name, pickled);
       const std::uint64_t end = last_element(name, pickled, storage.size() / width) + 1;
       const std::uint64_t begin = pickled.offset;
-      tensor.bytes = is_row_major(pickled) ? storage.subspan(begin * width, (end - begin) * width)
-                                           : gather(pickled, storage, *elements, width);
+      const bytes::StoredBytes used = storage.part(begin * width, (end - begin) * width);
+      tensor.bytes = is_row_major(pickled) ? used : gather(pickled, used, *elements, width);
     }
     check_tensor_size(tensor, where_);
     file_.arena.charge(growth, sizeof tensor);
@@ -49,10 +49,10 @@ class Tensors {
   }
 
  private:
-  Bytes storage_of(std::string_view name, const PickledTensor& tensor) const {
+  bytes::StoredBytes storage_of(std::string_view name, const PickledTensor& tensor) const {
     const PickledStorage& storage = pickled_.storages[tensor.storage];
     const TorchStorage found = find_(storage);
-    const std::optional<Bytes>& bytes = found.bytes;
+    const std::optional<bytes::StoredBytes>& bytes = found.bytes;
     if (!bytes) {
       bytes::fail(ErrorCode::Format, where_,
                   fmt::format("tensor {} is in {}, which is missing", bytes::quote(name), found.name));
@@ -92,14 +92,18 @@ class Tensors {
     return true;
   }
 
-  /// The elements in row-major order.
-  Bytes gather(const PickledTensor& tensor, Bytes storage, std::uint64_t elements, std::size_t width) {
+  /// The elements in row-major order; `used` are those of the storage from the tensor's first to its last
+  /// one.
+  Bytes gather(const PickledTensor& tensor, const bytes::StoredBytes& used, std::uint64_t elements,
+               std::size_t width) {
     std::uint64_t size = 0;
     if (__builtin_mul_overflow(elements, width, &size)) size = ~std::uint64_t{0};
     const std::span<std::byte> gathered = file_.arena.allocate<std::byte>(size);
+    std::vector<std::byte> buffer;
+    const Bytes storage = used.fetch(buffer);
     const std::size_t axes = tensor.shape.size();
     std::vector<std::uint64_t> at(axes, 0);
-    std::uint64_t index = tensor.offset;
+    std::uint64_t index = 0;
     for (std::uint64_t i = 0; i < elements; ++i) {
       std::memcpy(&gathered[i * width], &storage[index * width], width);
       for (std::size_t axis = axes; axis-- > 0;) {

@@ -1,9 +1,7 @@
 #pragma once
 
-#include <cstddef>
 #include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -15,8 +13,8 @@ namespace normscope::checkpoint {
 
 /// The elements of a storage in the file.
 struct TorchStorage {
-  std::optional<std::span<const std::byte>> bytes{};  ///< empty if they are missing
-  std::string name;                                   ///< for messages
+  std::optional<bytes::StoredBytes> bytes{};  ///< empty if they are missing
+  std::string name;                           ///< for messages
 };
 using FindStorage = std::function<TorchStorage(const PickledStorage&)>;
 

@@ -19,6 +19,8 @@ namespace {
 using Bytes = std::span<const std::byte>;
 
 constexpr std::string_view pickle_member = "/data.pkl";
+/// Bytes of the member with the byte order that are read.
+constexpr std::uint64_t longest_order = 64;
 
 /// The part of a pickle's name before "/data.pkl", nothing for other members.
 std::optional<std::string_view> pickle_prefix(const bytes::ZipMember& member) {
@@ -30,25 +32,26 @@ std::optional<std::string_view> pickle_prefix(const bytes::ZipMember& member) {
 /// The archive's members, by their names after the common prefix.
 class Archive {
  public:
-  Archive(Bytes bytes, Arena& arena, const std::string& where)
-      : bytes_(bytes), where_(where), members_(bytes::read_zip_directory(bytes, where)) {
+  Archive(const bytes::StoredBytes& file, Arena& arena, const std::string& where)
+      : file_(file), where_(where), members_(bytes::read_zip_directory(file, directory_, where)) {
+    arena.charge(1, directory_.size());
     arena.charge(members_.size(), sizeof(bytes::ZipMember));
     prefix_ = find_prefix();
     std::sort(members_.begin(), members_.end(),
               [](const bytes::ZipMember& a, const bytes::ZipMember& b) { return a.name < b.name; });
   }
 
-  /// A member's bytes in place; empty if it does not exist.
-  [[nodiscard]] std::optional<Bytes> find(std::string_view name) const {
+  /// A member's bytes in the file; empty if it does not exist.
+  [[nodiscard]] std::optional<bytes::StoredBytes> find(std::string_view name) const {
     const bytes::ZipMember* member = entry(name);
     if (member == nullptr) return std::nullopt;
-    return bytes::stored_member(bytes_, *member, where_);
+    return bytes::stored_member(file_, *member, where_);
   }
 
   /// The pickle, copied to the arena; unlike the elements, its CRC is checked.
   [[nodiscard]] Bytes pickle(Arena& arena) const {
     const bytes::ZipMember& member = *entry(pickle_member);
-    bytes::ZipStream stream(bytes_, member, where_);
+    bytes::ZipStream stream(file_, member, where_);
     const std::span<std::byte> bytes = arena.allocate<std::byte>(member.size);
     stream.read(bytes);
     stream.finish();
@@ -78,8 +81,9 @@ class Archive {
     return found != members_.end() && found->name == name ? &*found : nullptr;
   }
 
-  Bytes bytes_;
+  bytes::StoredBytes file_;
   const std::string& where_;
+  std::vector<std::byte> directory_;  ///< of a file that is not in memory; members' names point into it
   std::vector<bytes::ZipMember> members_;
   std::string_view prefix_;
 };
@@ -91,11 +95,14 @@ bool is_torch_zip(std::span<const bytes::ZipMember> members) {
                      [](const bytes::ZipMember& member) { return pickle_prefix(member).has_value(); });
 }
 
-ParsedFile parse_torch_zip(Bytes bytes, const std::string& where, std::string_view member) {
-  ParsedFile file{Arena(bytes.size(), where)};
-  const Archive archive(bytes, file.arena, where);
-  if (const std::optional<Bytes> order = archive.find("/byteorder")) {
-    const std::string_view text(reinterpret_cast<const char*>(order->data()), order->size());
+ParsedFile parse_torch_zip(const bytes::StoredBytes& stored, const std::string& where,
+                           std::string_view member) {
+  ParsedFile file{Arena(static_cast<std::size_t>(std::min(stored.size(), bytes::largest_held)), where)};
+  const Archive archive(stored, file.arena, where);
+  if (const std::optional<bytes::StoredBytes> order = archive.find("/byteorder")) {
+    std::vector<std::byte> buffer;
+    const Bytes begin = order->part(0, std::min(order->size(), longest_order)).fetch(buffer);
+    const std::string_view text(reinterpret_cast<const char*>(begin.data()), begin.size());
     if (text != "little") {
       bytes::fail(ErrorCode::Unsupported, where,
                   fmt::format("byte order is {}, expected little", bytes::quote(text)));

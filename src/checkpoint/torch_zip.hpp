@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,14 +17,16 @@ namespace normscope::checkpoint {
 /// Whether a zip with these members was written by PyTorch, recognised by its pickle.
 [[nodiscard]] bool is_torch_zip(std::span<const bytes::ZipMember> members);
 
-/// The state dict of a PyTorch zip in memory, or the one that `member` names (torch_state.hpp). Row-major
-/// tensors are views; others are copied into the arena.
+/// The state dict of a PyTorch zip, or the one that `member` names (torch_state.hpp). Row-major tensors are
+/// parts of `stored`, of which only the directory, the pickle and the headers of storages are read; others
+/// are copied into the arena.
 ///
-/// Errors    Format, Shape; Unsupported for a pickle that names code not needed for tensors, for compressed
+/// Errors    Format, Shape, Io; Unsupported for a pickle that names code not needed for tensors, for
+/// compressed
 ///           members and other zips; messages begin with `where`
 ///
 /// Cost      O(pickle + members · log members + elements copied); the CRC of elements is not checked
-[[nodiscard]] ParsedFile parse_torch_zip(std::span<const std::byte> bytes, const std::string& where,
+[[nodiscard]] ParsedFile parse_torch_zip(const bytes::StoredBytes& stored, const std::string& where,
                                          std::string_view member = {});
 
 }  // namespace normscope::checkpoint

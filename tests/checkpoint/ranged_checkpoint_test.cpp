@@ -13,11 +13,13 @@
 
 #include <normscope/bytes/source.hpp>
 #include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/checkpoint/onnx_graph.hpp>
 #include <normscope/core/error.hpp>
 
 #include "checkpoint/gguf_files.hpp"
 #include "checkpoint/onnx_files.hpp"
 #include "checkpoint/test_files.hpp"
+#include "checkpoint/torch_files.hpp"
 #include "support/data.hpp"
 #include "support/scratch.hpp"
 
@@ -89,21 +91,50 @@ TEST(Checkpoint, ReadsOnlyTheRequestedPartsOfALargeFile) {
   EXPECT_EQ(Checkpoint(path).find("small")->bytes.size(), 8u);
 }
 
-TEST(Checkpoint, ChecksARangedFileAsStrictly) {
+/// A state dict with a row-major tensor and a transposed one, of a storage of `count` numbers each.
+std::string torch_file(std::int32_t count) {
+  const std::string pickle = test::Pickle()
+                                 .op("}(")
+                                 .text("a")
+                                 .tensor("0", count, 2, {count - 2}, {1})
+                                 .text("b")
+                                 .tensor("1", count, 1, {3, 2}, {1, 3})
+                                 .op("u")
+                                 .stop();
+  const std::string numbers = test::counting(static_cast<std::size_t>(count));
+  std::vector<test::ZipEntry> members = test::torch_members(pickle, {numbers, numbers});
+  members.emplace_back("little", "m/byteorder");
+  return test::zip(members);
+}
+
+/// A model whose initializers store their elements in each of the ways, and a Constant node.
+std::string onnx_file(std::uint64_t count) {
+  const std::vector<float> values{1.5f, 2.5f};
+  const test::Proto constant = test::tensor_proto("", test::onnx_float, {2}).bytes(9, test::raw(values));
+  test::OnnxFile file;
+  file.weights("gain", {count})
+      .initializer(test::tensor_proto("packed", test::onnx_float, {2}).bytes(4, test::raw(values)))
+      .initializer(test::tensor_proto("single", test::onnx_float, {2}).real(4, 3).real(4, 4))
+      .initializer(test::tensor_proto("integers", test::onnx_int64, {2}).bytes(7, "\1\2"))
+      .node("Constant", {}, "value", {test::Proto().bytes(1, "value").message(5, constant)})
+      .node("Mul", {"x", "gain"}, "y");
+  return file.text();
+}
+
+void expect_same_when_broken(const std::string& name, const std::string& whole) {
   const Scratch scratch;
-  const std::string whole = test::safetensors_file(
-      R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"U8","shape":[3],"data_offsets":[8,11]}})",
-      "01234567xyz");
-  rc::check("mapped or ranged, a broken file gives the same message", [&] {
-    std::string broken = whole.substr(0, *rc::gen::inRange<std::size_t>(0, whole.size() + 1));
+  rc::check("mapped or ranged, a broken " + name + " gives the same message", [&] {
+    std::string broken = whole.substr(
+        0, *rc::gen::weightedOneOf<std::size_t>(
+               {{1, rc::gen::inRange<std::size_t>(0, whole.size() + 1)}, {1, rc::gen::just(whole.size())}}));
     if (!broken.empty() && *rc::gen::arbitrary<bool>()) {
       broken[*rc::gen::inRange<std::size_t>(0, broken.size())] ^=
           static_cast<char>(*rc::gen::inRange(1, 256));
     }
-    put(scratch / "x.safetensors", broken);
+    put(scratch / name, broken);
     const auto outcome = [&](const bytes::OpenSource& open) -> std::string {
       try {
-        const Checkpoint checkpoint(scratch / "x.safetensors", open);
+        const Checkpoint checkpoint(scratch / name, open);
         std::string names;
         for (const Tensor& tensor : checkpoint.tensors()) {
           names += std::string(tensor.name) + std::to_string(tensor.bytes.size());
@@ -115,6 +146,16 @@ TEST(Checkpoint, ChecksARangedFileAsStrictly) {
     };
     RC_ASSERT(outcome(bytes::map_file) == outcome(bytes::read_file));
   });
+}
+
+TEST(Checkpoint, ChecksARangedFileAsStrictly) {
+  expect_same_when_broken(
+      "x.safetensors",
+      test::safetensors_file(
+          R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"U8","shape":[3],"data_offsets":[8,11]}})",
+          "01234567xyz"));
+  expect_same_when_broken("x.pt", torch_file(7));
+  expect_same_when_broken("x.onnx", onnx_file(2));
 }
 
 void expect_same(const fs::path& path) {
@@ -133,8 +174,40 @@ void expect_same(const fs::path& path) {
 
 TEST(Checkpoint, ReadsFormatsWithoutAHeaderAsAWhole) {
   const Scratch scratch;
-  put(scratch / "m.onnx", test::OnnxFile().weights("gain", {3}).text());
+  const std::string pickle = test::Pickle().op("}").text("a").tensor("0", 3, 0, {3}, {1}).op("s").stop();
+  put(scratch / "m.pt", test::legacy_torch_file(pickle, {test::counting(3)}));
+  expect_same(scratch / "m.pt");
+}
+
+TEST(Checkpoint, ReadsNoElementsOfARangedPyTorchFile) {
+  const Scratch scratch;
+  constexpr std::int32_t count = 2'000'000;
+  put(scratch / "m.pt", torch_file(count));
+  expect_same(scratch / "m.pt");
+  Counts counts;
+  const Checkpoint checkpoint(scratch / "m.pt", counted(counts));
+  // The format of the file is recognized from 4 KiB and that of the zip by its directory, which is looked for
+  // twice in the last 64 KiB. Of the elements, b is copied.
+  EXPECT_LT(counts.bytes, 4096u + 2 * (64u << 10) + 2000u);
+  counts = {};
+  EXPECT_EQ(read(*checkpoint.find("a"), count - 4, 2), (std::vector<double>{count - 1, count}));
+  EXPECT_EQ(read(*checkpoint.find("b")), (std::vector<double>{2, 5, 3, 6, 4, 7}));
+  EXPECT_EQ(counts.bytes, 8u);
+}
+
+TEST(Checkpoint, ReadsNoElementsOfARangedOnnxFile) {
+  const Scratch scratch;
+  put(scratch / "m.onnx", onnx_file(2'000'000));
   expect_same(scratch / "m.onnx");
+  Counts counts;
+  const Checkpoint checkpoint(scratch / "m.onnx", counted(counts));
+  EXPECT_LT(counts.bytes, 4096u + 2000u);
+  counts = {};
+  EXPECT_EQ(read(*checkpoint.find("gain"), 8, 2), (std::vector<double>{9.0 / 8, 10.0 / 8}));
+  EXPECT_EQ(counts.bytes, 8u);
+  EXPECT_EQ(read(*checkpoint.find("value")), (std::vector<double>{1.5, 2.5}));
+  ASSERT_NE(checkpoint.graph(), nullptr);
+  EXPECT_EQ(checkpoint.graph()->nodes().size(), 2u);
 }
 
 TEST(Checkpoint, ReadsOnlyTheHeaderOfAGgufFile) {

@@ -1,80 +1,24 @@
 import { execFileSync } from "node:child_process";
-import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync, readdirSync, statSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { existsSync, readFileSync, readdirSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, it } from "vitest";
 import { arrange, readCheckpoint } from "../checkpoint";
 import type { NamedFile } from "../checkpoint";
 import type { Core } from "../protocol";
 import { loadCore } from "./core";
+import { asInWorker, header, ofText, onDisk } from "./files";
 import { departures } from "./schema";
-
-/** A range of a file on disk, or of a text, as the browser's Blob; it counts what is read. */
-class FakeBlob {
-  static bytesRead = 0;
-  constructor(
-    private readonly source: string | Buffer,
-    readonly begin: number,
-    readonly end: number,
-    private readonly virtual = 0,
-  ) {}
-  get size(): number {
-    return this.end - this.begin;
-  }
-  slice(begin: number, end: number): FakeBlob {
-    const last = Math.min(this.begin + end, this.end);
-    return new FakeBlob(this.source, this.begin + begin, last, this.virtual);
-  }
-  bytes(): Uint8Array {
-    FakeBlob.bytesRead += this.size;
-    const bytes = new Uint8Array(this.size);
-    if (typeof this.source === "string") {
-      const file = openSync(this.source, "r");
-      readSync(file, bytes, 0, bytes.length, this.begin);
-      closeSync(file);
-    } else {
-      // Beyond the buffer the file is a hole.
-      bytes.set(this.source.subarray(Math.min(this.begin, this.source.length), Math.min(this.end, this.source.length)));
-    }
-    return bytes;
-  }
-}
-
-const blob = (fake: FakeBlob): Blob => fake as unknown as Blob;
-const onDisk = (path: string): NamedFile => {
-  const file = openSync(path, "r");
-  const { size } = fstatSync(file);
-  closeSync(file);
-  return { name: basename(path), data: blob(new FakeBlob(path, 0, size)) };
-};
-const ofText = (name: string, text: string | Buffer, size?: number): NamedFile => {
-  const buffer = Buffer.from(text);
-  return { name, data: blob(new FakeBlob(buffer, 0, size ?? buffer.length)) };
-};
 
 let core: Core;
 beforeAll(async () => {
-  // Functions that workers have and Node lacks.
-  Object.assign(globalThis, {
-    importScripts: () => undefined,
-    self: { location: { href: "" } },
-    FileReaderSync: class {
-      readAsArrayBuffer = (fake: FakeBlob) => fake.bytes().buffer;
-    },
-  });
+  asInWorker();
   core = await loadCore();
 });
 
 const quiet = () => undefined;
 const repository = fileURLToPath(new URL("../../../", import.meta.url));
 const model = join(repository, "models/wordlist_gpt");
-const header = (json: object): Buffer => {
-  const text = Buffer.from(JSON.stringify(json));
-  const length = Buffer.alloc(8);
-  length.writeBigUInt64LE(BigInt(text.length));
-  return Buffer.concat([length, text]);
-};
-
 describe("a dropped checkpoint", () => {
   it("is one file, one folder, or several files as one folder", () => {
     const file = (name: string) => ofText(name, "");
@@ -102,24 +46,6 @@ describe("a dropped checkpoint", () => {
     expect(departures("report", document)).toEqual([]);
     expect(departures("charts", JSON.parse(charts))).toEqual([]);
     expect(heard).toContain("measuring norms");
-  });
-
-  it("may be larger than memory: of 20 GB a few kilobytes are read", () => {
-    const elements = 5_000_000_000;
-    const bytes = header({
-      big: { dtype: "F32", shape: [2, elements / 2], data_offsets: [0, 4 * elements] },
-      "norm.weight": { dtype: "F32", shape: [4], data_offsets: [4 * elements, 4 * elements + 16] },
-      "norm.bias": { dtype: "F32", shape: [4], data_offsets: [4 * elements + 16, 4 * elements + 32] },
-    });
-    FakeBlob.bytesRead = 0;
-    const { report } = readCheckpoint(
-      core,
-      [ofText("big.safetensors", bytes, bytes.length + 4 * elements + 32)],
-      quiet,
-    );
-    expect(JSON.parse(report).model.files[0].bytes).toBe(bytes.length + 4 * elements + 32);
-    expect(JSON.parse(report).norms[0].width).toBe(4);
-    expect(FakeBlob.bytesRead).toBeLessThan(3 << 20);
   });
 
   it("says what is wrong with a file", () => {

@@ -74,6 +74,12 @@ class StoredBytes {
   ///
   /// Errors    Io; Unsupported beyond `largest_held`
   [[nodiscard]] std::span<const std::byte> fetch(std::vector<std::byte>& buffer) const;
+  /// Copies the bytes.
+  ///
+  /// Errors    Io
+  ///
+  /// Requires  out.size() == size()
+  void copy_to(std::span<std::byte> out) const;
 
  private:
   const Source* source_ = nullptr;  ///< null for bytes in memory

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include <normscope/bytes/source.hpp>
+
 namespace normscope::bytes {
 
 /// A file inside a zip, as the central directory describes it.
@@ -36,34 +38,40 @@ inline constexpr std::uint64_t largest_deflate_ratio = 1032;
   return packed <= small / 64 ? small : packed > UINT64_MAX / 64 ? UINT64_MAX : 64 * packed;
 }
 
-/// The members of the zip in `bytes`, including zip64. Multi-part archives are not supported.
+/// The members of the zip in `bytes`, including zip64. Multi-part archives are not supported. Of a zip that
+/// is not in memory, only the directory is read, into `held`, which then has the members' names.
 ///
-/// Errors    Format for any offset or size outside the file, and for duplicate names; messages begin with
-///           `where`
+/// Errors    Format for any offset or size outside the file, and for duplicate names; Io; Unsupported for a
+///           directory beyond `largest_held`; messages begin with `where`
+[[nodiscard]] std::vector<ZipMember> read_zip_directory(const StoredBytes& bytes,
+                                                        std::vector<std::byte>& held,
+                                                        const std::string& where);
+/// The same for a zip in memory, where the members' names are in `bytes`.
 [[nodiscard]] std::vector<ZipMember> read_zip_directory(std::span<const std::byte> bytes,
                                                         const std::string& where);
 
 /// A member's bytes in the file, compressed or not; the local header only determines its own length.
 ///
-/// Errors    Format
-[[nodiscard]] std::span<const std::byte> packed_bytes(std::span<const std::byte> bytes,
-                                                      const ZipMember& member, const std::string& where);
+/// Errors    Format, Io
+[[nodiscard]] StoredBytes packed_bytes(const StoredBytes& bytes, const ZipMember& member,
+                                       const std::string& where);
 
 /// The bytes of an uncompressed member, in place; its CRC is not checked.
 ///
-/// Errors    Format; Unsupported for a compressed or encrypted member
-[[nodiscard]] std::span<const std::byte> stored_member(std::span<const std::byte> bytes,
-                                                       const ZipMember& member, const std::string& where);
+/// Errors    Format, Io; Unsupported for a compressed or encrypted member
+[[nodiscard]] StoredBytes stored_member(const StoredBytes& bytes, const ZipMember& member,
+                                        const std::string& where);
 
 /// Reads every member through and compares its CRC with the stated one, of which 0 means none.
 /// Errors    Format, naming the first member that differs; as `ZipStream`
 void check_zip(std::span<const std::byte> bytes, const std::string& where);
 
-/// Decompresses one member, stored or deflated, front to back.
+/// Decompresses one member, stored or deflated, front to back. Of a zip that is not in memory, the member as
+/// it is stored is held.
 class ZipStream {
  public:
-  /// Errors    Format; Unsupported for encryption and other methods
-  ZipStream(std::span<const std::byte> bytes, const ZipMember& member, const std::string& where);
+  /// Errors    Format, Io; Unsupported for encryption, other methods and a member beyond `largest_held`
+  ZipStream(const StoredBytes& bytes, const ZipMember& member, const std::string& where);
   ZipStream(const ZipStream&) = delete;
   ZipStream& operator=(const ZipStream&) = delete;
   ~ZipStream();

@@ -78,16 +78,17 @@ void PackedSource::finish() {
 
 struct ZipStream::State {
   std::string where;
+  std::vector<std::byte> held;      ///< the member of a zip that is not in memory
   std::span<const std::byte> left;  ///< not yet read
   std::uint32_t expected_crc = 0;
   std::uint32_t crc = ~std::uint32_t{0};  ///< before its last inversion
 };
 
-ZipStream::ZipStream(std::span<const std::byte> bytes, const ZipMember& member, const std::string& where)
+ZipStream::ZipStream(const StoredBytes& bytes, const ZipMember& member, const std::string& where)
     : state_(std::make_unique<State>()) {
   state_->where = fmt::format("{}: zip: member {}", where, quote(member.name));
   if (member.method != zip_stored) refuse(state_->where, "compressed");
-  state_->left = stored_member(bytes, member, where);
+  state_->left = stored_member(bytes, member, where).fetch(state_->held);
   state_->expected_crc = member.crc;
 }
 

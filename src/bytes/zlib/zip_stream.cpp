@@ -21,7 +21,8 @@ using Bytes = std::span<const std::byte>;
 struct ZipStream::State {
   std::string where;
   std::uint16_t method = zip_stored;
-  Bytes packed;  ///< not yet read
+  std::vector<std::byte> held;  ///< the member of a zip that is not in memory
+  Bytes packed;                 ///< not yet read
   std::uint64_t left = 0;
   std::uint32_t expected_crc = 0;
   uLong crc = 0;
@@ -37,7 +38,7 @@ struct ZipStream::State {
   void inflate_into(std::span<std::byte> out);
 };
 
-ZipStream::ZipStream(Bytes bytes, const ZipMember& member, const std::string& where)
+ZipStream::ZipStream(const StoredBytes& bytes, const ZipMember& member, const std::string& where)
     : state_(std::make_unique<State>()) {
   State& state = *state_;
   state.where = fmt::format("{}: zip: member {}", where, quote(member.name));
@@ -47,7 +48,7 @@ ZipStream::ZipStream(Bytes bytes, const ZipMember& member, const std::string& wh
                 fmt::format("{}: compression method is {}, expected stored (0) or deflated (8)", state.where,
                             member.method));
   }
-  state.packed = packed_bytes(bytes, member, where);
+  const StoredBytes packed = packed_bytes(bytes, member, where);
   state.left = member.size;
   state.expected_crc = member.crc;
   state.crc = crc32(0, nullptr, 0);
@@ -58,6 +59,7 @@ ZipStream::ZipStream(Bytes bytes, const ZipMember& member, const std::string& wh
     state.fail(fmt::format("states {} bytes uncompressed from {}, more than deflate can compress",
                            member.size, member.packed_size));
   }
+  state.packed = packed.fetch(state.held);
   if (member.method == zip_deflated) {
     if (inflateInit2(&state.inflater, -MAX_WBITS) != Z_OK) throw std::bad_alloc();
     state.method = zip_deflated;

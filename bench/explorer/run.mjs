@@ -1,6 +1,7 @@
 // Measures the explorer's pages in a browser: what a reader who opens a chapter first has to load, how long it takes
-// until its figure is drawn and follows a control with the processor slowed down four times, and how many frames a
-// second it draws while a control is moved without that: `run.mjs SITE [--only CHAPTER] [--json FILE]`
+// until its figure is drawn and follows a control with the processor slowed down four times, how many frames a second it
+// draws while a control is moved without that, and how much memory 30 changes of the chapter leave behind:
+// `run.mjs SITE [--only CHAPTER] [--json FILE]`
 import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
@@ -116,6 +117,37 @@ async function drag(id) {
   return frames;
 }
 
+/** Bytes of the heap and number of nodes in the contents, after visits of `ids` one after the other. */
+async function left(page, session, ids) {
+  for (const id of [...ids, "contents"]) {
+    await page.evaluate((hash) => (location.hash = hash), `#/${id === "contents" ? "" : id}`);
+    await ready(page, id);
+    await settled(page);
+  }
+  await page.waitForTimeout(500);
+  await session.send("HeapProfiler.collectGarbage");
+  const { metrics } = await session.send("Performance.getMetrics");
+  const [heap, nodes] = ["JSHeapUsedSize", "Nodes"].map((wanted) => metrics.find(({ name }) => name === wanted).value);
+  return { heap, nodes };
+}
+
+/** The same before and after `changes` of the chapter, when each has been visited once already. */
+async function growth(ids, changes) {
+  const page = await freshPage();
+  const session = await page.context().newCDPSession(page);
+  await session.send("Performance.enable");
+  await page.goto(`${host.url}?fresh#/`);
+  await ready(page, "contents");
+  const before = await left(page, session, ids);
+  const after = await left(
+    page,
+    session,
+    Array.from({ length: changes }, (_, i) => ids[i % ids.length]),
+  );
+  await page.context().close();
+  return { changes, before, after };
+}
+
 const page = await freshPage();
 await page.goto(`${host.url}?fresh#/`);
 await ready(page, "contents");
@@ -125,8 +157,9 @@ const chapters = await page.$$eval('main a[href^="#/"]', (links) => [
 await page.context().close();
 
 const rows = [];
+const measured = chapters.filter((one) => one !== "" && (options.only === undefined || one === options.only));
 console.log("chapter          loaded, KB   drawn at 1/4 speed, s   frames a second");
-for (const id of chapters.filter((one) => one !== "" && (options.only === undefined || one === options.only))) {
+for (const id of measured) {
   const { seconds, bytes } = await load(id);
   const frames = await drag(id);
   rows.push({ chapter: id, bytes, seconds, frames });
@@ -135,6 +168,9 @@ for (const id of chapters.filter((one) => one !== "" && (options.only === undefi
     `${id.padEnd(16)} ${(bytes / 1000).toFixed(0).padStart(10)} ${seconds.toFixed(1).padStart(23)} ${shown.padStart(17)}`,
   );
 }
-if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(rows, null, 1)}\n`);
+const memory = await growth(measured, 30);
+const shown = ({ heap, nodes }) => `${(heap / 1e6).toFixed(1)} MB and ${nodes} nodes`;
+console.log(`${memory.changes} changes of the chapter: ${shown(memory.before)} before, ${shown(memory.after)} after`);
+if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify({ chapters: rows, memory }, null, 1)}\n`);
 await browser.close();
 host.close();

@@ -33,7 +33,7 @@ if (output === undefined || wasm === undefined) {
 
 /** A chapter's text: \(…\) and \[…\] are converted to MathML here, so that the page needs no formula engine. */
 const formulas = (html, file) =>
-  html.replace(/\\\(([\s\S]*?)\\\)|\\\[([\s\S]*?)\\\]/g, (_, inline, display) => {
+  html.replace(/\\\(([\s\S]*?)\\\)('s\b|[.,;:?!)]*)|\\\[([\s\S]*?)\\\]/g, (_, inline, after, display) => {
     const tex = (inline ?? display).replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
     try {
       const markup = katex.renderToString(tex, {
@@ -42,7 +42,10 @@ const formulas = (html, file) =>
         throwOnError: true,
         strict: "error",
       });
-      return markup.replace(/^<span class="katex">|<\/span>$/g, "");
+      // Bars as the letter that text fonts have, where there is no font of mathematics.
+      const math = markup.replace(/^<span class="katex">|<\/span>$/g, "").replaceAll("\u2223", "|");
+      // A line may break before what stands right behind a formula.
+      return after ? `<span class="whole">${math}${after}</span>` : math;
     } catch (error) {
       throw new Error(`${file}: ${tex}: ${error.message}`);
     }

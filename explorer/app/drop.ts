@@ -25,8 +25,17 @@ function dropped(data: DataTransfer): Promise<NamedFile[]> {
   return Promise.all(entries.map(filesOf)).then((all) => all.flat());
 }
 
+const checkpoint = {
+  label: "Choose a checkpoint",
+  words: "Drop a checkpoint here: a file, several that belong together, or a folder.",
+};
+
 /** An area to drop files or a folder on, with buttons to choose them, followed by `more`. */
-export function dropZone(taken: (files: Promise<NamedFile[]>) => void, ...more: HTMLElement[]): HTMLElement {
+export function dropZone(
+  taken: (files: Promise<NamedFile[]>) => void,
+  more: HTMLElement[] = [],
+  { label, words } = checkpoint,
+): HTMLElement {
   const chooser = (label: string, attributes: Record<string, boolean>) => {
     const input = el("input", { type: "file", hidden: true, "aria-label": label, ...attributes });
     input.addEventListener("change", () => {
@@ -38,8 +47,8 @@ export function dropZone(taken: (files: Promise<NamedFile[]>) => void, ...more: 
   };
   const zone = el(
     "div",
-    { class: "drop", role: "group", "aria-label": "Choose a checkpoint" },
-    el("p", {}, "Drop a checkpoint here: a file, several that belong together, or a folder."),
+    { class: "drop", role: "group", "aria-label": label },
+    el("p", {}, words),
     el(
       "div",
       { class: "panel" },

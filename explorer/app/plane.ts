@@ -83,6 +83,8 @@ export class PlaneFigure {
   private readonly host = el("div", { class: "plane" });
   private readonly axes = mark("g", { "aria-hidden": "true" });
   private readonly frame = mark("rect");
+  private readonly linesFrame = mark("rect");
+  private readonly linesClip: string;
   private readonly marks: SVGGElement;
   private readonly tops = mark("g", {});
   private readonly held = new Map<string, Held>();
@@ -108,11 +110,14 @@ export class PlaneFigure {
             bottom: options.xTitle === undefined ? 24 : 40,
           };
     const clip = `frame-of-${options.id}`;
+    const linesClip = `${clip}-lines`;
+    this.linesClip = `url(#${linesClip})`;
     this.marks = mark("g", { "aria-hidden": "true", "clip-path": `url(#${clip})` });
     this.svg = mark(
       "svg",
       { role: "group", "aria-label": options.description },
       mark("clipPath", { id: clip }, this.frame),
+      mark("clipPath", { id: linesClip }, this.linesFrame),
       this.axes,
       this.marks,
       this.tops,
@@ -161,7 +166,9 @@ export class PlaneFigure {
 
   line(from: Point, to: Point, attributes: Attributes = {}): void {
     const [[x1, y1], [x2, y2]] = [this.place(from), this.place(to)];
-    this.marks.append(mark("line", { x1, y1, x2, y2, stroke: "var(--muted)", ...attributes }));
+    this.marks.append(
+      mark("line", { x1, y1, x2, y2, stroke: "var(--muted)", "clip-path": this.linesClip, ...attributes }),
+    );
   }
   /** A line through `points`, closed into an area where `attributes` say how to fill it. */
   path(points: Point[], attributes: Attributes = {}): void {
@@ -354,14 +361,19 @@ export class PlaneFigure {
     this.svg.setAttribute("width", String(this.width));
     this.svg.setAttribute("height", String(this.height));
     this.svg.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
-    // Marks at the edge are drawn whole.
-    const edge = {
-      x: left - 10,
-      y: top - 10,
-      width: width - left - right + 20,
-      height: this.height - top - bottom + 20,
-    };
-    for (const [name, value] of Object.entries(edge)) this.frame.setAttribute(name, String(Math.max(0, value)));
+    // Dots at the edge are drawn whole; lines, which may go on and on, end there, next to the labels of the axes.
+    for (const [frame, beyond] of [
+      [this.frame, 10],
+      [this.linesFrame, 1],
+    ] as const) {
+      const edge = {
+        x: left - beyond,
+        y: top - beyond,
+        width: width - left - right + 2 * beyond,
+        height: this.height - top - bottom + 2 * beyond,
+      };
+      for (const [name, value] of Object.entries(edge)) frame.setAttribute(name, String(Math.max(0, value)));
+    }
     this.changed();
   }
 

@@ -12,13 +12,14 @@ import {
   Vector3,
   WebGLRenderer,
 } from "three";
-import type { Object3D } from "three";
+import type { Object3D, Sprite } from "three";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
 import { el } from "../shared/dom";
 import { pngOf } from "../shared/files";
 import { color } from "../shared/theme";
 import { figure } from "./figure";
 import type { Table } from "./figure";
+import { separate } from "./space_labels";
 
 /** Callbacks of draggable objects, which are identified by their `userData.id`. */
 interface Dragging {
@@ -37,6 +38,8 @@ interface SceneOptions {
   eye: [number, number, number];
   /** Whether what is farther from the eye fades. */
   fades?: boolean;
+  /** Width over height of what is to be in view; 1 without. */
+  wide?: number;
 }
 
 interface Disposable {
@@ -85,7 +88,10 @@ export class SpaceFigure {
   /** What has left the scene since the last frame. */
   private readonly dropped: Object3D[] = [];
 
+  private readonly wide: number;
+
   constructor(options: SceneOptions) {
+    this.wide = options.wide ?? 1;
     this.canvas.setAttribute("aria-label", `${options.description} Arrow keys turn it, plus and minus zoom.`);
     this.camera.up.set(0, 0, 1);
     this.camera.position.set(...options.eye);
@@ -263,8 +269,8 @@ export class SpaceFigure {
     this.renderer.setPixelRatio(Math.min(devicePixelRatio, 2));
     this.renderer.setSize(width, height, false);
     this.camera.aspect = width / height;
-    // What is in view of a square is so in a narrow picture too.
-    const half = Math.tan((view * Math.PI) / 360) / Math.min(1, this.camera.aspect);
+    // What is to be in view is so in a narrow picture too.
+    const half = Math.tan((view * Math.PI) / 360) / Math.min(1, this.camera.aspect / this.wide);
     this.camera.fov = (Math.atan(half) * 360) / Math.PI;
     const distance = this.camera.position.length();
     [this.camera.near, this.camera.far] = [distance / 100, distance * 10];
@@ -273,10 +279,15 @@ export class SpaceFigure {
       this.fog.color = paper;
       [this.fog.near, this.fog.far] = [distance - 0.8 * this.framed, distance + 2.2 * this.framed];
     }
-    this.scene.traverse(({ userData, scale }) => {
-      const pixels = userData["pixels"] as [number, number] | undefined;
-      if (pixels !== undefined) scale.set((2 * half * pixels[0]) / height, (2 * half * pixels[1]) / height, 1);
+    const labels: Sprite[] = [];
+    this.scene.traverse((object) => {
+      const pixels = object.userData["pixels"] as [number, number] | undefined;
+      if (pixels === undefined) return;
+      object.scale.set((2 * half * pixels[0]) / height, (2 * half * pixels[1]) / height, 1);
+      labels.push(object as Sprite);
     });
+    this.camera.updateMatrixWorld();
+    separate(labels, this.camera, [width, height]);
     this.renderer.render(this.scene, this.camera);
     this.element.dataset["frames"] = String(Number(this.element.dataset["frames"] ?? 0) + 1);
   }

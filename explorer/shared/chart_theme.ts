@@ -37,7 +37,8 @@ export function chartConfig(): Config {
       labelLimit: 140,
     },
     axisX: { grid: false },
-    axisY: { domain: false, ticks: false },
+    // Marks at the axis do not cover its labels.
+    axisY: { domain: false, ticks: false, labelPadding: 6 },
     legend: {
       symbolOpacity: 1,
       labelColor: muted,

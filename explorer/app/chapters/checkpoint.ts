@@ -282,7 +282,7 @@ fmt::print("{}\\n", normscope::json_text(normscope::documents::report(report), 1
           page.store.commit({ example: "" });
           void read(() => files);
         },
-        button("Try a small GPT", () => page.store.commit({ example: "wordlist_gpt" }), { class: "action" }),
+        [button("Try a small GPT", () => page.store.commit({ example: "wordlist_gpt" }), { class: "action" })],
       ),
     );
 

@@ -105,6 +105,7 @@ export default chapter<State>({
   ],
   doors,
   async mount(page) {
+    page.slot("net").hidden = !HAS_DIGITS;
     const space = new DigitSpace();
     page.keep(space);
     let digits: Digits | null = null;
@@ -312,6 +313,7 @@ export default chapter<State>({
     const have = (found: Digits) => {
       digits = found;
       page.slot("missing").hidden = true;
+      page.slot("net").hidden = false;
       page.slot("files").replaceChildren();
       pad.fill(found.held.shades.slice(0, pixels));
       next = 1;
@@ -327,19 +329,23 @@ export default chapter<State>({
     page.slot("missing").hidden = false;
     const notice = el("p", { class: "notice", role: "alert", hidden: true });
     page.slot("files").append(
-      dropZone((files) => {
-        const read = files.then(opened);
-        read.then(
-          (taken) => {
-            kept = Promise.resolve(taken);
-            if (!left) have(taken);
-          },
-          (error: unknown) => {
-            notice.textContent = error instanceof Error ? error.message : String(error);
-            notice.hidden = false;
-          },
-        );
-      }),
+      dropZone(
+        (files) => {
+          const read = files.then(opened);
+          read.then(
+            (taken) => {
+              kept = Promise.resolve(taken);
+              if (!left) have(taken);
+            },
+            (error: unknown) => {
+              notice.textContent = error instanceof Error ? error.message : String(error);
+              notice.hidden = false;
+            },
+          );
+        },
+        [],
+        { label: "Choose MNIST's files", words: "Drop MNIST's four files here, or the folder that holds them." },
+      ),
       notice,
     );
   },

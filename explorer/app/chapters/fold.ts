@@ -345,6 +345,7 @@ async function space(page: Page<State>): Promise<void> {
     caption:
       "Height is the first coordinate of u. The dark line is the path that the input takes; its height is the activation curve.",
     eye: [3.0, -6.5, 4.8],
+    wide: 1.5,
     table: () => ({
       columns: ["x", "y", "height"],
       rows: Array.from({ length: count }, (_, i) => [...pair(places, i), heights[i] ?? 0]),

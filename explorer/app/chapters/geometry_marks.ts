@@ -54,10 +54,11 @@ export class GeometryMarks {
     const name = (text: string, where: Vector3, tint: string) => words.push({ text, at: where, color: color(tint) });
     const add = (...parts: Object3D[]) => this.group.add(...parts);
 
-    [new Vector3(1, 0, 0), new Vector3(0, 1, 0), new Vector3(0, 0, 1)].forEach((axis, i) => {
-      const end = axis.multiplyScalar(0.8 * reach);
+    const ends = [new Vector3(1, 0, 0), new Vector3(0, 1, 0), new Vector3(0, 0, 1)].map((axis) =>
+      axis.multiplyScalar(0.8 * reach),
+    );
+    ends.forEach((end) => {
       add(rod(end.clone().negate(), end, 0.6 * thin, color("--rule")));
-      name(`x${subscripts[i]}`, end.clone().multiplyScalar(1.07), "--muted");
     });
 
     // Points move in straight lines, as if the gain grew from one to what it is.
@@ -100,6 +101,8 @@ export class GeometryMarks {
         name("null direction", tip.clone().addScaledVector(rowOf(found.nullSpace, i), 0.06 * reach), "--alarm");
       }
     }
+    // The last ones: where there is no room for all, names of axes make way.
+    ends.forEach((end, i) => name(`x${subscripts[i]}`, end.clone().multiplyScalar(1.07), "--muted"));
     this.labels.show(words);
     this.group.add(this.labels.group);
   }

@@ -8,7 +8,8 @@ import { modelFiles, readFiles, tokensOf, Tracer } from "../trace";
 import { coreEngine } from "./core";
 import { departures } from "./schema";
 
-const model = join(dirname(fileURLToPath(import.meta.url)), "../../../models/wordlist_gpt");
+const repository = join(dirname(fileURLToPath(import.meta.url)), "../../..");
+const model = join(repository, "models/wordlist_gpt");
 const files = ["config.json", "model.safetensors", "vocab.json"].map((name) => ({
   name,
   bytes: new Uint8Array(readFileSync(join(model, name))),
@@ -68,6 +69,23 @@ describe("a text through a model", () => {
       spelled.predictions.map(({ likeliest }) => likeliest[0]!.logit),
     );
     await expect(tracer.traceTokens([28])).rejects.toThrow("token 28 is not in the vocabulary, expected 0 to 27");
+  });
+
+  it.each(["llama", "gpt2"])("is of a GGUF file too: %s", async (name) => {
+    const file = join(repository, "tests/model/gguf", `${name}.gguf`);
+    const dropped = [{ name: `${name}.gguf`, data: new Blob([readFileSync(file)]) }];
+    const tracer = await Tracer.open(engine, await readFiles(modelFiles(dropped)));
+    const told = JSON.parse(
+      execFileSync(process.env["NORMSCOPE"]!, ["trace", file, "--tokens", "0,1,2", "--json", "-"], {
+        encoding: "utf8",
+      }),
+    ) as Awaited<ReturnType<typeof tracer.trace>>;
+    const trace = await tracer.traceTokens([0, 1, 2]);
+    expect(trace.norms).toHaveLength(5);
+    trace.predictions.forEach(({ likeliest }, t) =>
+      expect(likeliest[0]!.logit).toBeCloseTo(told.predictions[t]!.likeliest[0]!.logit!, 8),
+    );
+    await tracer.delete();
   });
 
   it("is of a Llama too, with llama2.c's tokenizer, where there is one", async ({ skip }) => {

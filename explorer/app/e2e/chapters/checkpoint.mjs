@@ -19,6 +19,12 @@ export async function check({ page, accessible, open, expect, host }) {
 
   await accessible("the report");
 
+  // Figures of one question look as others do; the chapter's own question is set in italics.
+  const slanted = await page.$$eval("[data-slot=report] .question figcaption", (captions) =>
+    captions.map((caption) => getComputedStyle(caption).fontStyle),
+  );
+  expect(slanted.length > 1 && slanted.every((style) => style === "normal"), `captions are set in ${slanted}`);
+
   // A norm's row leads to the chapter Geometry with gains of its own.
   await page.locator("table.norms .opener").first().click();
   const link = page.getByRole("link", { name: "See its stretch in three dimensions" });

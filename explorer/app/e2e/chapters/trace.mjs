@@ -6,7 +6,9 @@ const shownWord = (page, word) =>
 const sigma = (page, norm) => page.$eval(`[data-norm="${norm}"]`, (card) => Number(card.dataset.sigma));
 const readout = (page) => page.textContent("[data-slot=readout]");
 /** Opens the bundled model as if it were the reader's, from the repository. */
-const models = join(dirname(fileURLToPath(import.meta.url)), "../../../../models/wordlist_gpt");
+const root = join(dirname(fileURLToPath(import.meta.url)), "../../../..");
+const models = join(root, "models/wordlist_gpt");
+const gguf = join(root, "tests/model/gguf/llama.gguf");
 const filesOf = (...names) => names.map((name) => join(models, name));
 
 async function ownModel({ page, open, expect }) {
@@ -44,6 +46,17 @@ async function ownModel({ page, open, expect }) {
       document.querySelectorAll(".trace-letters button").length === 3 &&
       document.querySelector("#figure-trace-norms").dataset.word?.endsWith("22"),
   );
+  await page.getByRole("button", { name: "Back to the words" }).click();
+
+  // A GGUF file has its configuration in itself.
+  await page.locator('[data-slot=own] input[type="file"]').first().setInputFiles(gguf);
+  await page.waitForFunction(
+    () =>
+      document.querySelectorAll(".trace-letters button").length === 3 &&
+      document.querySelector("#figure-trace-norms").dataset.word?.endsWith("2"),
+  );
+  expect((await page.locator("[data-norm]").count()) === 5, "not every norm of the GGUF file has a picture");
+  expect((await page.textContent("[data-slot=word]")).startsWith("llama.gguf: Llama"), "the GGUF file is not named");
   await page.getByRole("button", { name: "Back to the words" }).click();
 }
 

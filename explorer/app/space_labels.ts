@@ -1,0 +1,43 @@
+import type { Camera, Sprite } from "three";
+import { Vector3 } from "three";
+
+/** Where a label's place in space may be within it: in its middle or, if others are there, at one of its sides. */
+const anchors: [number, number][] = [
+  [0.5, 0.5],
+  [0, 0.5],
+  [0.5, 0],
+  [0.5, 1],
+  [1, 0.5],
+];
+
+interface Box {
+  left: number;
+  right: number;
+  bottom: number;
+  top: number;
+}
+
+const overlap = (a: Box, b: Box): boolean =>
+  a.left < b.right && b.left < a.right && a.bottom < b.top && b.bottom < a.top;
+
+/**
+ * Moves labels aside that would cover one before them, by half their size; one that finds no room stays where it is.
+ * `userData.pixels` has a label's size in a picture of `width` by `height`.
+ */
+export function separate(labels: Sprite[], camera: Camera, [width, height]: [number, number]): void {
+  const placed: Box[] = [];
+  for (const label of labels) {
+    const at = label.getWorldPosition(new Vector3()).project(camera);
+    const [x, y] = [(width * at.x) / 2, (height * at.y) / 2];
+    const [wide, high] = label.userData["pixels"] as [number, number];
+    const boxes = anchors.map(([right, up]) => ({
+      left: x - right * wide,
+      right: x + (1 - right) * wide,
+      bottom: y - up * high,
+      top: y + (1 - up) * high,
+    }));
+    const free = boxes.findIndex((box) => !placed.some((other) => overlap(box, other)));
+    label.center.set(...anchors[Math.max(0, free)]!);
+    placed.push(boxes[Math.max(0, free)]!);
+  }
+}

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include <normscope/convex/log_softmax.hpp>
@@ -25,6 +26,39 @@ Probability probability_of(const Logits& logits, convex::LogSoftmaxMaximum maxim
   const double slack = 2.0 * logits.rounding + exp_rounding;
   return {std::exp(maximum.lower - slack), std::min(1.0, std::exp(maximum.upper + slack)),
           std::move(maximum.point), std::move(maximum.tangent)};
+}
+
+/// Part of a point's size up to which its mean changes nothing.
+constexpr double negligible_mean = 0x1p-40;
+
+/// A norm that centres gives points without a mean. Rows have one from rounding, and with logits of 10⁹ an
+/// ascent may end at a point whose mean is much larger than the rest, of which the rounded point then has few
+/// digits. The bounds of such points are those of the points without it.
+void subtract_means(const Logits& logits, std::span<const std::size_t> asked,
+                    std::vector<convex::LogSoftmaxMaximum>& maxima, unsigned threads) {
+  if (!logits.centers) return;
+  std::vector<std::size_t> places;
+  std::vector<std::size_t> tokens;
+  std::vector<std::vector<double>> points;
+  for (std::size_t i = 0; i < maxima.size(); ++i) {
+    if (maxima[i].point.empty()) continue;
+    bool has_mean = false;
+    std::vector<std::vector<double>> both{maxima[i].point,
+                                          maxima[i].tangent.empty() ? maxima[i].point : maxima[i].tangent};
+    for (std::vector<double>& point : both) {
+      const double middle = mean(point);
+      has_mean = has_mean || std::abs(middle) > negligible_mean * euclidean_norm(point);
+      for (double& value : point) value -= middle;
+    }
+    if (!has_mean) continue;
+    places.push_back(i);
+    tokens.push_back(asked[i]);
+    std::move(both.begin(), both.end(), std::back_inserter(points));
+  }
+  if (places.empty()) return;
+  std::vector<convex::LogSoftmaxMaximum> proved =
+      convex::prove_log_softmax(logits.view(), logits.offsets, tokens, points, threads);
+  for (std::size_t i = 0; i < places.size(); ++i) maxima[places[i]] = std::move(proved[i]);
 }
 
 /// The value at `point`; its error includes the distance to the nearest point of the sphere.
@@ -124,6 +158,7 @@ std::vector<Probability> largest_probabilities(const Logits& logits, std::span<c
                                    .iterations = options.iterations,
                                    .threads = options.threads,
                                    .progress = options.progress});
+  subtract_means(logits, asked, maxima, options.threads);
   for (std::size_t i = 0; i < asked.size(); ++i) {
     if (logits.sphere) bring_to_sphere(logits, asked[i], maxima[i]);
     results[i] = probability_of(logits, std::move(maxima[i]));

@@ -55,6 +55,24 @@ TEST(Probability, ThreadsDoNotChangeABit) {
   }
 }
 
+/// With these logits of 10⁹, the mean of the rows' rounding moves an ascent by more than the rows themselves
+/// do.
+TEST(Probability, PointsOfACenteringNormHaveNoMean) {
+  const std::vector<double> weights{0x1.85e902d860aa6p+30,  -0x1.5fb7204f13d18p-50, -0x1.922e01b0c8aa7p+30,
+                                    -0x1.a027eff0c7f31p-52, 0x1.3b30bab9e077fp+31,  0x1.d7848855bce85p-50,
+                                    0x1.4326919361208p+29,  -0x1.76fd33a685373p-50, 0x1.c2c66e6cb6068p+28,
+                                    -0x1.c97a7675728a6p-51};
+  const Logits logits = fold({.kind = NormKind::layer, .width = 2, .eps = 1e-5}, {weights.data(), 5, 2}, {});
+  const std::vector<Probability> found = largest_probabilities(logits, all_of(logits), {.threads = 1});
+  for (const Probability& probability : found) {
+    for (const std::vector<double>* point : {&probability.point, &probability.tangent}) {
+      if (point->empty()) continue;
+      EXPECT_LE(std::abs((*point)[0] + (*point)[1]), 0x1p-40 * std::abs((*point)[0]));
+    }
+    EXPECT_GE(probability.upper, probability.lower);
+  }
+}
+
 TEST(Probability, SingleTokenHasProbabilityOne) {
   const Logits logits = random_logits(1, 3, 5);
   std::vector<TokenReach> tokens;

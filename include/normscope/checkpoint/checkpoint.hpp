@@ -59,12 +59,12 @@ class Checkpoint {
   /// PyTorch file are a state dict: the whole file, the only member of it that holds tensors, or the one that
   /// FILE:MEMBER names, such as "run.pt:ema/module"; no code that its pickle names is run, and names that
   /// tensors do not need are refused. A GGUF model in several files is opened by any of them. `open` opens
-  /// the files that hold tensors. A file that it does not map is read as far as needed: safetensors and GGUF
-  /// files by header and tensor, other formats as a whole.
+  /// the files that hold tensors. A file that it does not map is read as far as needed: safetensors, GGUF and
+  /// ONNX files and PyTorch's zips by what says where tensors are, and by tensor; other formats as a whole.
   ///
   /// Errors    Io, Format, Shape, Unsupported, and Argument for a folder in which several files could be
-  ///           meant; each names file, tensor and expectation; Unsupported for an ONNX model or a PyTorch zip
-  ///           beyond `largest_held` that is not mapped
+  ///           meant; each names file, tensor and expectation; Unsupported for a file beyond `largest_held`
+  ///           that is not mapped and would be read as a whole
   explicit Checkpoint(const std::filesystem::path& path, const bytes::OpenSource& open = bytes::map_file);
   Checkpoint(Checkpoint&&) noexcept;
   Checkpoint& operator=(Checkpoint&&) noexcept;

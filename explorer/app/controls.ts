@@ -18,10 +18,9 @@ export interface SliderOptions {
 }
 
 const plain = (value: number): string =>
-  (Math.abs(value) >= 1e-3 || value === 0 ? String(Number(value.toPrecision(4))) : value.toExponential(1)).replaceAll(
-    "-",
-    "\u2212",
-  );
+  Math.abs(value) >= 1e-3 || value === 0
+    ? String(Number(value.toPrecision(4))).replace("-", "\u2212")
+    : value.toExponential(1);
 
 /** A slider for the value behind `read` and `write`, with the value next to it. */
 function sliderOf<S extends State>(

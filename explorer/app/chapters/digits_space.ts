@@ -53,6 +53,9 @@ export class DigitSpace {
     });
     for (const object of [this.points, this.own]) object.frustumCulled = false;
     this.figure.add(this.points, this.own, this.sphere.group, this.labels.group);
+    // Until there is something to show.
+    this.own.visible = false;
+    this.sphere.show(null);
   }
 
   dispose(): void {

@@ -96,7 +96,7 @@ export async function mountProfile(page: Page<Shown>, weights: () => Promise<Arr
     for (const { lengths } of profiles)
       plane.path(
         curve((one) => lengths[one - 1] ?? 0),
-        { stroke: "var(--rule)", "stroke-width": 1.5 },
+        { stroke: "var(--muted)", opacity: 0.5, "stroke-width": 1.2 },
       );
     if (profiles.length === 0) return;
     plane.path(

@@ -343,7 +343,7 @@ async function space(page: Page<State>): Promise<void> {
     description:
       "The surface x over the length of (x, y), a ridge and a valley that meet at the origin, and a path on it.",
     caption:
-      "Height is the first coordinate of u. The dark line is the path that the input takes; its height is the activation curve.",
+      "Height is the first coordinate of u. The line on it is the path that the input takes; its height is the activation curve.",
     eye: [3.0, -6.5, 4.8],
     wide: 1.5,
     table: () => ({

@@ -28,8 +28,8 @@ Probability probability_of(const Logits& logits, convex::LogSoftmaxMaximum maxim
           std::move(maximum.point), std::move(maximum.tangent)};
 }
 
-/// Part of a point's size up to which its mean changes nothing.
-constexpr double negligible_mean = 0x1p-40;
+/// Part of a point's size up to which its mean costs the rest of it no digits.
+constexpr double negligible_mean = 0x1p-10;
 
 /// A norm that centres gives points without a mean. Rows have one from rounding, and with logits of 10⁹ an
 /// ascent may end at a point whose mean is much larger than the rest, of which the rounded point then has few

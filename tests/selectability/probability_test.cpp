@@ -67,7 +67,7 @@ TEST(Probability, PointsOfACenteringNormHaveNoMean) {
   for (const Probability& probability : found) {
     for (const std::vector<double>* point : {&probability.point, &probability.tangent}) {
       if (point->empty()) continue;
-      EXPECT_LE(std::abs((*point)[0] + (*point)[1]), 0x1p-40 * std::abs((*point)[0]));
+      EXPECT_LE(std::abs((*point)[0] + (*point)[1]), 0x1p-9 * std::abs((*point)[0]));
     }
     EXPECT_GE(probability.upper, probability.lower);
   }

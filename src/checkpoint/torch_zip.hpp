@@ -21,9 +21,8 @@ namespace normscope::checkpoint {
 /// parts of `stored`, of which only the directory, the pickle and the headers of storages are read; others
 /// are copied into the arena.
 ///
-/// Errors    Format, Shape, Io; Unsupported for a pickle that names code not needed for tensors, for
-/// compressed
-///           members and other zips; messages begin with `where`
+/// Errors    Format, Shape, Io; Unsupported for a pickle that names code not needed for tensors,
+///           for compressed members and other zips; messages begin with `where`
 ///
 /// Cost      O(pickle + members · log members + elements copied); the CRC of elements is not checked
 [[nodiscard]] ParsedFile parse_torch_zip(const bytes::StoredBytes& stored, const std::string& where,

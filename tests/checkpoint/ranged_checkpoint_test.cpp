@@ -186,8 +186,8 @@ TEST(Checkpoint, ReadsNoElementsOfARangedPyTorchFile) {
   expect_same(scratch / "m.pt");
   Counts counts;
   const Checkpoint checkpoint(scratch / "m.pt", counted(counts));
-  // The format of the file is recognized from 4 KiB and that of the zip by its directory, which is looked for
-  // twice in the last 64 KiB. Of the elements, b is copied.
+  // The first 4 KiB identify the file's format. The zip's directory is read twice, from the last 64 KiB: once
+  // to tell whose zip it is, once to parse it. Of the elements, b is copied.
   EXPECT_LT(counts.bytes, 4096u + 2 * (64u << 10) + 2000u);
   counts = {};
   EXPECT_EQ(read(*checkpoint.find("a"), count - 4, 2), (std::vector<double>{count - 1, count}));

@@ -5,12 +5,12 @@ const shownWord = (page, word) =>
   page.waitForFunction((wanted) => document.querySelector("#figure-trace-norms")?.dataset.word === wanted, word);
 const sigma = (page, norm) => page.$eval(`[data-norm="${norm}"]`, (card) => Number(card.dataset.sigma));
 const readout = (page) => page.textContent("[data-slot=readout]");
-/** Opens the bundled model as if it were the reader's, from the repository. */
 const root = join(dirname(fileURLToPath(import.meta.url)), "../../../..");
 const models = join(root, "models/wordlist_gpt");
 const gguf = join(root, "tests/model/gguf/llama.gguf");
 const filesOf = (...names) => names.map((name) => join(models, name));
 
+/** Opens files of the repository as if they were the reader's. */
 async function ownModel({ page, open, expect }) {
   await open("trace");
   const choose = (...names) =>

@@ -19,6 +19,7 @@
 #include <malloc.h>
 #endif
 
+#include "frame/device.hpp"
 #include "frame/experiment.hpp"
 #include "frame/lines.hpp"
 #include "frame/plan.hpp"
@@ -42,6 +43,7 @@ struct Options {
   std::size_t seeds = 0;
   std::string sweep;
   double lease_seconds = 30.0;
+  std::string device = "cpu";
   std::string folder;
   bool markdown = false;
   std::string format = "csv";
@@ -108,11 +110,15 @@ int list(const Session& session) {
 
 int run(const Session& session, const Options& options, const Ranks& ranks) {
   const Experiment& experiment = named(options.name);
+  expect_device(options.device);
   cli::expect_folders({options.folder});
   std::vector<std::filesystem::path> inputs{options.store};
   if (!options.sweep.empty()) inputs.emplace_back(options.sweep);
   cli::keep_apart(inputs, {session.json});
-  Work the_work{.experiment = &experiment, .store = options.store, .lease_seconds = options.lease_seconds};
+  Work the_work{.experiment = &experiment,
+                .store = options.store,
+                .lease_seconds = options.lease_seconds,
+                .device = options.device};
   const std::vector<RunKey> keys = options.runs_of(experiment);
   // The first process creates the file; the others find it.
   ranks.first_then_all([&] {
@@ -252,6 +258,9 @@ int main_program(int argc, char** argv, const Ranks& ranks) {
                    "Seconds without a heartbeat after which another process takes over a run (default 30)")
       ->type_name("S")
       ->check(cli::numbers(0.1, 86400.0));
+  runs->add_option("--device", options.device,
+                   "Where torch computes networks with grouped norms: cpu (default), cuda or cuda:INDEX")
+      ->type_name("DEVICE");
   exports->add_option("-o,--output", options.output, "File to write")->type_name("FILE")->required();
   exports
       ->add_option("--format", options.format,

@@ -18,8 +18,7 @@ Plan plan(Size size) {
 }
 
 Finding lower_loss(const Results& results) {
-  return compare("LN", results.where("groups", 1), "groups of eight", in_groups_of_eight(results),
-                 {.metric = "loss", .lower_is_better = true});
+  return compare_groups_of_eight(results, {.metric = "loss", .lower_is_better = true});
 }
 
 std::vector<Figure> figures(const Results& results) {

@@ -1,8 +1,7 @@
-#include "frame/data.hpp"
 #include "frame/experiment.hpp"
 #include "frame/figures.hpp"
 #include "grouped/compare.hpp"
-#include "grouped/training.hpp"
+#include "grouped/vision.hpp"
 
 namespace normscope::lab::ni_vit {
 namespace {
@@ -22,23 +21,7 @@ Plan plan(Size size) {
             : Schedule{.steps = 2000, .warmup = 100, .rate = 1e-3, .measure_every = 500});
 }
 
-void perform(Run& run) {
-  const Data data = image_data(data_file("cifar10").string(), run.get<std::size_t>("images"),
-                               run.get<std::size_t>("test"), run.get<std::size_t>("batch"), false);
-  const Network network({.kind = Kind::vision,
-                         .width = run.get<std::size_t>("width"),
-                         .groups = run.get<std::size_t>("groups"),
-                         .layers = run.get<std::size_t>("layers"),
-                         .heads = run.get<std::size_t>("heads"),
-                         .side = 32,
-                         .patch = run.get<std::size_t>("patch"),
-                         .classes = 10});
-  train(run, network, data);
-}
-
-Finding higher_accuracy(const Results& results) {
-  return compare("LN", results.where("groups", 1), "groups of eight", in_groups_of_eight(results));
-}
+Finding higher_accuracy(const Results& results) { return compare_groups_of_eight(results); }
 
 std::vector<Figure> figures(const Results& results) {
   return {over_steps("accuracy",
@@ -63,7 +46,7 @@ const Experiment experiment{
               .ours = "10,000 images, 2 blocks of width 128, 10 passes",
               .factor = 5},
     .plan = plan,
-    .perform = perform,
+    .perform = train_vision,
     .claims =
         {{.name = "higher_accuracy",
           .says = "LN-G in groups of eight features has a higher test accuracy than LN.",

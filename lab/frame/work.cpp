@@ -13,6 +13,7 @@
 
 #include <normscope/core/error.hpp>
 
+#include "device.hpp"
 #include "session.hpp"
 #include "store/store.hpp"
 #include "threads.hpp"
@@ -58,10 +59,11 @@ class Children {
 
 void work(const Work& work, const Progress& progress) {
   use_threads(1);
+  const std::string device = use_device(work.device);
   Store store(work.store);
   const std::size_t all = work.runs.size();
   while (const std::size_t open = store.open(work.runs)) {
-    const std::optional<Lease> lease = store.lease(work.runs, work.lease_seconds);
+    const std::optional<Lease> lease = store.lease(work.runs, work.lease_seconds, device);
     if (!lease) {
       progress(
           fmt::format("{}: {} of {} runs done, others do the rest:", work.experiment->name, all - open, all),

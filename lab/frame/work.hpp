@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include <normscope/core/progress.hpp>
@@ -16,6 +17,7 @@ struct Work {
   std::filesystem::path store{};
   std::vector<std::int64_t> runs{};
   double lease_seconds = 30.0;
+  std::string device = "cpu";  ///< see device.hpp
 };
 
 /// Performs the runs one after the other in this process until all are done. Runs leased by another process

@@ -44,4 +44,8 @@ Finding compare(const char* name, const Results& one, const char* better_name, c
       paired.differences};
 }
 
+Finding compare_groups_of_eight(const Results& results, const Gain& gain) {
+  return compare("LN", results.where("groups", 1), "groups of eight", in_groups_of_eight(results), gain);
+}
+
 }  // namespace normscope::lab::grouped

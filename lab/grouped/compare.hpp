@@ -35,4 +35,7 @@ struct Gain {
 [[nodiscard]] Finding compare(const char* name, const Results& one, const char* better_name,
                               const Results& better, const Gain& gain = {});
 
+/// `compare` of LN, runs with one group, and LN-G in groups of eight.
+[[nodiscard]] Finding compare_groups_of_eight(const Results& results, const Gain& gain = {});
+
 }  // namespace normscope::lab::grouped

@@ -16,7 +16,6 @@ namespace {
 
 /// Rows evaluated at once.
 constexpr std::size_t score_rows = 250;
-constexpr std::size_t side = 32;
 constexpr std::size_t channels = 3;
 
 /// A random stream of its own for every seed and step, so that no other state has to be saved.
@@ -53,14 +52,14 @@ struct Images {
 };
 
 Images images(const lnnet::Dataset& data, bool halved) {
-  Images result{.side = halved ? side / 2 : side};
+  Images result{.side = halved ? image_side / 2 : image_side};
   if (!halved) {
     for (const double value : data.x) result.pixels.push_back(static_cast<float>(value));
   } else {
-    for (std::size_t row = 0; row < data.rows() * channels * side; row += 2) {
-      const double* above = data.x.data() + row * side;
-      for (std::size_t i = 0; i < side; i += 2) {
-        const double sum = above[i] + above[i + 1] + above[side + i] + above[side + i + 1];
+    for (std::size_t row = 0; row < data.rows() * channels * image_side; row += 2) {
+      const double* above = data.x.data() + row * image_side;
+      for (std::size_t i = 0; i < image_side; i += 2) {
+        const double sum = above[i] + above[i + 1] + above[image_side + i] + above[image_side + i + 1];
         result.pixels.push_back(static_cast<float>(sum / 4.0));
       }
     }

@@ -12,6 +12,7 @@
 #include <fmt/core.h>
 #include <normscope/core/error.hpp>
 
+#include "frame/device.hpp"
 #include "layout.hpp"
 
 namespace normscope::lab::grouped {
@@ -21,12 +22,14 @@ using torch::Tensor;
 
 std::int64_t to_int64(std::size_t value) { return static_cast<std::int64_t>(value); }
 
-Tensor view_of(const float* data, const std::vector<std::int64_t>& shape) {
-  return torch::from_blob(const_cast<float*>(data), shape, torch::kFloat32);
+/// A view of the values, or a copy on the GPU.
+Tensor on_device(const float* data, const std::vector<std::int64_t>& shape) {
+  return torch::from_blob(const_cast<float*>(data), shape, torch::kFloat32).to(torch::Device(device()));
 }
 
-Tensor view_of(const std::vector<std::int64_t>& values, const std::vector<std::int64_t>& shape) {
-  return torch::from_blob(const_cast<std::int64_t*>(values.data()), shape, torch::kInt64);
+Tensor on_device(const std::vector<std::int64_t>& values, const std::vector<std::int64_t>& shape) {
+  return torch::from_blob(const_cast<std::int64_t*>(values.data()), shape, torch::kInt64)
+      .to(torch::Device(device()));
 }
 
 /// Shapes    x (…, width)
@@ -110,7 +113,7 @@ class Pass {
     const Tensor keys = of_heads(parts[1]);
     Tensor scores =
         torch::matmul(queries * (1.0 / std::sqrt(static_cast<double>(depth))), keys.transpose(-2, -1));
-    const Tensor later = torch::ones({length, length}, torch::kBool).triu(1);
+    const Tensor later = torch::ones({length, length}, scores.options().dtype(torch::kBool)).triu(1);
     if (observation_ != nullptr) {
       const Tensor seen = causal ? scores.masked_fill(later, 0.0) : scores;
       observation_->largest_score = std::max(observation_->largest_score, seen.abs().max().item<double>());
@@ -132,14 +135,14 @@ class Pass {
   Tensor language(const Batch& batch) {
     const std::int64_t rows = to_int64(batch.rows);
     const Tensor tokens =
-        torch::embedding(tensor(), view_of(batch.tokens, {rows, to_int64(batch.tokens.size()) / rows}));
+        torch::embedding(tensor(), on_device(batch.tokens, {rows, to_int64(batch.tokens.size()) / rows}));
     const Tensor stream = tokens + tensor();
     return blocks(stream.reshape({-1, to_int64(shape_.width)}), rows, true);
   }
 
   Tensor images(const Batch& batch) const {
-    return view_of(batch.pixels.data(),
-                   {to_int64(batch.rows), 3, to_int64(shape_.side), to_int64(shape_.side)});
+    return on_device(batch.pixels.data(),
+                     {to_int64(batch.rows), 3, to_int64(shape_.side), to_int64(shape_.side)});
   }
 
   Tensor vision(const Batch& batch) {
@@ -176,7 +179,7 @@ std::vector<Tensor> leaves(const std::vector<Parameter>& parameters, std::span<c
   std::vector<Tensor> result;
   for (const Parameter& parameter : parameters) {
     const std::vector<std::int64_t> shape(parameter.shape.begin(), parameter.shape.end());
-    result.push_back(view_of(values.data() + parameter.offset, shape).requires_grad_(with_gradient));
+    result.push_back(on_device(values.data() + parameter.offset, shape).requires_grad_(with_gradient));
   }
   return result;
 }
@@ -219,11 +222,11 @@ Network::Network(const Shape& shape) : shape_(shape) {
 double Network::loss_and_gradient(std::span<const float> values, const Batch& batch,
                                   std::span<float> gradient) const {
   const std::vector<Tensor> tensors = leaves(parameters_, values, true);
-  const Tensor labels = view_of(batch.labels, {to_int64(batch.labels.size())});
+  const Tensor labels = on_device(batch.labels, {to_int64(batch.labels.size())});
   const Tensor loss = mean_loss(Pass(shape_, tensors).logits(batch), labels);
   loss.backward();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const Tensor piece = tensors[i].grad().contiguous();
+    const Tensor piece = tensors[i].grad().cpu().contiguous();
     std::copy_n(piece.data_ptr<float>(), parameters_[i].count,
                 gradient.begin() + static_cast<std::ptrdiff_t>(parameters_[i].offset));
   }
@@ -234,7 +237,7 @@ Score Network::score(std::span<const float> values, const Batch& batch) const {
   const torch::NoGradGuard no_gradient;
   const std::vector<Tensor> tensors = leaves(parameters_, values, false);
   const Tensor logits = Pass(shape_, tensors).logits(batch);
-  const Tensor labels = view_of(batch.labels, {to_int64(batch.labels.size())});
+  const Tensor labels = on_device(batch.labels, {to_int64(batch.labels.size())});
   return {mean_loss(logits, labels).item<double>(),
           logits.argmax(1).eq(labels).to(torch::kFloat64).mean().item<double>()};
 }
@@ -262,8 +265,9 @@ std::vector<float> grouped_norm(const NormSpec& spec, std::span<const float> row
     bias[i] = static_cast<float>(spec.bias_at(i));
   }
   const std::int64_t width = to_int64(spec.width);
-  const Tensor y = normalized(view_of(rows.data(), {to_int64(rows.size()) / width, width}), spec.groups,
-                              spec.eps, view_of(gain.data(), {width}), view_of(bias.data(), {width}))
+  const Tensor y = normalized(on_device(rows.data(), {to_int64(rows.size()) / width, width}), spec.groups,
+                              spec.eps, on_device(gain.data(), {width}), on_device(bias.data(), {width}))
+                       .cpu()
                        .contiguous();
   return {y.data_ptr<float>(), y.data_ptr<float>() + y.numel()};
 }

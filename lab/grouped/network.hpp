@@ -77,8 +77,8 @@ struct Score {
   double accuracy = 0.0;
 };
 
-/// The parameters are passed as one flat vector in the order of `parameters`. On one machine and thread the
-/// same input gives the same bits.
+/// The parameters are passed as one flat vector in the order of `parameters`. On one machine, device
+/// and thread the same input gives the same bits.
 class Network {
  public:
   /// Errors    Argument for groups or heads that do not divide the width, or a patch the side; for groups or

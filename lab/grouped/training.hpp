@@ -54,6 +54,8 @@ struct Text {
 [[nodiscard]] Text text_data(const std::string& name, std::string_view text, std::size_t length,
                              std::size_t rows, std::size_t pieces);
 
+inline constexpr std::size_t image_side = 32;  ///< pixels of an image of CIFAR-10
+
 /// The images of CIFAR-10 in that folder, `train` of them and `test` of the test set. A batch is `rows`
 /// images in a new order every epoch, each mirrored at random; with `halved`, images are averaged over 2 × 2
 /// to 16 pixels.

@@ -254,7 +254,8 @@ bool Store::import_run(const RunInfo& run, std::span<const Metric> metrics) {
   return added;
 }
 
-std::optional<Lease> Store::lease(std::span<const std::int64_t> runs, double seconds) {
+std::optional<Lease> Store::lease(std::span<const std::int64_t> runs, double seconds,
+                                  const std::string& device) {
   NORMSCOPE_ASSERT(seconds > 0);
   Database& database = connection_->database;
   Transaction transaction(database);
@@ -275,7 +276,8 @@ std::optional<Lease> Store::lease(std::span<const std::int64_t> runs, double sec
       "started = CASE attempts WHEN 0 THEN ? ELSE started END, machine = ?, revision = ? WHERE id = ?");
   take.bind(std::int64_t{static_cast<int>(RunState::leased)}).bind(static_cast<std::int64_t>(lease.token));
   take.bind(now() + seconds).bind(now());
-  take.bind(std::string_view(this_machine())).bind(source_revision()).bind(lease.run);
+  const std::string machine = this_machine() + (device.empty() ? "" : ", " + device);
+  take.bind(std::string_view(machine)).bind(source_revision()).bind(lease.run);
   take.run();
   transaction.commit();
   return lease;

@@ -108,10 +108,12 @@ class Store {
   bool import_rule(const StoredRule& rule);
 
   /// Leases the first of `runs` that is waiting, or whose lease has expired, for `seconds`; empty if all are
-  /// done or leased. Only one process gets a run.
+  /// done or leased. Only one process gets a run. `device` is what computes it beside the processor, recorded
+  /// with the machine.
   ///
   /// Requires  seconds > 0
-  [[nodiscard]] std::optional<Lease> lease(std::span<const std::int64_t> runs, double seconds);
+  [[nodiscard]] std::optional<Lease> lease(std::span<const std::int64_t> runs, double seconds,
+                                           const std::string& device = {});
 
   /// Number of `runs` that are not done.
   [[nodiscard]] std::size_t open(std::span<const std::int64_t> runs) const;

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+namespace normscope::lab {
+
+/// The device on which torch computes the networks of lab/grouped: "cpu", "cuda" or "cuda:INDEX". Everything
+/// else is computed by the processor.
+[[nodiscard]] const std::string& device();
+
+/// Refuses a device that this libtorch cannot compute on, without starting it: a process that is forked later
+/// cannot use a GPU that its parent has used.
+///
+/// Errors    Argument for a device of another form, or a GPU where libtorch is built for processors only
+void expect_device(const std::string& name);
+
+/// Selects the device for this process.
+///
+/// Returns   what the GPU is called, "NVIDIA H100 80GB HBM3", or "" for the processor
+///
+/// Errors    those of expect_device; Argument for a GPU that this machine does not have
+std::string use_device(const std::string& name);
+
+}  // namespace normscope::lab

@@ -111,6 +111,11 @@ int list(const Session& session) {
 int run(const Session& session, const Options& options, const Ranks& ranks) {
   const Experiment& experiment = named(options.name);
   expect_device(options.device);
+  if (options.device != "cpu" && !experiment.on_gpu) {
+    throw Error(
+        ErrorCode::Argument,
+        fmt::format("lab: {} is computed by the processor only, expected --device cpu", experiment.name));
+  }
   cli::expect_folders({options.folder});
   std::vector<std::filesystem::path> inputs{options.store};
   if (!options.sweep.empty()) inputs.emplace_back(options.sweep);
@@ -259,7 +264,7 @@ int main_program(int argc, char** argv, const Ranks& ranks) {
       ->type_name("S")
       ->check(cli::numbers(0.1, 86400.0));
   runs->add_option("--device", options.device,
-                   "Where torch computes networks with grouped norms: cpu (default), cuda or cuda:INDEX")
+                   "Device that computes the networks: cpu (default), cuda or cuda:INDEX (see lab/README.md)")
       ->type_name("DEVICE");
   exports->add_option("-o,--output", options.output, "File to write")->type_name("FILE")->required();
   exports

@@ -1,7 +1,8 @@
+#include "frame/data.hpp"
 #include "frame/experiment.hpp"
 #include "frame/figures.hpp"
 #include "grouped/compare.hpp"
-#include "grouped/vision.hpp"
+#include "grouped/training.hpp"
 
 namespace normscope::lab::ni_vit {
 namespace {
@@ -19,6 +20,20 @@ Plan plan(Size size) {
       {{"patch", 8}, {"images", quick ? 200 : 10000}, {"test", quick ? 250 : 10000}, {"batch", 50}},
       quick ? Schedule{.steps = 12, .warmup = 4, .rate = 2e-3, .measure_every = 6}
             : Schedule{.steps = 2000, .warmup = 100, .rate = 1e-3, .measure_every = 500});
+}
+
+void perform(Run& run) {
+  const Data data = image_data(data_file("cifar10").string(), run.get<std::size_t>("images"),
+                               run.get<std::size_t>("test"), run.get<std::size_t>("batch"), false);
+  const Network network({.kind = Kind::vision,
+                         .width = run.get<std::size_t>("width"),
+                         .groups = run.get<std::size_t>("groups"),
+                         .layers = run.get<std::size_t>("layers"),
+                         .heads = run.get<std::size_t>("heads"),
+                         .side = image_side,
+                         .patch = run.get<std::size_t>("patch"),
+                         .classes = 10});
+  train(run, network, data);
 }
 
 Finding higher_accuracy(const Results& results) { return compare_groups_of_eight(results); }
@@ -45,8 +60,9 @@ const Experiment experiment{
     .scale = {.paper = "Tiny-ViT on 50,000 images of CIFAR-10; passes could not be read",
               .ours = "10,000 images, 2 blocks of width 128, 10 passes",
               .factor = 5},
+    .on_gpu = true,
     .plan = plan,
-    .perform = train_vision,
+    .perform = perform,
     .claims =
         {{.name = "higher_accuracy",
           .says = "LN-G in groups of eight features has a higher test accuracy than LN.",

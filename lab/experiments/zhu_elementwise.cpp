@@ -51,6 +51,7 @@ const Experiment experiment{
     .scale = {.paper = "LLaMA of 7 to 70 billion parameters and others (DyT); GPT-2 and others (Derf)",
               .ours = language_scale,
               .factor = 50000.0},
+    .on_gpu = true,
     .plan = plan,
     .perform = train_language,
     .claims = {{.name = "dyt_matches",

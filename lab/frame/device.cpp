@@ -1,8 +1,8 @@
 #include "device.hpp"
 
-#include <ATen/Context.h>
 #include <ATen/core/ivalue.h>  // before torch's own headers, which clang++ does not compile without it
 #include <torch/cuda.h>
+#include <torch/types.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -47,7 +47,7 @@ std::string gpu_models() {
       if (line.starts_with(key) && begin != std::string::npos) models.insert(line.substr(begin));
     }
   }
-  return models.empty() ? "a GPU" : fmt::format("{}", fmt::join(models, " or "));
+  return models.empty() ? "a GPU" : fmt::to_string(fmt::join(models, " or "));
 }
 
 }  // namespace

@@ -55,6 +55,7 @@ struct Experiment {
   double quick_seconds = 0.0;  ///< about, on one core
   double full_minutes = 0.0;   ///< about, on one core, all seeds
   Scale scale{};               ///< of the full size
+  bool on_gpu = false;  ///< its networks are those of lab/grouped, which a GPU can compute (device.hpp)
   Plan (*plan)(Size);
   /// Errors    Cancelled, from Run::reached
   void (*perform)(Run&);

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -12,13 +13,16 @@
 
 #include "list_command.hpp"
 
-/// normscope-lab: prints the list of experiments, and starts normscope-lab-run for everything else. Loading
-/// libtorch takes half a second, too long for printing a list.
+/// normscope-lab: prints the list of experiments, and starts another program for everything else:
+/// normscope-lab-torch for runs of experiments whose networks libtorch computes, else normscope-lab-run,
+/// since loading libtorch takes nearly a second.
 namespace normscope::lab {
 
 /// What `normscope-lab-run list` writes, recorded when the program is built.
 extern const char* const list_text;
 extern const char* const list_json;
+/// Names of the experiments whose networks libtorch computes; the last is null.
+extern const char* const torch_experiments[];
 
 namespace {
 
@@ -33,10 +37,19 @@ int print_list(int argc, char** argv) {
   return cli::parse_and_run(root, session, argc, argv);
 }
 
+bool needs_torch(int argc, char** argv) {
+  if (argc < 2 || std::string_view(argv[1]) != "run") return false;
+  for (const char* const* name = torch_experiments; *name != nullptr; ++name) {
+    if (std::find(argv + 2, argv + argc, std::string_view(*name)) != argv + argc) return true;
+  }
+  return false;
+}
+
 /// Replaces the process. Returns only by throwing.
-int start(char** argv) {
+int start(int argc, char** argv) {
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
-  const std::string program = (self.parent_path() / "normscope-lab-run").string();
+  const char* name = needs_torch(argc, argv) ? "normscope-lab-torch" : "normscope-lab-run";
+  const std::string program = (self.parent_path() / name).string();
   execv(program.c_str(), argv);
   throw Error(ErrorCode::Io, fmt::format("{}: {}", cli::printable(program), std::strerror(errno)));
 }
@@ -47,6 +60,6 @@ int start(char** argv) {
 int main(int argc, char** argv) {
   const bool lists = argc > 1 && std::string_view(argv[1]) == "list";
   return normscope::cli::guarded("normscope-lab", [&] {
-    return lists ? normscope::lab::print_list(argc, argv) : normscope::lab::start(argv);
+    return lists ? normscope::lab::print_list(argc, argv) : normscope::lab::start(argc, argv);
   });
 }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/core.h>
@@ -19,7 +20,6 @@
 #include <malloc.h>
 #endif
 
-#include "frame/device.hpp"
 #include "frame/experiment.hpp"
 #include "frame/lines.hpp"
 #include "frame/plan.hpp"
@@ -28,6 +28,7 @@
 #include "list_command.hpp"
 #include "ranks.hpp"
 #include "session.hpp"
+#include "torch/device.hpp"
 
 namespace {
 
@@ -73,6 +74,22 @@ Store existing(const std::string& file) {
   return Store(file);
 }
 
+/// Refuses an experiment that this program or the device cannot compute.
+void expect_backend(const Experiment& experiment, const std::string& device) {
+  if (experiment.backend != Backend::own && !has_torch()) {
+    throw Error(
+        ErrorCode::Argument,
+        fmt::format("lab: libtorch computes {}, expected the program normscope-lab, which starts the one "
+                    "that has it",
+                    experiment.name));
+  }
+  if (device != "cpu" && experiment.backend != Backend::torch_or_gpu) {
+    throw Error(ErrorCode::Argument,
+                fmt::format("lab: only the processor computes {}, expected --device cpu", experiment.name));
+  }
+  expect_device(device);
+}
+
 Json document(Json experiments) {
   return {{"schema", "normscope.lab/1"}, {"version", version}, {"experiments", std::move(experiments)}};
 }
@@ -110,12 +127,7 @@ int list(const Session& session) {
 
 int run(const Session& session, const Options& options, const Ranks& ranks) {
   const Experiment& experiment = named(options.name);
-  expect_device(options.device);
-  if (options.device != "cpu" && !experiment.on_gpu) {
-    throw Error(
-        ErrorCode::Argument,
-        fmt::format("lab: {} is computed by the processor only, expected --device cpu", experiment.name));
-  }
+  expect_backend(experiment, options.device);
   cli::expect_folders({options.folder});
   std::vector<std::filesystem::path> inputs{options.store};
   if (!options.sweep.empty()) inputs.emplace_back(options.sweep);
@@ -224,6 +236,19 @@ void add_seeds(CLI::App& command, Options& options) {
       ->type_name("FILE");
 }
 
+/// Errors    Usage for other text than cpu, cuda and cuda:INDEX
+CLI::Validator devices() {
+  return {[](std::string& text) {
+            const std::string_view prefix = "cuda:";
+            const std::size_t digits = text.starts_with(prefix) ? text.size() - prefix.size() : 0;
+            const bool indexed = digits >= 1 && digits <= 3 &&
+                                 text.find_first_not_of("0123456789", prefix.size()) == std::string::npos;
+            return text == "cpu" || text == "cuda" || indexed ? std::string()
+                                                              : "expected cpu, cuda or cuda:INDEX";
+          },
+          ""};
+}
+
 void add_folder(CLI::App& command, Options& options) {
   command.add_option("-o,--output", options.folder, "Write the figures (Vega-Lite) into FOLDER")
       ->type_name("FOLDER");
@@ -265,7 +290,8 @@ int main_program(int argc, char** argv, const Ranks& ranks) {
       ->check(cli::numbers(0.1, 86400.0));
   runs->add_option("--device", options.device,
                    "Device that computes the networks: cpu (default), cuda or cuda:INDEX (see lab/README.md)")
-      ->type_name("DEVICE");
+      ->type_name("DEVICE")
+      ->check(devices());
   exports->add_option("-o,--output", options.output, "File to write")->type_name("FILE")->required();
   exports
       ->add_option("--format", options.format,

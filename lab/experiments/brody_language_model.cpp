@@ -296,6 +296,7 @@ const Experiment experiment{
     .scale = {.paper = "50,000 steps of 16 rows of 1024 tokens",
               .ours = "20,000 steps of 8 rows of 256 characters",
               .factor = 20},
+    .backend = Backend::torch,
     .plan = plan,
     .perform = perform,
     .claims = {{"scaled",

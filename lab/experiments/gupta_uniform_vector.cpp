@@ -66,7 +66,7 @@ const Experiment experiment{
     .scale = {.paper = "language models of up to 7 billion parameters",
               .ours = language_scale,
               .factor = 35000.0},
-    .on_gpu = true,
+    .backend = Backend::torch_or_gpu,
     .plan = plan,
     .perform = train_language,
     .claims = {{.name = "layer",

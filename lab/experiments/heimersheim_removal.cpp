@@ -79,7 +79,7 @@ const Experiment experiment{
     .scale = {.paper = "GPT-2 small, fine-tuned on 500 million tokens; later GPT-2 XL",
               .ours = language_scale,
               .factor = 1000.0},
-    .on_gpu = true,
+    .backend = Backend::torch_or_gpu,
     .plan = plan,
     .perform = train_language,
     .claims =

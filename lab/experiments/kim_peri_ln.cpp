@@ -102,7 +102,7 @@ const Experiment experiment{
     .scale = {.paper = "language models of up to 3.2 billion parameters",
               .ours = language_scale,
               .factor = 10000.0},
-    .on_gpu = true,
+    .backend = Backend::torch_or_gpu,
     .plan = plan,
     .perform = train_language,
     .claims = {{.name = "balanced_growth",

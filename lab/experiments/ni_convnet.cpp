@@ -96,7 +96,7 @@ const Experiment experiment{
     .scale = {.paper = "CIFAR-10, 50,000 images; the net could not be read",
               .ours = "10,000 images, three layers of 128 channels",
               .factor = 5},
-    .on_gpu = true,
+    .backend = Backend::torch_or_gpu,
     .plan = plan,
     .perform = perform,
     .claims =

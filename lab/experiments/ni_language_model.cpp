@@ -45,7 +45,7 @@ const Experiment experiment{
         {.paper = "translation, IWSLT14 De-En, 160,000 pairs of sentences",
          .ours =
              "a character model on one megabyte of text, 3 blocks of width 128, 2000 steps, no translation"},
-    .on_gpu = true,
+    .backend = Backend::torch_or_gpu,
     .plan = plan,
     .perform = train_language,
     .claims = {{.name = "lower_loss",

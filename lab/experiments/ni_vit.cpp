@@ -60,7 +60,7 @@ const Experiment experiment{
     .scale = {.paper = "Tiny-ViT on 50,000 images of CIFAR-10; passes could not be read",
               .ours = "10,000 images, 2 blocks of width 128, 10 passes",
               .factor = 5},
-    .on_gpu = true,
+    .backend = Backend::torch_or_gpu,
     .plan = plan,
     .perform = perform,
     .claims =

@@ -51,7 +51,7 @@ const Experiment experiment{
     .scale = {.paper = "LLaMA of 7 to 70 billion parameters and others (DyT); GPT-2 and others (Derf)",
               .ours = language_scale,
               .factor = 50000.0},
-    .on_gpu = true,
+    .backend = Backend::torch_or_gpu,
     .plan = plan,
     .perform = train_language,
     .claims = {{.name = "dyt_matches",

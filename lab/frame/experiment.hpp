@@ -48,6 +48,14 @@ struct Plan {
   std::size_t seeds = 1;  ///< seeds 1 … seeds
 };
 
+/// What computes an experiment's networks.
+enum class Backend {
+  own,           ///< code of the lab
+  torch,         ///< libtorch on the processor: lab/language
+  torch_or_gpu,  ///< libtorch on the processor or a GPU: lab/grouped
+};
+[[nodiscard]] std::string_view to_string(Backend backend);
+
 struct Experiment {
   std::string_view name;       ///< "brody-majority": the paper's first author, then the topic
   std::string_view paper;      ///< "Brody 2023"
@@ -55,7 +63,7 @@ struct Experiment {
   double quick_seconds = 0.0;  ///< about, on one core
   double full_minutes = 0.0;   ///< about, on one core, all seeds
   Scale scale{};               ///< of the full size
-  bool on_gpu = false;  ///< its networks are those of lab/grouped, which a GPU can compute (device.hpp)
+  Backend backend = Backend::own;
   Plan (*plan)(Size);
   /// Errors    Cancelled, from Run::reached
   void (*perform)(Run&);

@@ -200,12 +200,22 @@ std::string to_text(const Forecast& expected, const Experiment& experiment, Size
   return text;
 }
 
+std::string_view to_string(Backend backend) {
+  switch (backend) {
+    case Backend::own: return "own";
+    case Backend::torch: return "torch";
+    case Backend::torch_or_gpu: return "torch or GPU";
+  }
+  return "";
+}
+
 Json about(const Experiment& experiment) {
   return {{"name", experiment.name},
           {"paper", experiment.paper},
           {"claim", experiment.claim},
           {"quick_seconds", experiment.quick_seconds},
-          {"full_minutes", experiment.full_minutes}};
+          {"full_minutes", experiment.full_minutes},
+          {"backend", to_string(experiment.backend)}};
 }
 
 Json to_json(const ExperimentResult& account) {

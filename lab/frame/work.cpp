@@ -13,10 +13,10 @@
 
 #include <normscope/core/error.hpp>
 
-#include "device.hpp"
 #include "session.hpp"
 #include "store/store.hpp"
-#include "threads.hpp"
+#include "torch/device.hpp"
+#include "torch/threads.hpp"
 
 namespace normscope::lab {
 namespace {

@@ -88,9 +88,33 @@ class Lab(CommandTest):
         for name in names:
             self.assertIn(name, printed)
 
-    def test_the_list_comes_from_a_program_that_loads_no_torch(self):
-        linked = subprocess.run(["ldd", LAB], capture_output=True, encoding="utf-8", check=True).stdout
-        self.assertIsNone(re.search(r"torch|mpi|sqlite", linked), linked)
+    def test_only_runs_that_need_torch_load_it(self):
+        def linked(program):
+            return subprocess.run(["ldd", LAB.with_name(program)], capture_output=True, encoding="utf-8",
+                                  check=True).stdout
+
+        self.assertNotRegex(linked("normscope-lab"), "torch|mpi|sqlite")
+        self.assertNotRegex(linked("normscope-lab-run"), "torch")
+        self.assertIn("torch", linked("normscope-lab-torch"))
+        experiments = self.json("lab", "list")["experiments"]
+        backends = {entry["name"]: entry["backend"] for entry in experiments}
+        self.assertEqual(backends["winsor-fold"], "own")
+        self.assertEqual(backends["brody-language-model"], "torch")
+        self.assertEqual(backends["ni-vit"], "torch or GPU")
+        done = subprocess.run([LAB.with_name("normscope-lab-run"), "run", "ni-vit", "--quick"],
+                              capture_output=True, encoding="utf-8", cwd=self.folder)
+        self.assertEqual(done.returncode, 3)
+        self.assertRegex(done.stderr, r"^normscope-lab: lab: libtorch computes ni-vit, expected .*\n$")
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_a_device_that_cannot_compute_the_experiment_is_refused(self):
+        for device in ("tpu", "cuda:", "cuda:x", "cuda:1000"):
+            self.assertIn("expected cpu, cuda or cuda:INDEX",
+                          self.fails(2, "lab", "run", "ni-vit", "--quick", "--device", device))
+        for name, expected in (("ni-vit", "the processor only|this machine has"),
+                               ("brody-language-model", "only the processor computes"),
+                               ("winsor-fold", "only the processor computes winsor-fold")):
+            self.assertRegex(self.fails(3, "lab", "run", name, "--quick", "--device", "cuda:99"), expected)
 
     def test_a_run_is_shown_plotted_and_exported(self):
         got = self.json("lab", "run", "brody-random-keys", "--quick", "-o", "figures")["experiments"][0]

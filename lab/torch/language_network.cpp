@@ -1,4 +1,4 @@
-#include "network.hpp"
+#include "language/network.hpp"
 
 #include <ATen/core/ivalue.h>  // before torch's own headers, which clang++ does not compile without it
 #include <torch/csrc/autograd/custom_function.h>
@@ -16,7 +16,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
 
-#include "attention.hpp"
+#include "language/attention.hpp"
 
 namespace normscope::lab::language {
 namespace {

@@ -4,14 +4,21 @@
 
 namespace normscope::lab {
 
-/// The device on which torch computes the networks of lab/grouped: "cpu", "cuda" or "cuda:INDEX". Everything
+/// Whether this program has libtorch. Without it `device` is "cpu", the only one that the other functions
+/// take.
+[[nodiscard]] bool has_torch();
+
+/// The device on which torch computes the networks of lab/grouped: "cpu", "cuda" or "cuda:INDEX", three
+/// digits at most. Everything
 /// else is computed by the processor.
 [[nodiscard]] const std::string& device();
 
 /// Refuses a device that this libtorch cannot compute on, without starting it: a process that is forked later
 /// cannot use a GPU that its parent has used.
 ///
-/// Errors    Argument for a device of another form, or a GPU where libtorch is built for processors only
+/// Requires  one of the three forms
+///
+/// Errors    Argument for a GPU where libtorch is built for processors only
 void expect_device(const std::string& name);
 
 /// Selects the device for this process.

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <optional>
 #include <set>
+#include <string_view>
 
 #include <fmt/ranges.h>
 
@@ -26,12 +27,7 @@ std::string& selected() {
 /// The index of a GPU, or nothing for the processor.
 std::optional<std::size_t> gpu_index(const std::string& name) {
   if (name == "cpu") return std::nullopt;
-  if (name == "cuda") return 0;
-  const std::string prefix = "cuda:";
-  const std::string index = name.starts_with(prefix) ? name.substr(prefix.size()) : "";
-  if (index.empty() || index.size() > 3 || index.find_first_not_of("0123456789") != std::string::npos)
-    throw Error(ErrorCode::Argument, "lab: --device: expected cpu, cuda or cuda:INDEX");
-  return std::stoul(index);
+  return name == "cuda" ? 0 : std::stoul(name.substr(std::string_view("cuda:").size()));
 }
 
 /// The models of the machine's GPUs, as NVIDIA's driver names them.
@@ -51,6 +47,8 @@ std::string gpu_models() {
 }
 
 }  // namespace
+
+bool has_torch() { return true; }
 
 const std::string& device() { return selected(); }
 

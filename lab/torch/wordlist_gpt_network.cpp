@@ -1,4 +1,4 @@
-#include "network.hpp"
+#include "wordlist_gpt/network.hpp"
 
 #include <ATen/core/ivalue.h>  // before torch's own headers, which clang++ does not compile without it
 #include <torch/types.h>
@@ -8,8 +8,8 @@
 #include <cmath>
 #include <limits>
 
-#include "../frame/threads.hpp"
-#include "parameters.hpp"
+#include "threads.hpp"
+#include "wordlist_gpt/parameters.hpp"
 
 namespace normscope::lab {
 namespace {

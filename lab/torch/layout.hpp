@@ -1,6 +1,6 @@
 #pragma once
 
-#include "network.hpp"
+#include "grouped/network.hpp"
 
 namespace normscope::lab::grouped {
 

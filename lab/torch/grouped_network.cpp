@@ -1,4 +1,4 @@
-#include "network.hpp"
+#include "grouped/network.hpp"
 
 #include <ATen/core/ivalue.h>  // before torch's own headers, which clang++ does not compile without it
 #include <torch/types.h>
@@ -12,7 +12,7 @@
 #include <fmt/core.h>
 #include <normscope/core/error.hpp>
 
-#include "frame/device.hpp"
+#include "device.hpp"
 #include "layout.hpp"
 
 namespace normscope::lab::grouped {

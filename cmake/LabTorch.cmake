@@ -9,10 +9,14 @@ if(NOT EXISTS "${NORMSCOPE_TORCH}/lib/libtorch_cpu.so")
                       "Python package torch")
 endif()
 add_library(normscope_python_torch INTERFACE)
-# After the system's folders, since the package has fmt's headers of another version.
-foreach(folder include include/torch/csrc/api/include)
-  target_compile_options(normscope_python_torch INTERFACE "SHELL:-idirafter ${NORMSCOPE_TORCH}/${folder}")
+# Torch's own headers alone: the package has those of other libraries beside them, fmt's of another version.
+set(headers "${PROJECT_BINARY_DIR}/python_torch")
+file(MAKE_DIRECTORY "${headers}")
+foreach(folder ATen c10 caffe2 torch)
+  file(CREATE_LINK "${NORMSCOPE_TORCH}/include/${folder}" "${headers}/${folder}" SYMBOLIC)
 endforeach()
+target_include_directories(normscope_python_torch SYSTEM INTERFACE
+  "${headers}" "${headers}/torch/csrc/api/include")
 target_link_libraries(normscope_python_torch INTERFACE
   "${NORMSCOPE_TORCH}/lib/libtorch_cpu.so" "${NORMSCOPE_TORCH}/lib/libc10.so")
 # These find the libraries that they need beside them.

@@ -6,9 +6,9 @@
 
 #include <normscope/core/random.hpp>
 
-#include "frame/threads.hpp"
 #include "language/attention.hpp"
 #include "torch.hpp"
+#include "torch/threads.hpp"
 
 namespace {
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that modules include only what cmake/layers.json allows, and all of it, that public headers include the
-standard headers whose names they use, that only core includes those of the operating system, that no pages import in
-circles, and that docs/design/house.md shows the current floors; with --picture, writes them there."""
+standard headers whose names they use, that only core includes those of the operating system, that in the lab only
+lab/torch includes torch, that no pages import in circles, and that docs/design/house.md shows the current floors; with --picture, writes them there."""
 
 import json
 import re
@@ -17,6 +17,7 @@ STANDARD = re.compile(r"\bstd::(\w+)")
 INCLUDED = re.compile(r"^#include <(\w+)>", re.MULTILINE)
 SYSTEM = re.compile(r"^#include <((?:arpa|net|netinet|sys)/\w+\.h|"
                     r"(?:dirent|dlfcn|fcntl|netdb|poll|pthread|sched|signal|spawn|termios|unistd)\.h)>", re.MULTILINE)
+TORCH = re.compile(r"^#include <((?:ATen|c10|torch)/[^>]+)>", re.MULTILINE)
 COMMENT = re.compile(r"//.*")
 # Names of namespace std that public headers use, by the header that defines them.
 DEFINES = {
@@ -86,6 +87,13 @@ def system_headers(root: Path) -> list[str]:
             if tree.name == "normscope" or path.relative_to(tree).parts[0] != "core"]
 
 
+def torch_headers(root: Path) -> list[str]:
+    """Files of the lab outside `torch` that include its headers; most runs do without libtorch."""
+    return [f"{path.relative_to(root)}: <{header}> is of torch, which only lab/torch includes"
+            for path in sorted((root / "lab").rglob("*.[ch]pp")) if path.relative_to(root).parts[1] != "torch"
+            for header in TORCH.findall(path.read_text())]
+
+
 def circles(root: Path) -> list[str]:
     """Files of the explorer and the report page that import each other, types included."""
     explorer = root / "explorer"
@@ -142,7 +150,8 @@ if __name__ == "__main__":
     if "--picture" in sys.argv:
         path, _, content = page_with_picture(house)
         path.write_text(content)
-    problems = violations(house) + missing_headers(house) + system_headers(house) + circles(house) + stale_picture(house)
+    problems = [problem for rule in (violations, missing_headers, system_headers, torch_headers, circles, stale_picture)
+                for problem in rule(house)]
     print("\n".join(problems) or "floors: includes point down and are complete, each module uses all it may, no imports "
                                  "in circles")
     sys.exit(1 if problems else 0)

@@ -4,13 +4,11 @@
 
 namespace normscope::lab {
 
-/// Whether this program has libtorch. Without it `device` is "cpu", the only one that the other functions
-/// take.
+/// Whether this program has libtorch. Without it the functions below take "cpu" alone.
 [[nodiscard]] bool has_torch();
 
-/// The device on which torch computes the networks of lab/grouped: "cpu", "cuda" or "cuda:INDEX", three
-/// digits at most. Everything
-/// else is computed by the processor.
+/// The device on which torch computes the networks of lab/grouped: "cpu", "cuda" or "cuda:INDEX" with at most
+/// three digits. The processor computes everything else.
 [[nodiscard]] const std::string& device();
 
 /// Refuses a device that this libtorch cannot compute on, without starting it: a process that is forked later

@@ -78,6 +78,17 @@ class SystemHeaders(unittest.TestCase):
         self.assertEqual(len(self.found("include/normscope/core/a.hpp")), 1)
 
 
+class TorchHeaders(unittest.TestCase):
+    def test_only_their_folder_of_the_lab_includes_them(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("grouped/network.cpp", "torch/network.cpp"):
+                file = Path(folder, "lab", name)
+                file.parent.mkdir(parents=True)
+                file.write_text("#include <torch/types.h>\n")
+            self.assertEqual(check_floors.torch_headers(Path(folder)),
+                             ["lab/grouped/network.cpp: <torch/types.h> is of torch, which only lab/torch includes"])
+
+
 class Picture(unittest.TestCase):
     FLOORS = {"core": [], "norm": ["core"], "audit": ["core", "norm"]}
 

@@ -39,8 +39,8 @@ void never_uniform(const Report& report, Findings& findings) {
       {.kind = "never_uniform",
        .text = fmt::format(
            "{} can never attend to all keys alike, in any context: {}. For every query there are two "
-           "possible keys whose weights differ by a factor of at least e (for one of these heads, e^{}).",
-           counted(count_heads(report, which), "head"), head_names(report, which), number_at_least(most)),
+           "possible keys whose weights differ by a factor of at least e (for one of these heads, {}).",
+           counted(count_heads(report, which), "head"), head_names(report, which), exp_at_least(most)),
        .numbers = {{"heads", static_cast<double>(count_heads(report, which))}, {"spread", most}},
        .severity = log_severity(most, 1.0, 100.0),
        .reproduce = "normscope heads " + shell_quoted(report.path)});

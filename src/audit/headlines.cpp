@@ -205,8 +205,8 @@ std::optional<Headline> never_uniform(const Report& report, const Finding& findi
       .number = heads_text(finding),
       .of = "can never attend to all keys alike",
       .why = fmt::format("For one that reads {}, whatever its query, some possible key has at least "
-                         "e^{} times the weight of another: it cannot average over every context.",
-                         head->norm, number_at_least(spread))};
+                         "{} times the weight of another: it cannot average over every context.",
+                         head->norm, exp_at_least(spread))};
 }
 
 std::optional<Headline> unreachable_tokens(const Report& report, const Finding& finding) {
@@ -348,9 +348,9 @@ void add_heads(const Report& report, Headlines& headlines) {
       {.topic = Topic::heads,
        .number = fmt::format("{} of {}", sharp, counted(known, "head")),
        .of = "can put half of their attention on one of 1024 keys",
-       .why = fmt::format("In the sharpest one, which reads {}, a key can have e^{} times the weight of "
+       .why = fmt::format("In the sharpest one, which reads {}, a key can have {} times the weight of "
                           "another.",
-                          sharpest->norm, number_at_least(sharpest->attention->sharpest.lower))});
+                          sharpest->norm, exp_at_least(sharpest->attention->sharpest.lower))});
 }
 
 }  // namespace

@@ -26,6 +26,10 @@ TEST(HeadFindings, NameWhatHeadsCanNeverDo) {
   ASSERT_NE(uniform, nullptr);
   EXPECT_NE(uniform->text.find("1 head can never attend to all keys alike, in any context: layer 0 head 1."),
             std::string::npos);
+  // e^2.5 = 12.18…
+  EXPECT_NE(uniform->text.find("by a factor of at least e (for one of these heads, 12.1)."),
+            std::string::npos)
+      << uniform->text;
   EXPECT_EQ(uniform->reproduce, "normscope heads model.safetensors");
   const Finding* const sharp = of_kind(findings, "never_sharp");
   ASSERT_NE(sharp, nullptr);

@@ -121,6 +121,21 @@ TEST(HeadHeadlines, BoundTheAttentionOnOneKey) {
   EXPECT_EQ(text(), "") << "the heads may be others";
 }
 
+TEST(HeadHeadlines, WriteFactorsBetweenWeightsInPowersOfTen) {
+  Report given = report_of({{2.5, 50.0}, {0.0, 176.6}});
+  given.model.architecture = "gpt2";
+  for (HeadReach& head : given.heads) head.norm = "h.0.ln_1";
+  const auto text = [&] {
+    std::string all;
+    for (const Headline& headline : headlines(given)) all += headline.why;
+    return all;
+  };
+  // e^176.6 = 5.0 · 10^76.
+  EXPECT_NE(text().find("a key can have 10⁷⁶ times the weight of another."), std::string::npos) << text();
+  given.findings = find(given);
+  EXPECT_NE(text().find("at least 12.1 times the weight of another"), std::string::npos) << text();
+}
+
 /// A Llama whose first norm singles out coordinate 3 of 8, with these rows of the token embedding.
 Report llama(const std::vector<std::vector<double>>& rows) {
   test::Synthetic file = test::tiny_llama();

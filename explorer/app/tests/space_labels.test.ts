@@ -27,9 +27,21 @@ test("labels with room stay in their places", () => {
 });
 
 test("a label that would cover another one moves aside, if there is room", () => {
-  // Ten pixels to the right, five up, five down, and not at all.
+  // Ten pixels to the right, five up, five down.
   expect(centers([0, 0], [0.25, 0])[1]).toEqual([0, 0.5]);
   expect(centers([0, 0], [0, 0.15])[1]).toEqual([0.5, 0]);
   expect(centers([0, 0], [0, -0.15])[1]).toEqual([0.5, 1]);
-  expect(centers([0, 0], [0, 0])[1]).toEqual([0.5, 0.5]);
+});
+
+test("labels in nearly the same place stand next to one another", () => {
+  // Ten pixels up, twenty to the right, to the left, and ten down; the sixth finds no room.
+  expect(centers(...Array.from({ length: 6 }, (): [number, number] => [0, 0]))).toEqual([
+    [0.5, 0.5],
+    [0.5, -0.5],
+    [-0.5, 0.5],
+    [1.5, 0.5],
+    [0.5, 1.5],
+    [0.5, 0.5],
+  ]);
+  expect(centers([0, 0], [0.02, -0.02])[1]).not.toEqual([0.5, 0.5]);
 });

@@ -4,7 +4,7 @@ import { normals } from "../engine/random";
 import { el } from "../shared/dom";
 import { chapters } from "./chapters";
 import { directionColors } from "./colors";
-import { mark } from "./plane";
+import { mark } from "./svg";
 
 const pointCount = 260;
 const spec = { kind: "layer" as const, width: 3, eps: 1e-4, gain: [1, 1.8, 0.6], bias: [1.2, -0.6, 0.9] };

@@ -1,11 +1,11 @@
 import { el } from "../shared/dom";
-import { pngOf, svgOf } from "../shared/files";
 import { figure } from "./figure";
 import type { Table } from "./figure";
+import { mark, svgPixels, svgText } from "./svg";
+import type { Attributes } from "./svg";
 
 export type Point = [x: number, y: number];
 export type Range = [least: number, most: number];
-type Attributes = Record<string, string | number>;
 
 /** A point that can be dragged or moved by arrow keys. */
 export interface Handle {
@@ -30,11 +30,13 @@ interface PlaneOptions {
   id: string;
   description: string;
   caption?: string;
-  table?: () => Table;
+  table?: () => Table | Promise<Table>;
   x: Range;
   y: Range;
   xTitle?: string;
   yTitle?: string;
+  /** Whether x numbers things: it has no ticks between two of them. */
+  wholeX?: boolean;
   /** Height divided by width; by default both axes have the same scale. */
   aspect?: number;
   /** Without axes, where positions have no meaning of their own. */
@@ -43,23 +45,9 @@ interface PlaneOptions {
   pressed?: (at: Point) => void;
 }
 
-const space = "http://www.w3.org/2000/svg";
-
-/** Creates an SVG element. Colours may be CSS variables, var(--…); saved pictures contain their current values. */
-export function mark<K extends keyof SVGElementTagNameMap>(
-  tag: K,
-  attributes: Attributes = {},
-  ...children: (Node | string)[]
-): SVGElementTagNameMap[K] {
-  const element = document.createElementNS(space, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
-  element.append(...children);
-  return element;
-}
-
-/** About `count` round numbers inside a range, for the ticks of an axis. */
-export function ticks([least, most]: Range, count: number): number[] {
-  const rough = (most - least) / Math.max(1, count);
+/** About `count` round numbers inside a range, at least `apart` from one another, for the ticks of an axis. */
+export function ticks([least, most]: Range, count: number, apart = 0): number[] {
+  const rough = Math.max(apart, (most - least) / Math.max(1, count));
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = power * ([1, 2, 5].find((factor) => factor * power >= rough) ?? 10);
   const first = Math.ceil(least / step - 1e-9);
@@ -131,8 +119,8 @@ export class PlaneFigure {
       content: this.host,
       caption: options.caption,
       table: options.table,
-      svg: () => Promise.resolve(this.toSVG()),
-      png: () => this.toPNG(),
+      svg: () => Promise.resolve(svgText(this.svg)),
+      png: () => svgPixels(this.svg),
     });
   }
 
@@ -155,7 +143,8 @@ export class PlaneFigure {
   ranges(x: Range, y: Range): void {
     if (String([x, y]) === String([this.x, this.y])) return;
     [this.x, this.y] = [x, y];
-    this.resize();
+    if (this.options.aspect === undefined) this.resize();
+    else this.changed();
   }
 
   dispose(): void {
@@ -388,7 +377,7 @@ export class PlaneFigure {
   }
 
   private drawAxes(): void {
-    const { xTitle, yTitle } = this.options;
+    const { xTitle, yTitle, wholeX } = this.options;
     const [[left, bottom], [right, top]] = [this.place([this.x[0], this.y[0]]), this.place([this.x[1], this.y[1]])];
     const rule = (x1: number, y1: number, x2: number, y2: number, strong: boolean) =>
       mark("line", { x1, y1, x2, y2, stroke: "var(--rule)", "stroke-width": strong ? 1.5 : 0.5 });
@@ -396,7 +385,7 @@ export class PlaneFigure {
       mark("text", { x, y, "font-size": 11, fill: "var(--muted)", ...attributes }, words);
     const show = (value: number) => String(value).replace("-", "\u2212");
     const parts: Node[] = [];
-    for (const value of ticks(this.x, (right - left) / 70)) {
+    for (const value of ticks(this.x, (right - left) / 70, wholeX === true ? 1 : 0)) {
       const [x] = this.place([value, 0]);
       parts.push(rule(x, bottom, x, top, value === 0), label(x, bottom + 15, show(value), { "text-anchor": "middle" }));
     }
@@ -411,34 +400,5 @@ export class PlaneFigure {
       parts.push(label(13, y, yTitle, { ...title, transform: `rotate(-90 13 ${y})` }));
     }
     this.axes.replaceChildren(...parts);
-  }
-
-  /** The current figure as SVG, with colours resolved: a saved file has no access to the page's variables. */
-  private toSVG(): string {
-    const copy = this.svg.cloneNode(true) as SVGSVGElement;
-    const originals = [this.svg, ...this.svg.querySelectorAll("*")];
-    const page = getComputedStyle(document.documentElement);
-    [copy, ...copy.querySelectorAll("*")].forEach((element, i) => {
-      const style = getComputedStyle(originals[i]!);
-      if (element.matches("g.handle")) for (const name of ["tabindex", "role"]) element.removeAttribute(name);
-      if (element.matches("line, path, circle, text")) {
-        for (const name of ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "fill-opacity"])
-          element.setAttribute(name, style.getPropertyValue(name));
-      }
-    });
-    copy.setAttribute("xmlns", space);
-    copy.setAttribute("font-family", "sans-serif");
-    copy.prepend(mark("rect", { width: "100%", height: "100%", fill: page.backgroundColor }));
-    return new XMLSerializer().serializeToString(copy);
-  }
-
-  private async toPNG(): Promise<Blob | null> {
-    const image = new Image();
-    image.src = URL.createObjectURL(svgOf(this.toSVG()));
-    await image.decode();
-    URL.revokeObjectURL(image.src);
-    const canvas = el("canvas", { width: 2 * this.width, height: 2 * this.height });
-    canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);
-    return pngOf(canvas);
   }
 }

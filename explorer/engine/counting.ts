@@ -24,24 +24,19 @@ export interface Judgement {
 export const trace = async (engine: Engine, cell: Cell, language: Language, n: number): Promise<Trace> =>
   JSON.parse(await engine.call<string>("countingTrace", cell, language, n)) as Trace;
 
-export interface TraceFigure {
-  figure: Record<string, unknown>;
+/** What a picture shows of a trace: rows of the units' states and of the probabilities, the first after the start symbol. */
+export interface States {
+  units: number;
+  values: Float64Array;
+  outputs: string[];
+  probabilities: Float64Array;
+  /** Which units count; null if the word is too short to tell. */
+  counts: boolean[] | null;
   accepted: boolean;
-  /** Units that count; null if the word is too short to tell. */
-  counters: number | null;
 }
 
-/** The same as a chart of about `points` points a line. */
-export async function traceFigure(
-  engine: Engine,
-  cell: Cell,
-  language: Language,
-  n: number,
-  points: number,
-): Promise<TraceFigure> {
-  const found = await engine.call<TraceFigure & { figure: string }>("countingFigure", cell, language, n, points);
-  return { ...found, figure: JSON.parse(found.figure) as Record<string, unknown> };
-}
+export const states = (engine: Engine, cell: Cell, language: Language, n: number): Promise<States> =>
+  engine.call("countingStates", cell, language, n);
 
 export const range = (engine: Engine, cell: Cell, language: Language, most: number): Promise<Range> =>
   engine.call("countingRange", cell, language, most);

@@ -1,5 +1,5 @@
-#include <algorithm>
 #include <string>
+#include <vector>
 
 #include <emscripten/bind.h>
 #include <nlohmann/json.hpp>
@@ -10,7 +10,6 @@
 #include <normscope/automata/trained.hpp>
 #include <normscope/documents/counting.hpp>
 #include <normscope/documents/text.hpp>
-#include <normscope/figures/counting.hpp>
 
 #include "values.hpp"
 
@@ -33,19 +32,26 @@ std::string trace(const std::string& cell, const std::string& language, double n
       [&] { return json_text(documents::trace(network(cell, language), static_cast<std::size_t>(n))); });
 }
 
-/// The same as a chart of about `points` points a line: {figure, accepted, counters}, the chart as JSON text,
-/// counters null for a word too short to tell.
-val figure(const std::string& cell, const std::string& language, double n, double points) {
+/// What a picture shows of it: {units, values, outputs, probabilities, counts, accepted}; values has a row of
+/// the units' states and probabilities one of the outputs' for each letter, the first after the start symbol;
+/// counts says which units count, null for a word too short to tell.
+val states(const std::string& cell, const std::string& language, double n) {
   return guarded([&] {
     const automata::Network& net = network(cell, language);
-    const auto letters = static_cast<std::size_t>(n);
-    const std::vector<automata::UnitDrift> moves = automata::drifts_if_long(net, letters);
-    const auto counters = std::count_if(moves.begin(), moves.end(),
-                                        [](const automata::UnitDrift& move) { return move.counts; });
+    const automata::Word word = automata::member(net.language, static_cast<std::size_t>(n));
+    const automata::Trace seen = automata::trace(net, word);
+    val counts = val::array();
+    const std::vector<automata::UnitDrift> moves = automata::drifts_if_long(net, static_cast<std::size_t>(n));
+    for (const automata::UnitDrift& move : moves) counts.call<void>("push", move.counts);
+    val outputs = val::array();
+    for (const std::string& name : automata::output_names(net)) outputs.call<void>("push", name);
     val result = val::object();
-    result.set("figure", json_text(figures::counting_trace(net, letters, static_cast<std::size_t>(points))));
-    result.set("accepted", automata::accepts(net, automata::member(net.language, letters)));
-    result.set("counters", moves.empty() ? val::null() : val(static_cast<double>(counters)));
+    result.set("units", static_cast<double>(seen.width));
+    result.set("values", float64_array(seen.of(net.cell.kind == automata::CellKind::lstm ? "c" : "h")));
+    result.set("outputs", outputs);
+    result.set("probabilities", float64_array(automata::probabilities(net, word)));
+    result.set("counts", moves.empty() ? val::null() : counts);
+    result.set("accepted", automata::accepts(net, word));
     return result;
   });
 }
@@ -83,7 +89,7 @@ std::string hierarchy() { return json_text(documents::hierarchy()); }
 
 EMSCRIPTEN_BINDINGS(counting) {
   emscripten::function("countingTrace", &trace);
-  emscripten::function("countingFigure", &figure);
+  emscripten::function("countingStates", &states);
   emscripten::function("countingRange", &range);
   emscripten::function("countingJudge", &judge);
   emscripten::function("countingHierarchy", &hierarchy);

@@ -1,27 +1,24 @@
 import { newest } from "../../engine/client";
 import type { Engine } from "../../engine/client";
-import { hierarchy, judge, range, trace, traceFigure } from "../../engine/counting";
+import { hierarchy, judge, range } from "../../engine/counting";
 import type { Cell, Language, Range } from "../../engine/counting";
 import type { EncoderClass, Hierarchy } from "../../generated/hierarchy";
-import type { Trace } from "../../generated/trace";
 import { button, definitions, el, table } from "../../shared/dom";
-import { color } from "../../shared/theme";
 import { chapter } from "../chapter";
 import type { Page } from "../chapter";
 import { choice, controls, slider } from "../controls";
 import { cppOf, pythonOf } from "../doors";
-import { ChartFigure, figure } from "../figure";
+import { figure } from "../figure";
 import { matching, oneOf, whole } from "../link";
 import { boundInText, numberInText } from "../numbers";
-import { mark } from "../plane";
 import { player } from "../player";
 import { merrill, weiss } from "../sources";
+import { mark } from "../svg";
+import { showStates } from "./counting_pictures";
+import { defaults, languageOf, languages, powers } from "./counting_state";
+import type { State } from "./counting_state";
 import text from "./counting.html";
 
-const defaults = { language: "anbn", n: 60, word: "aaabbb", field: "counter-aware" };
-type State = typeof defaults;
-
-const languages: Record<Language, string> = { anbn: "aⁿbⁿ", anbncn: "aⁿbⁿcⁿ" };
 const lengths = { min: 1, max: 400 };
 const longestWord = 2000;
 /** The most letters of a kind that the numbers in the text give a word. */
@@ -29,10 +26,6 @@ const mostLetters = 150;
 const cells: Cell[] = ["lstm", "gru"];
 /** Number of members tested for the table of ranges; the cost grows with its square. */
 const most = 250;
-/** Points of a line, at rest and while the slider moves. */
-const points = { still: 400, moving: 60 };
-
-const languageOf = ({ language }: State): Language => (language === "anbncn" ? "anbncn" : "anbn");
 
 export default chapter<State>({
   text,
@@ -76,13 +69,14 @@ fmt::print("{}\\n", accepts(network, member(Language::${languageOf(state)}, ${st
   async mount(page) {
     const n = { ...lengths, step: 1 };
     numberInText(page, "n, in the text", "n", n);
+    const [lstm, gru] = [showStates(page, "lstm"), showStates(page, "gru")];
     const grow = player(page, {
       read: (state) => state.n,
       write: (value) => ({ n: Math.round(value) }),
       from: 4,
       to: () => defaults.n,
       pace: 90,
-      seen: { element: page.slot("lstm"), opens: true },
+      seen: { element: lstm.element, opens: true },
     });
     page
       .slot("controls")
@@ -94,55 +88,12 @@ fmt::print("{}\\n", accepts(network, member(Language::${languageOf(state)}, ${st
           grow,
         ),
       );
-    const drawn = cells.map((cell) => traceOf(page, cell));
     rangesOf(page);
     wordOf(page);
     mapOf(page, await hierarchy(page.engine));
-    await Promise.all(drawn);
+    await Promise.all([lstm.ready, gru.ready]);
   },
 });
-
-/** Draws the states of one network; done when they have been drawn once. */
-function traceOf(page: Page<State>, cell: Cell): Promise<void> {
-  let drawn = "";
-  // The table has every number, of which the chart needs few.
-  const table = async () => {
-    const state = page.store.get();
-    return tableOf(await trace(page.engine, cell, languageOf(state), state.n));
-  };
-  const picture = new ChartFigure(`trace-${cell}`, table);
-  page.keep(picture);
-  page.slot(cell).append(picture.element);
-  const draw = async (state: State): Promise<void> => {
-    const fine = page.store.moving ? points.moving : points.still;
-    const key = `${state.language} ${state.n} ${fine} ${color("--paper")}`;
-    if (key === drawn) return;
-    drawn = key;
-    const { figure: spec, accepted, counters } = await traceFigure(page.engine, cell, languageOf(state), state.n, fine);
-    const says =
-      `n = ${state.n}: ${accepted ? "accepts" : "refuses"} the member. ` +
-      (counters === null
-        ? "Too short to tell counters by their slope."
-        : counters === 0
-          ? "No unit counts."
-          : `${counters} of its ten units count.`);
-    page.slot(`${cell}-says`).textContent = says;
-    picture.element.dataset["n"] = String(state.n);
-    picture.element.dataset["counters"] = counters === null ? "" : String(counters);
-    page.say(`${cell}: ${says}`);
-    await picture.draw(spec, `States of the ${cell} letter by letter. ${says}`);
-  };
-  return new Promise((done, fail) => page.onChange(newest((state: State) => draw(state).then(done, fail))));
-}
-
-function tableOf(data: Trace) {
-  const columns = data.signals.flatMap(({ name, values }) => (values[0] ?? []).map((_, unit) => `${name}${unit}`));
-  const rows = (data.signals[0]?.values ?? []).map((_, step) => [
-    step === 0 ? "start" : (data.letters[step - 1] ?? ""),
-    ...data.signals.flatMap(({ values }) => (values[step] ?? []).map((value) => value ?? "")),
-  ]);
-  return { columns: ["letter", ...columns], rows };
-}
 
 const known = new Map<Language, Range[]>();
 /** The range of each network: nothing but the language changes it, so it is asked for until there is an answer. */
@@ -307,10 +258,10 @@ function mapOf(page: Page<State>, map: Hierarchy): void {
     page.slot("class").dataset["field"] = chosen.id;
     page.slot("class").replaceChildren(
       el("h3", {}, chosen.name),
-      el("p", {}, chosen.says),
+      el("p", {}, powers(chosen.says)),
       definitions([
         ["Who", chosen.members],
-        ["Can, and those below cannot", chosen.example],
+        ["Can, and those below cannot", powers(chosen.example)],
         ["Source", chosen.source],
       ]),
       ...(about.length === 0
@@ -326,7 +277,7 @@ function mapOf(page: Page<State>, map: Hierarchy): void {
                 about.map(({ architecture, decoder, language, recognizes, source }) => [
                   architecture,
                   decoder,
-                  language,
+                  powers(language),
                   el("span", { class: recognizes ? "verdict-yes" : "verdict-no" }, recognizes ? "yes" : "no"),
                   source,
                 ]),

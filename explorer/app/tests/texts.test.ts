@@ -4,6 +4,7 @@ import { linkSources, references } from "../citations";
 import { cppOf, numbersOf, pythonOf } from "../doors";
 import { csv } from "../figure";
 import { ticks } from "../plane";
+import { powers } from "../chapters/counting_state";
 import { brody, riechers } from "../sources";
 
 test("references are listed, and each can be cited", () => {
@@ -42,6 +43,14 @@ test("ticks are round numbers inside their range", () => {
   expect(ticks([-1.2, 1.2], 5)).toEqual([-1, -0.5, 0, 0.5, 1]);
   expect(ticks([0, 0.3], 3)).toEqual([0, 0.1, 0.2, 0.3]);
   expect(ticks([17, 1234], 4)).toEqual([500, 1000]);
+  expect(ticks([0, 2], 6)).toEqual([0, 0.5, 1, 1.5, 2]);
+  expect(ticks([0, 2], 6, 1)).toEqual([0, 1, 2]);
+});
+
+test("languages are written with powers", () => {
+  expect(powers("a^n b^n c^n")).toBe("aⁿbⁿcⁿ");
+  expect(powers("a^n b^n and anything after, n > 0")).toBe("aⁿbⁿ and anything after, n > 0");
+  expect(powers("grows like 2^n")).toBe("grows like 2ⁿ");
 });
 
 test("doors are programs", () => {

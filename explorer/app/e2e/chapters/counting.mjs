@@ -1,13 +1,27 @@
 const data = (page, id, key) => page.$eval(id, (element, name) => element.dataset[name], key);
 
-export async function check({ page, open, expect, wholeTicks }) {
+export async function check({ page, open, expect }) {
   await open("counting?n=300");
   await page.waitForFunction(() =>
-    ["lstm", "gru"].every((cell) => document.querySelector(`#figure-trace-${cell}`)?.dataset.drawn),
+    ["lstm", "gru"].every((cell) => document.querySelector(`#figure-trace-${cell}`)?.dataset.n === "300"),
   );
   expect(Number(await data(page, "#figure-trace-lstm", "counters")) > 0, "the lstm has no counter");
   expect((await data(page, "#figure-trace-gru", "counters")) === "0", "the gru has a counter");
-  expect((await page.$$eval("#figure-trace-lstm svg path", (paths) => paths.length)) > 5, "the trace has no lines");
+  for (const [id, lines] of [
+    ["trace-lstm", 10],
+    ["trace-gru", 10],
+    ["expected-lstm", 3],
+    ["expected-gru", 3],
+  ])
+    await page.waitForFunction(
+      ([figure, wanted]) => document.querySelectorAll(`#figure-${figure} svg path`).length === wanted,
+      [id, lines],
+    );
+  const words = await page.$$eval("#figure-trace-lstm text", (all) => all.map(({ textContent }) => textContent));
+  expect(
+    words.some((word) => /^c\d counts$/.test(word)),
+    `the counter has no name among ${words}`,
+  );
 
   await open("counting?n=29");
   await page.waitForFunction(() => document.querySelector("#figure-trace-gru")?.dataset.n === "29");
@@ -68,25 +82,44 @@ export async function check({ page, open, expect, wholeTicks }) {
   await page.keyboard.press("Control+z");
   await page.waitForFunction(() => document.querySelector('[data-slot="class"]').dataset.field === "counter-aware");
 
-  // A step of the slider changes the lines of the chart and leaves the rest as it is.
-  await page.$eval("#figure-trace-lstm svg", (chart) => (chart.dataset.kept = "true"));
-  const lines = () =>
-    page.$$eval("#figure-trace-lstm .role-mark path", (paths) => paths.map((path) => path.getAttribute("d")).join());
-  const before = await lines();
-  await page.getByRole("slider", { name: "n", exact: true }).focus();
-  await page.keyboard.press("ArrowLeft");
-  await page.waitForFunction(() => document.querySelector("#figure-trace-lstm").dataset.n === "299");
-  for (let attempt = 0; attempt < 40 && (await lines()) === before; ++attempt) await page.waitForTimeout(100);
-  expect((await lines()) !== before, "the lines are those of another n");
-  expect(
-    (await page.locator("#figure-trace-lstm svg[data-kept]").count()) === 1,
-    "a step of the slider draws the chart anew",
-  );
+  // Languages are written as in the rest of the chapter.
+  const cells = await page.$$eval('[data-slot="class"] td', (all) => all.map(({ textContent }) => textContent));
+  expect(cells.includes("aⁿbⁿ"), `the table of what is recognized has ${cells}`);
+  await page.getByRole("button", { name: /rational series/ }).click();
+  await page.waitForFunction(() => document.querySelector('[data-slot="class"]').textContent.includes("2ⁿ"));
+
+  // A step of the slider draws each picture once, with few points until the slider is released.
+  const drawn = () =>
+    page.$eval("#figure-trace-lstm", (figure) => [
+      Number(figure.dataset.frames),
+      figure.querySelector("svg path").getAttribute("d").split("L").length,
+    ]);
+  const until = async (wanted, what) => {
+    for (let attempt = 0; attempt < 40 && !wanted(await drawn()); ++attempt) await page.waitForTimeout(100);
+    expect(wanted(await drawn()), `${what}: ${await drawn()} frames and points`);
+  };
+  await open("counting?n=300");
+  await page.waitForFunction(() => document.querySelector("#figure-trace-lstm path") !== null);
+  await page.waitForTimeout(300);
+  const [frames, fine] = await drawn();
+  const slider = page.getByRole("slider", { name: "n", exact: true });
+  await slider.evaluate((input) => {
+    input.value = "299";
+    input.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+  await until(([, points]) => points < 0.3 * fine, "a step of the slider");
+  await page.waitForTimeout(200);
+  expect((await drawn())[0] === frames + 1, `a step of the slider draws ${(await drawn())[0] - frames} times`);
+  await slider.evaluate((input) => input.dispatchEvent(new Event("change", { bubbles: true })));
+  await until(([, points]) => points > 0.9 * fine, "the slider has been released");
   await open(page.url().split("#/")[1]);
   await page.waitForFunction(() => document.querySelector("#figure-trace-lstm")?.dataset.n === "299");
 
   // Letters are counted: a short word's axis has no ticks between two of them.
   await open("counting?n=2");
-  await page.waitForSelector("#figure-trace-lstm[data-drawn]");
-  await wholeTicks("#figure-trace-lstm", "letters read");
+  await page.waitForFunction(() => document.querySelector("#figure-trace-lstm")?.dataset.n === "2");
+  const ticks = await page.$$eval('#figure-trace-lstm text[text-anchor="middle"]', (all) =>
+    all.map(({ textContent }) => textContent).filter((text) => /^[\d.]+$/.test(text)),
+  );
+  expect(ticks.join() === "0,1,2,3,4", `letters are numbered ${ticks}`);
 }

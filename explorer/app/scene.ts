@@ -3,6 +3,7 @@ import {
   Color,
   DirectionalLight,
   Fog,
+  InstancedMesh,
   PerspectiveCamera,
   Plane,
   Raycaster,
@@ -49,6 +50,7 @@ interface Disposable {
 /** Frees what an object and those in it hold on the graphics card. */
 const free = (root: Object3D): void =>
   root.traverse((object) => {
+    if (object instanceof InstancedMesh) object.dispose();
     const { geometry, material } = object as {
       geometry?: Disposable;
       material?: Disposable & { map?: Disposable | null };
@@ -60,6 +62,22 @@ const free = (root: Object3D): void =>
 
 /** Degrees of the field of view. */
 const view = 35;
+
+/** Milliseconds after the last change until a picture that a processor draws gets smooth edges. */
+const rest = 200;
+
+let processor: boolean | undefined;
+/** Whether a processor draws and no graphics card: smooth edges take it more time than all else. */
+function drawnByProcessor(): boolean {
+  if (processor !== undefined) return processor;
+  const context = el("canvas").getContext("webgl2");
+  let name = String(context?.getParameter(context.RENDERER));
+  // Some browsers tell the drawer's name only by an extension, and others warn of that extension.
+  const masked = name === "WebKit WebGL" ? context?.getExtension("WEBGL_debug_renderer_info") : null;
+  if (masked) name = String(context?.getParameter(masked.UNMASKED_RENDERER_WEBGL));
+  context?.getExtension("WEBGL_lose_context")?.loseContext();
+  return (processor = /swiftshader|llvmpipe|softpipe|basic render/i.test(name));
+}
 
 /**
  * A picture in space. Nothing is drawn unless something has changed: `changed()` asks for one frame, and a
@@ -73,6 +91,8 @@ export class SpaceFigure {
   private readonly host = el("div", { class: "space" }, this.canvas, this.hint);
   /** Made for the first frame. */
   private renderer: WebGLRenderer | null | undefined;
+  private slow = false;
+  private smoothing: number | undefined;
   private readonly camera = new PerspectiveCamera(view, 1, 0.1, 200);
   /** Radius of the ball around the origin that is in view, but for the reader's zoom. */
   private framed: number;
@@ -165,8 +185,10 @@ export class SpaceFigure {
     this.asked = true;
     requestAnimationFrame(() => {
       this.asked = false;
-      this.draw();
+      clearTimeout(this.smoothing);
+      this.draw(!this.slow);
       this.freeDropped();
+      if (this.slow) this.smoothing = setTimeout(() => this.draw(), rest);
     });
   }
 
@@ -251,6 +273,7 @@ export class SpaceFigure {
     removeEventListener("beforeprint", this.complete);
     this.orbit.dispose();
     clearTimeout(this.advised);
+    clearTimeout(this.smoothing);
     this.freeDropped();
     free(this.scene);
     this.renderer?.dispose();
@@ -258,7 +281,7 @@ export class SpaceFigure {
     this.renderer = null;
   }
 
-  private draw(): void {
+  private draw(smooth = true): void {
     const { clientWidth: width, clientHeight: height } = this.host;
     if (width === 0 || height === 0) return;
     if (this.renderer === undefined) this.renderer = this.start();
@@ -266,7 +289,7 @@ export class SpaceFigure {
     this.stale = false;
     const paper = new Color(color("--paper"));
     this.scene.background = paper;
-    this.renderer.setPixelRatio(Math.min(devicePixelRatio, 2));
+    this.renderer.setPixelRatio(this.slow ? (smooth ? 2 : 1) : Math.min(devicePixelRatio, 2));
     this.renderer.setSize(width, height, false);
     this.camera.aspect = width / height;
     // What is to be in view is so in a narrow picture too.
@@ -324,7 +347,8 @@ export class SpaceFigure {
 
   private start(): WebGLRenderer | null {
     try {
-      return new WebGLRenderer({ canvas: this.canvas, antialias: true, preserveDrawingBuffer: false });
+      this.slow = drawnByProcessor();
+      return new WebGLRenderer({ canvas: this.canvas, antialias: !this.slow, preserveDrawingBuffer: false });
     } catch {
       this.host.append(
         el("p", { class: "notice" }, "This browser draws no WebGL: the picture is missing, its numbers are below."),

@@ -8,9 +8,11 @@ import {
   CylinderGeometry,
   DoubleSide,
   Group,
+  InstancedMesh,
   LinearFilter,
   LineBasicMaterial,
   LineSegments,
+  Matrix4,
   Mesh,
   MeshBasicMaterial,
   MeshLambertMaterial,
@@ -56,13 +58,23 @@ export function rod(from: Vector3, to: Vector3, radius: number, color: string): 
   return mesh;
 }
 
-/** A rod in dashes of about `dash`. */
+/** A rod in dashes of about `dash`, which are drawn at once. */
 export function dashes(from: Vector3, to: Vector3, radius: number, dash: number, color: string): Object3D {
-  const result = new Group();
-  const count = Math.max(1, Math.round(from.distanceTo(to) / dash / 2));
+  const along = to.clone().sub(from);
+  const length = along.length();
+  if (length === 0) return new Group();
+  const count = Math.max(1, Math.round(length / dash / 2));
+  const part = (0.55 * length) / count;
+  const mesh = new InstancedMesh(
+    new CylinderGeometry(radius, radius, part, 8),
+    new MeshLambertMaterial({ color: new Color(color) }),
+    count,
+  );
   for (let i = 0; i < count; ++i)
-    result.add(rod(from.clone().lerp(to, i / count), from.clone().lerp(to, (i + 0.55) / count), radius, color));
-  return result;
+    mesh.setMatrixAt(i, new Matrix4().makeTranslation(0, (i * length) / count + part / 2, 0));
+  mesh.position.copy(from);
+  mesh.quaternion.setFromUnitVectors(new Vector3(0, 1, 0), along.divideScalar(length));
+  return mesh;
 }
 
 /** An arrow from `from` that ends at `to`. */
@@ -81,9 +93,16 @@ export function arrow(from: Vector3, to: Vector3, radius: number, color: string)
 export const ring = (places: Vector3[], radius: number, color: string): Mesh =>
   solid(new TubeGeometry(new CatmullRomCurve3(places, true), 2 * places.length, radius, 6, true), color);
 
-/** The material of what one looks through. */
+/** The material of what one looks through. Its colour is even, so that both sides can be drawn at once, in any order. */
 export const glass = (color: string, opacity: number): MeshBasicMaterial =>
-  new MeshBasicMaterial({ color: new Color(color), transparent: true, opacity, side: DoubleSide, depthWrite: false });
+  new MeshBasicMaterial({
+    color: new Color(color),
+    transparent: true,
+    opacity,
+    side: DoubleSide,
+    forceSinglePass: true,
+    depthWrite: false,
+  });
 
 /** Circles of a reference sphere, and places around one. */
 const parallels = 5;

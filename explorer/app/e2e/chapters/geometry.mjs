@@ -171,6 +171,27 @@ export async function check({ page, open, expect, settled }) {
   const after = await settled("#figure-geometry");
   expect(after - before <= 3, `${after - before} frames for one change`);
 
+  // Here a processor draws: pixels are fine when nothing moves, and coarse while something does.
+  const pixels = () => page.$eval("#figure-geometry canvas", (canvas) => canvas.width / canvas.clientWidth);
+  expect((await pixels()) === 2, `${await pixels()} pixels for one of the page at rest`);
+  const moving = await step.evaluate(async (slider) => {
+    const canvas = document.querySelector("#figure-geometry canvas");
+    const seen = [];
+    for (let i = 0; i < 10; ++i) {
+      slider.value = String(1 + i / 10);
+      slider.dispatchEvent(new Event("input", { bubbles: true }));
+      await new Promise(requestAnimationFrame);
+      seen.push(canvas.width / canvas.clientWidth);
+    }
+    slider.value = "1.5";
+    slider.dispatchEvent(new Event("input", { bubbles: true }));
+    slider.dispatchEvent(new Event("change", { bubbles: true }));
+    return seen;
+  });
+  expect(moving.includes(1), `${moving} pixels for one of the page while the slider moves`);
+  await settled("#figure-geometry");
+  expect((await pixels()) === 2, "the picture stays coarse");
+
   expect((await solved()) === solvedBefore, "moving along the way asks the core again");
 
   const [download] = await Promise.all([

@@ -1,66 +1,29 @@
-import {
-  BufferAttribute,
-  BufferGeometry,
-  Color,
-  DoubleSide,
-  Line,
-  LineBasicMaterial,
-  Mesh,
-  MeshLambertMaterial,
-} from "three";
-import { newest } from "../../engine/client";
 import { curve, facts, move, share, surface } from "../../engine/fold";
 import type { Move } from "../../engine/fold";
 import { number, percent } from "../../shared/format";
-import { color } from "../../shared/theme";
 import { chapter } from "../chapter";
 import { between, oneOf } from "../link";
 import type { Page } from "../chapter";
-import { choice, controls, slider } from "../controls";
+import { controls, slider } from "../controls";
 import { cppOf } from "../doors";
 import { PlaneFigure } from "../plane";
 import type { Point } from "../plane";
 import { numberInText } from "../numbers";
 import { player } from "../player";
-import { SpaceFigure } from "../scene";
 import { winsor } from "../sources";
+import { circle, defaults, epsOf, onCircle, pair, paths, settled } from "./fold_state";
+import type { State } from "./fold_state";
+import { showSurface } from "./fold_surface";
 import text from "./fold.html";
-
-const defaults = {
-  eps: 0.01,
-  stretch: 1,
-  shift: 0,
-  /** The point that is followed, in degrees around the circle. */
-  angle: 50,
-  path: "shift",
-};
-type State = typeof defaults;
 
 const stretches = { min: 0.1, max: 10 };
 const shifts = { min: 0, max: 3 };
 const stretchRange = { ...stretches, step: 0.01, log: true };
 const shiftRange = { ...shifts, step: 0.01 };
 const epsRange = { min: 1e-4, max: 1, step: 0.05, log: true };
-const paths: [string, string][] = [
-  ["stretch", "the stretched circle"],
-  ["shift", "the shifted circle"],
-  ["line", "a straight line, y = 0.5"],
-];
 
 const around = 72;
 const curvePoints = 200;
-/** Half sides of the surface, and its cells along them. */
-const reach: Point = [3.2, 1.6];
-const surfaceCells: [number, number] = [96, 48];
-
-/** Without eps, u of the origin would be undefined. */
-const epsOf = (state: State): number => Math.max(state.eps, 1e-12);
-
-const radians = (degrees: number): number => (degrees * Math.PI) / 180;
-const onCircle = (degrees: number): Point => [Math.cos(radians(degrees)), Math.sin(radians(degrees))];
-const circle = (count: number): Float64Array =>
-  new Float64Array(Array.from({ length: count }, (_, i) => onCircle((360 * (i + 0.5)) / count)).flat());
-const pair = (values: Float64Array, i: number): Point => [values[2 * i] ?? 0, values[2 * i + 1] ?? 0];
 
 /** From the left's colour over grey to the right's, by where a point was. */
 const tint = (x: number): string => {
@@ -138,7 +101,11 @@ for claim in json.loads(done.stdout)["experiments"][0]["claims"]:
     numberInText(page, "eps, in the text", "eps", epsRange);
     numberInText(page, "stretch, in the text", "stretch", stretchRange);
     numberInText(page, "shift, in the text", "shift", shiftRange);
-    const parts = [...(["stretch", "shift"] as const).map((name) => moves(page, name)), sigmoid(page), space(page)];
+    const parts = [
+      ...(["stretch", "shift"] as const).map((name) => moves(page, name)),
+      sigmoid(page),
+      showSurface(page),
+    ];
     await Promise.all(parts);
   },
 });
@@ -177,23 +144,6 @@ function sigmoid(page: Page<State>): Promise<void> {
       plane.changed();
     },
   );
-}
-
-/** Draws for the newest state whenever `key` of it changes; done after the first time. */
-function settled(
-  page: Page<State>,
-  key: (state: State) => string,
-  draw: (state: State) => Promise<void>,
-): Promise<void> {
-  return new Promise((done, fail) => {
-    let last = "";
-    const run = newest((state: State) => draw(state).then(done, fail));
-    page.onChange((state) => {
-      if (key(state) === last) return;
-      last = key(state);
-      run(state);
-    });
-  });
 }
 
 /** The circle after a move, and the first coordinate over the first coordinate, side by side. */
@@ -321,127 +271,6 @@ function moves(page: Page<State>, name: Move): Promise<void> {
             (fact.minimum === null ? "." : `; between the ends the output falls to ${number(fact.minimum)}.`);
       page.slot(`${name}-readout`).textContent = what.endsWith(".") ? what : `${what}.`;
       page.say(what);
-    },
-  );
-}
-
-/** The surface in space, with the path that a move takes on it. */
-async function space(page: Page<State>): Promise<void> {
-  const [columns, rows] = surfaceCells;
-  const places = new Float64Array(2 * (columns + 1) * (rows + 1));
-  for (let row = 0; row <= rows; ++row) {
-    for (let column = 0; column <= columns; ++column) {
-      const at = 2 * (row * (columns + 1) + column);
-      places[at] = reach[0] * ((2 * column) / columns - 1);
-      places[at + 1] = reach[1] * ((2 * row) / rows - 1);
-    }
-  }
-  const count = places.length / 2;
-  let heights = new Float64Array();
-  const figure = new SpaceFigure({
-    id: "surface",
-    description:
-      "The surface x over the length of (x, y), a ridge and a valley that meet at the origin, and a path on it.",
-    caption:
-      "Height is the first coordinate of u. The line on it is the path that the input takes; its height is the activation curve.",
-    eye: [3.0, -6.5, 4.8],
-    wide: 1.5,
-    table: () => ({
-      columns: ["x", "y", "height"],
-      rows: Array.from({ length: count }, (_, i) => [...pair(places, i), heights[i] ?? 0]),
-    }),
-  });
-  page.keep(figure);
-  page.slot("surface").replaceWith(figure.element);
-  page.slot("surface-controls").append(controls("The path", choice(page, "Path", "path", paths)));
-  const geometry = new BufferGeometry()
-    .setAttribute("position", new BufferAttribute(new Float32Array(3 * count), 3))
-    .setAttribute("color", new BufferAttribute(new Float32Array(3 * count), 3));
-  const index: number[] = [];
-  for (let row = 0; row < rows; ++row) {
-    for (let column = 0; column < columns; ++column) {
-      const at = row * (columns + 1) + column;
-      index.push(at, at + 1, at + columns + 1, at + 1, at + columns + 2, at + columns + 1);
-    }
-  }
-  geometry.setIndex(index);
-  const sheet = new Mesh(
-    geometry,
-    new MeshLambertMaterial({ vertexColors: true, side: DoubleSide, transparent: true, opacity: 0.85 }),
-  );
-  const path = new Line(new BufferGeometry(), new LineBasicMaterial());
-  const shadow = new Line(new BufferGeometry(), new LineBasicMaterial());
-  for (const object of [sheet, path, shadow]) object.frustumCulled = false;
-  figure.add(sheet, path, shadow);
-  const full = circle(240);
-  await settled(
-    page,
-    (state) =>
-      String([state.eps, state.path, state.path === "stretch" ? state.stretch : state.shift, color("--paper")]),
-    async (state) => {
-      const line = new Float64Array(Array.from({ length: 241 }, (_, i) => [reach[0] * (i / 120 - 1), 0.5]).flat());
-      const taken =
-        state.path === "line"
-          ? line
-          : (
-              await move(
-                page.engine,
-                state.path as Move,
-                state.path === "stretch" ? state.stretch : state.shift,
-                epsOf(state),
-                full,
-              )
-            ).moved;
-      const [over, along] = await Promise.all([
-        surface(page.engine, epsOf(state), places),
-        surface(page.engine, epsOf(state), taken),
-      ]);
-      heights = Float64Array.from(over);
-      const [low, high, middle] = [
-        new Color(color("--series-1")),
-        new Color(color("--series-2")),
-        new Color(color("--rule")),
-      ];
-      const position = geometry.getAttribute("position") as BufferAttribute;
-      const tints = geometry.getAttribute("color") as BufferAttribute;
-      const mixed = new Color();
-      for (let i = 0; i < count; ++i) {
-        const height = heights[i] ?? 0;
-        position.setXYZ(i, ...pair(places, i), height);
-        mixed.copy(middle).lerp(height < 0 ? low : high, Math.abs(height));
-        tints.setXYZ(i, mixed.r, mixed.g, mixed.b);
-      }
-      position.needsUpdate = true;
-      tints.needsUpdate = true;
-      geometry.computeVertexNormals();
-      const closed = state.path !== "line";
-      const points = (height: (i: number) => number) =>
-        Float32Array.from(
-          Array.from({ length: along.length + (closed ? 1 : 0) }, (_, i) => i % along.length).flatMap((i) => [
-            ...pair(taken, i),
-            height(i),
-          ]),
-        );
-      path.geometry.dispose();
-      path.geometry = new BufferGeometry().setAttribute(
-        "position",
-        new BufferAttribute(
-          points((i) => (along[i] ?? 0) + 0.015),
-          3,
-        ),
-      );
-      shadow.geometry.dispose();
-      shadow.geometry = new BufferGeometry().setAttribute(
-        "position",
-        new BufferAttribute(
-          points(() => -1.15),
-          3,
-        ),
-      );
-      path.material.color = new Color(color("--ink"));
-      shadow.material.color = new Color(color("--muted"));
-      figure.element.dataset["path"] = `${state.path} ${Math.min(...along).toFixed(4)}`;
-      figure.changed();
     },
   );
 }

@@ -21,7 +21,7 @@ const drawn = {
   playground: "#figure-plane[data-accuracy]",
   selectability: "[data-slot=picture][data-lost]",
   nonlinearity: "#figure-points[data-correct]",
-  counting: "#figure-trace-lstm[data-drawn]",
+  counting: "#figure-trace-lstm[data-n]",
   signature: "#figure-signature[data-consistent]",
   digits: "#figure-digits",
   checkpoint: ".drop",

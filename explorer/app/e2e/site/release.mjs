@@ -14,7 +14,7 @@ const drawn = {
   fold: ["#figure-surface", "frames"],
   selectability: ["#figure-attention", "drawn"],
   nonlinearity: ["#figure-folds", "drawn"],
-  counting: ["#figure-trace-lstm", "drawn"],
+  counting: ["#figure-trace-lstm", "n"],
   playground: ["#figure-morph", "frames"],
 };
 

@@ -2,8 +2,8 @@ import type { Camera, Sprite } from "three";
 import { Vector3 } from "three";
 
 /**
- * Where a label's place in space may be within it: in its middle or, if others are there, at one of its sides, or half its
- * size beyond one: of two labels in one place, one is then next to the other.
+ * Where a label's place in space may be within it: in its middle or, if others are there, at one of its sides, or half
+ * its size beyond one, so that of two labels in one place one stands next to the other.
  */
 const anchors: [number, number][] = [
   [0.5, 0.5],
@@ -28,8 +28,7 @@ const overlap = (a: Box, b: Box): boolean =>
   a.left < b.right && b.left < a.right && a.bottom < b.top && b.bottom < a.top;
 
 /**
- * Moves labels aside that would cover one before them, by half their size or all of it; one that finds no room stays where
- * it is.
+ * Moves labels that would cover one before them aside, by half their size or all of it; one that finds no room stays.
  * `userData.pixels` has a label's size in a picture of `width` by `height`.
  */
 export function separate(labels: Sprite[], camera: Camera, [width, height]: [number, number]): void {

@@ -16,7 +16,10 @@ function(normscope_experiment_registry target folder)
 
 namespace normscope::lab {
 
+// NOLINTBEGIN(readability-redundant-declaration): a unity build has the definitions in the same file.
 @declarations@
+// NOLINTEND(readability-redundant-declaration)
+
 const std::vector<const Experiment*>& all_experiments() {
   static const std::vector<const Experiment*> list{
 @entries@  };

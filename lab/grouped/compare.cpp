@@ -21,9 +21,10 @@ Plan transformers_over_groups(Size size, const Extent& full, const Json& rest, c
 
 Results in_groups_of_eight(const Results& results) {
   std::vector<Done> runs;
-  for (const Done& run : results.runs())
-    if (run.is("groups", run.configuration.at("width").get<std::size_t>() / features_of_group))
-      runs.push_back(run);
+  for (const Done& run : results.runs()) {
+    const auto width = run.configuration.at("width").get<std::size_t>();
+    if (run.is("groups", width / features_of_group)) runs.push_back(run);
+  }
   return Results(std::move(runs));
 }
 

@@ -41,7 +41,7 @@ std::vector<std::string> fuzz_seeds() {
       "float32\xc4\x08" +
       "\0\0\x80\x3f\0\0\0\x40"s;
   const std::string tensor = "\xc7" + std::string(1, static_cast<char>(array.size())) + "\x01" + array;
-  const std::vector<std::string> seeds = {
+  std::vector<std::string> seeds = {
       "\x82\xa1"
       "a\x81\xa5"
       "scale" +

@@ -62,7 +62,7 @@ std::vector<std::string> fuzz_seeds() {
   const std::string entries =
       entry("a", 8, counted("text")) + entry("b", 9, le(4u) + le(std::uint64_t{2}) + le(1u) + le(2u)) +
       entry("c", 9, le(8u) + le(std::uint64_t{1}) + counted("x")) + entry("general.alignment", 4, le(32u));
-  const std::vector<std::string> seeds = {
+  std::vector<std::string> seeds = {
       gguf_file(4, 2, entries + vector("w", 2, 0, 0) + vector("q", 32, 8, 32), std::string(32 + 34, '\1')),
       gguf_file(0, 2, vector("k", 256, 12, 0) + vector("x", 256, 23, 160), std::string(160 + 136, '\2')),
       gguf_file(0, 2, vector("k", 256, 14, 0) + vector("u", 256, 16, 224), std::string(224 + 66, '\3')),

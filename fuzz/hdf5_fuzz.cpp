@@ -51,7 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 }
 
 std::vector<std::string> fuzz_seeds() {
-  const std::vector<std::string> seeds = {fixture("hdf5_plain.h5"), fixture("hdf5_latest.h5")};
+  std::vector<std::string> seeds = {fixture("hdf5_plain.h5"), fixture("hdf5_latest.h5")};
   for (const std::string& seed : seeds) fuzz_require(check_hdf5(std::as_bytes(std::span(seed))));
   return seeds;
 }

@@ -92,7 +92,7 @@ std::vector<std::string> fuzz_seeds() {
   const std::string elements(8, 'x');
   const std::uint32_t crc = checkpoint::crc32c(std::as_bytes(std::span(elements)));
   const std::string tensor = "\x08\1\x12\4\x12\2\x08\2\x28\x08\x35"s + number(checkpoint::masked_crc32c(crc));
-  const std::vector<std::string> seeds = {
+  std::vector<std::string> seeds = {
       header + entry("a", tensor) + "\1\1"s + varint(tensor.size()) + "b" + tensor,
       header + entry("_CHECKPOINTABLE_OBJECT_GRAPH", "\x08\7\x28\5") + entry("b", "\x08\1\x28\4"),
   };

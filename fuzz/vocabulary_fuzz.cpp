@@ -32,10 +32,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 std::vector<std::string> fuzz_seeds() {
   using namespace std::string_literals;
+  const std::string tokenizer =
+      R"({"version":"1.0","added_tokens":[{"id":0,"content":"[UNK]","special":true},{"content":"<s>","id":3}],)"
+      R"("model":{"type":"BPE","vocab":{"a":1,"b":2},"merges":[["a","b"]]}})";
   return {
       R"({"a":0,"b\u00e9":1,"c":5,"far":4000000000})",
-      R"({"version":"1.0","added_tokens":[{"id":0,"content":"[UNK]","special":true},{"content":"<s>","id":3}],)"
-      R"("model":{"type":"BPE","vocab":{"a":1,"b":2},"merges":[["a","b"]]}})",
+      tokenizer,
       R"({"added_tokens":[],"model":{"vocab":[["a",-1.5],["b",0.0],["",-2e3]]}})",
       "[PAD]\n\xc3\xa9\r\n\nthe\n##s",
       "\3\0\0\0"s + "\0\0\x80\x3f\3\0\0\0abc"s + "\0\0\0\0\0\0\0\0"s + "\0\0\x80\xbf\1\0\0\0 "s,

@@ -24,9 +24,10 @@ TEST(Dense, EigenvaluesOfKnownMatrices) {
     const Eigen found =
         symmetric_eigen({whole.data(), whole.data() + whole.size()}, static_cast<std::size_t>(width));
     const double scale = solver.eigenvalues().cwiseAbs().maxCoeff();
-    for (int i = 0; i < width; ++i)
+    for (int i = 0; i < width; ++i) {
       EXPECT_NEAR(found.values[static_cast<std::size_t>(i)], solver.eigenvalues()[width - 1 - i],
                   1e-14 * width * scale);
+    }
   }
 }
 

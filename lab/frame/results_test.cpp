@@ -86,13 +86,14 @@ const Experiment experiment{
 
 class Accounts : public testing::Test {
  protected:
-  std::vector<std::int64_t> add(Size size, std::optional<Sweep> sweep = std::nullopt) {
+  std::vector<std::int64_t> add(Size size, const std::optional<Sweep>& sweep = std::nullopt) {
     return store_.add(planned(experiment, size, 0, sweep));
   }
   void finish(std::span<const std::int64_t> runs, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i)
+    for (std::size_t i = 0; i < count; ++i) {
       store_.finish(store_.lease(runs, 60).value(), 1,
                     std::vector<Metric>{{"loss", 1, static_cast<double>(i)}});
+    }
   }
 
   test::Scratch folder_;

@@ -299,6 +299,11 @@ nb::object curvature(const nb::object& x, const nb::object& gain, const nb::obje
   return values.object().attr("reshape")(to_tuple(from.shape().first(from.shape().size() - 1)))[nb::tuple()];
 }
 
+template <typename T>
+T* pointer_to(std::uintptr_t address) {
+  return reinterpret_cast<T*>(address);  // NOLINT(performance-no-int-to-ptr)
+}
+
 /// Rows in memory, by address: what the torch modules pass, whose checks are theirs.
 struct RawRows {
   std::uintptr_t address;
@@ -307,13 +312,13 @@ struct RawRows {
 
   template <typename T>
   [[nodiscard]] MatrixView<T> view() const {
-    return {reinterpret_cast<T*>(address), count, width, width};
+    return {pointer_to<T>(address), count, width, width};
   }
 };
 
 template <typename T>
 std::span<T> raw_entries(std::uintptr_t address, std::size_t width) {
-  return {reinterpret_cast<T*>(address), address == 0 ? 0 : width};
+  return {pointer_to<T>(address), address == 0 ? 0 : width};
 }
 
 template <typename T>

@@ -94,7 +94,7 @@ std::pair<std::string, std::string> observed(
 }  // namespace
 
 void define_observers(nb::module_& module) {
-  nb::class_<Observer>(module, "Observer");
+  const nb::class_<Observer> observer(module, "Observer");
   define(module, "observer_of", &observer_of);
   define(module, "observe", &add);
   define(module, "observe_contexts", &add_contexts);

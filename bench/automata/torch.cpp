@@ -12,7 +12,7 @@ namespace {
 /// Converts between our order of the gates, i f o g, and libtorch's, i f g o, in either direction.
 constexpr std::int64_t order[] = {0, 1, 3, 2};
 
-torch::Tensor tensor(std::span<const double> values, std::vector<std::int64_t> shape) {
+torch::Tensor tensor(std::span<const double> values, const std::vector<std::int64_t>& shape) {
   return torch::tensor(std::vector<double>(values.begin(), values.end()), torch::kFloat64).reshape(shape);
 }
 

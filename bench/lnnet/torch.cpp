@@ -57,7 +57,7 @@ Contender torch(const lnnet::TrainSpec& spec, const lnnet::Dataset& data, const 
     openblas_set_num_threads(static_cast<int>(threads));
     Parameters parameters;
     std::size_t at = 0;
-    const auto take = [&](std::vector<std::int64_t> shape, std::size_t count) {
+    const auto take = [&](const std::vector<std::int64_t>& shape, std::size_t count) {
       const std::vector<double> values(begin.begin() + static_cast<std::ptrdiff_t>(at),
                                        begin.begin() + static_cast<std::ptrdiff_t>(at + count));
       at += count;

@@ -181,7 +181,10 @@ TEST(Observer, KeepsContextsEvenlyAndTheirFirstRows) {
     Observer observer(with_gain(NormKind::layer, width), {.contexts = 4, .positions = 2, .seed = seed});
     for (std::size_t c = 0; c < kept.size(); c += 2) {
       std::vector<double> x(2 * length * width);
-      for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<double>(c + i / (length * width));
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const std::size_t context = c + i / (length * width);
+        x[i] = static_cast<double>(context);
+      }
       observer.add_contexts(MatrixView<const double>(x.data(), 2 * length, width), length);
     }
     ASSERT_EQ(observer.contexts().size(), 4U);

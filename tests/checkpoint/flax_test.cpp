@@ -91,10 +91,11 @@ TEST(Flax, RefusesDamage) {
                            with(flax_map(1, flax_text("__msgpack_chunked_array__") + "\xc3"))),
             "tensor \"w\" is stored in chunks, which are not read; export it to safetensors");
   std::string deep;
-  for (int i = 0; i < 70; ++i)
+  for (int i = 0; i < 70; ++i) {
     deep +=
         "\x81\xa1"
         "d";
+  }
   EXPECT_EQ(flax_complaint(ErrorCode::Unsupported, deep + "\1"), "is nested deeper than 64 levels");
 }
 

@@ -22,7 +22,7 @@ Points grid(std::size_t rows, std::size_t width, std::uint64_t seed, double shif
 }
 
 ExactSeparation decide(const Points& a, const Points& b) {
-  const ExactSeparation result = separate_exactly(a.view(), b.view());
+  ExactSeparation result = separate_exactly(a.view(), b.view());
   EXPECT_TRUE(verify(a.view(), b.view(), result));
   return result;
 }

@@ -107,7 +107,7 @@ TEST(TrustRegion, NumbersOfAnySize) {
   EXPECT_NEAR(largest_length(plain.view(), plain.offset).upper, 3.6532983385, 1e-8);
   for (int exponent = -1000; exponent <= 1000; exponent += 25) {
     expect_scaled(plain, exponent);
-    expect_scaled(problem(static_cast<std::uint64_t>(exponent + 1000)), exponent);
+    expect_scaled(problem(static_cast<std::uint64_t>(exponent) + 1000), exponent);
   }
   // Sizes from 1e-300 to 1e300 that are not powers of two.
   for (int power = -300; power <= 300; power += 5) {

@@ -47,9 +47,9 @@ TEST(Recording, LooksBackWithoutDisturbingTheTraining) {
   spec.steps = 60;
   Recording looked(spec, data, 8);
   Recording left(spec, data, 8);
-  for (int i = 0; i < 6; ++i) {
+  for (std::size_t i = 0; i < 6; ++i) {
     looked.advance(10);
-    static_cast<void>(looked.net(static_cast<std::size_t>(5 * i)));
+    static_cast<void>(looked.net(5 * i));
   }
   left.advance(1000);
   EXPECT_EQ(left.steps(), 60U);

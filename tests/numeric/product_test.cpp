@@ -57,7 +57,8 @@ void expect_within_bound(Shape shape, bool transpose_a, bool transpose_b, Into i
         exact += term;
         magnitude += std::abs(term);
       }
-      const auto count = static_cast<long double>(shape.k + shape.k / 256 + 1);
+      const std::size_t roundings = shape.k + shape.k / 256 + 1;
+      const auto count = static_cast<long double>(roundings);
       const long double own = into == Into::add ? 2.0L * std::abs(before.at(i, j)) : 0.0L;
       ASSERT_LE(std::abs(c.at(i, j) - exact), count * unit * magnitude + unit * (own + std::abs(exact)))
           << i << " " << j;

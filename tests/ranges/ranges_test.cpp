@@ -149,7 +149,7 @@ TEST(Ranges, SummaryNamesTheExtremes) {
   const Summary summary = summarize(found);
   EXPECT_EQ(summary.readers, 3U);
   EXPECT_EQ(summary.known, 2U);
-  EXPECT_EQ(summary.largest, &found.norms[1].readers[0]);
+  EXPECT_EQ(summary.largest, found.norms[1].readers.data());
   EXPECT_EQ(summary.largest_norm, &found.norms[1]);
   EXPECT_EQ(summary.least_ratio, 10.0);
   EXPECT_EQ(summary.most_ratio, 70.0);

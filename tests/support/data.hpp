@@ -17,6 +17,7 @@ inline std::filesystem::path data_folder() {
 }  // namespace normscope::test
 
 /// Declares `name` as the path of a real data file, or skips the test saying that it is absent.
+// NOLINTNEXTLINE(bugprone-macro-parentheses): `name` is declared
 #define NORMSCOPE_NEED_DATA(name, relative)                                         \
   const std::filesystem::path name = ::normscope::test::data_folder() / (relative); \
   if (!std::filesystem::exists(name)) GTEST_SKIP() << "real data absent: " << name.string()

@@ -18,8 +18,10 @@ function(normscope_architecture_registry target function folder)
 
 namespace normscope::model {
 
+// NOLINTBEGIN(readability-redundant-declaration): a unity build has the definitions in the same file.
 namespace architectures {
 @declarations@}  // namespace architectures
+// NOLINTEND(readability-redundant-declaration)
 
 std::vector<const Architecture*> @function@() {
   return {

@@ -10,7 +10,8 @@
 namespace normscope {
 namespace {
 
-RC_GTEST_PROP(Packed, GivesBackWhatWasPut, (std::vector<double> values, std::uint32_t word, bool flag)) {
+RC_GTEST_PROP(Packed, GivesBackWhatWasPut,
+              (const std::vector<double>& values, std::uint32_t word, bool flag)) {
   Packer packer;
   packer.put(values);
   packer.put(word);
@@ -38,7 +39,8 @@ TEST(Packed, RandomNumbersGoOn) {
   for (int i = 0; i < 5; ++i) EXPECT_EQ(later.normal(), random.normal());
 }
 
-RC_GTEST_PROP(Packed, NoticesWhatIsMissingOrLeft, (std::vector<std::uint16_t> values, std::uint8_t cut)) {
+RC_GTEST_PROP(Packed, NoticesWhatIsMissingOrLeft,
+              (const std::vector<std::uint16_t>& values, std::uint8_t cut)) {
   Packer packer;
   packer.put(values);
   const std::span<const std::byte> bytes = packer.bytes();

@@ -20,7 +20,7 @@ TEST(Sha256, MatchesTheStandardsExamples) {
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-RC_GTEST_PROP(Sha256, DoesNotDependOnThePieces, (std::vector<std::string> pieces)) {
+RC_GTEST_PROP(Sha256, DoesNotDependOnThePieces, (const std::vector<std::string>& pieces)) {
   std::string whole;
   Sha256 hash;
   for (const std::string& piece : pieces) {

@@ -38,7 +38,7 @@ std::string refusal(const Bytes& snapshot, const SnapshotKind& as = kind, const 
   }
 }
 
-RC_GTEST_PROP(Snapshot, GivesBackWhatWasPut, (std::string text)) {
+RC_GTEST_PROP(Snapshot, GivesBackWhatWasPut, (const std::string& text)) {
   RC_ASSERT(read_snapshot(write_snapshot(kind, inputs, bytes_of(text)), kind, inputs, "file") ==
             bytes_of(text));
 }

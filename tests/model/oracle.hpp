@@ -117,8 +117,8 @@ class OracleComparison : OracleNorms {
     const std::vector<std::uint64_t> rows(expected.begin()->second.begin(), expected.begin()->second.end());
     std::set<std::uint64_t> own;
     for (const Json& range : truth.at("features")[h]) {
-      for (int j = 0; j < range[1].get<int>(); ++j) {
-        own.insert(rows[static_cast<std::size_t>(range[0].get<int>() + j)]);
+      for (std::size_t j = 0; j < range[1].get<std::size_t>(); ++j) {
+        own.insert(rows[range[0].get<std::size_t>() + j]);
       }
     }
     expected.begin()->second = own;
@@ -199,7 +199,7 @@ class OracleComparison : OracleNorms {
       differ("bias of the unembedding");
     }
     const std::set<std::string> tables = embeddings(map.at("stored_out").get<std::uint64_t>());
-    const bool tied = tables.count(text(map.at("weight"))) != 0;
+    const bool tied = tables.contains(text(map.at("weight")));
     if (!tables.empty() && vocabulary.tied != tied) differ("tied: {}", vocabulary.tied);
     if (!vocabulary.not_modelled.empty()) return differ("logits: not modelled: {}", vocabulary.not_modelled);
     const Json& reads = truth.at("reads");

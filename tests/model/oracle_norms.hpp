@@ -81,7 +81,7 @@ class OracleNorms {
     }
     std::map<std::string, std::vector<std::string>> found;
     for (const model::Norm& norm : model_.norms) {
-      if (tower.count(key_of(norm)) == 0) differ("{} is no norm of the model", key_of(norm));
+      if (!tower.contains(key_of(norm))) differ("{} is no norm of the model", key_of(norm));
       found[tower[key_of(norm)]].push_back(key_of(norm));
     }
     for (const auto& [name, norms] : expected) {
@@ -233,7 +233,7 @@ class OracleNorms {
     std::set<std::string> reached;
     for (const auto& [tensor, outputs] : expected) reached.insert(tensor);
     for (auto at = found.begin(); at != found.end();) {
-      const bool unreached = expected.count(at->first) == 0 && is_unreached_expert(at->first, reached);
+      const bool unreached = !expected.contains(at->first) && is_unreached_expert(at->first, reached);
       at = unreached ? found.erase(at) : std::next(at);
     }
     if (const std::string tensor = outside(found, expected); !tensor.empty()) {
@@ -281,7 +281,7 @@ class OracleNorms {
     std::set<std::string> expected;
     collect(truth.at("reads"), expected);
     for (const model::Linear& writer : norm.writers) {
-      if (expected.count(writer.weight.tensor) == 0 && expected.count(writer.weight.selector()) == 0 &&
+      if (!expected.contains(writer.weight.tensor) && !expected.contains(writer.weight.selector()) &&
           !is_unreached_expert(writer.weight.tensor, expected) && !is_copy(writer.weight.tensor, expected)) {
         differ("{} does not write what {} reads", writer.weight.tensor, key_of(norm));
       }
@@ -308,7 +308,7 @@ class OracleNorms {
     for (const model::Norm& earlier : model_.norms) {
       if (&earlier == &norm) return false;
       for (const model::Linear& writer : earlier.writers) {
-        if (tensors.count(writer.weight.tensor) != 0) return true;
+        if (tensors.contains(writer.weight.tensor)) return true;
       }
     }
     return false;

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks that modules include only what cmake/layers.json allows, and all of it, that public headers include the
 standard headers whose names they use, that only core includes those of the operating system, that in the lab only
-lab/torch includes torch, that no pages import in circles, and that docs/design/house.md shows the current floors; with --picture, writes them there."""
+lab/torch includes torch, that no pages import in circles, and that docs/design/house.md shows the current floors; with
+--picture, writes them there."""
 
 import json
 import re

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -77,6 +78,51 @@ TEST(RewriteActivations, SeeAGainThatWasLostAndAStreamThatWasNotCentred) {
       compare_on_rows(source, lost, model, make_plan(source, model, {.fold_gains = true}), rows_for(model));
   EXPECT_GT(seen.front().readers.front().relative, 1e-2);
   EXPECT_EQ(seen.back().readers.front().relative, 0.0);
+}
+
+TEST(RewriteActivations, RowsAndOutputsOfZeroHaveNoShareAndNoRelativeError) {
+  const Scratch scratch;
+  Copy copy(fixture("llama"));
+  std::vector<double>& query = copy.tensors.at("model.layers.0.self_attn.q_proj.weight").values;
+  std::fill(query.begin(), query.end(), 0.0);
+  const checkpoint::Checkpoint source = copy.open(scratch / "in");
+  const Rewritten rewritten(source, {.fold_gains = true}, scratch / "out");
+  std::vector<double> rows(48, 0.0);
+  for (std::size_t j = 16; j < 32; ++j) rows[j] = 1.0;
+  rows[32] = 1.0;
+  const NormOnRows seen =
+      compare_on_rows(source, rewritten.output, rewritten.model, rewritten.plan, {{0, 3, rows}}).at(0);
+  EXPECT_NEAR(seen.mean_share, 1.0, 1e-12) << "of the constant row";
+  EXPECT_EQ(seen.readers.at(0).relative, 0.0);
+  EXPECT_EQ(seen.readers.at(0).largest, 0.0);
+  EXPECT_GT(seen.readers.at(1).relative, 0.0);
+}
+
+// Norms within a branch read no stream that is centred or rotated.
+TEST(RewriteActivations, NormsOfOtherStreamsSeeTheirRowsUnchanged) {
+  const checkpoint::Checkpoint source(fixture("gpt_neox"));
+  const model::Model model = model::describe(source);
+  Plan plan = make_plan(source, model, {.center = true, .rotation = RotationRequest{2, nullptr}});
+  const std::size_t first = plan.streams.at(0).norms.front();
+  const auto relative = [&] {
+    double largest = 0.0;
+    for (const NormOnRows& norm : compare_on_rows(source, source, model, plan, rows_for(model))) {
+      if (norm.norm != model.norms[first].name) continue;
+      for (const ReaderOnRows& reader : norm.readers) largest = std::max(largest, reader.relative);
+    }
+    return largest;
+  };
+  plan.rotations.at(0).rotation = nullptr;
+  EXPECT_LE(relative(), 1e-6) << "RMSNorm of rows without their mean is LayerNorm";
+  plan.rotations[0].rotation =
+      std::make_shared<const Rotation>(Rotation::random(model.norms[first].width, 2, true));
+  EXPECT_GT(relative(), 0.1) << "rotated, but not read so";
+  plan.rotations[0].norms.erase(plan.rotations[0].norms.begin());
+  EXPECT_LE(relative(), 1e-6);
+  plan.streams[0].norms.erase(plan.streams[0].norms.begin());
+  EXPECT_EQ(relative(), 0.0);
+  plan.streams[0].centered = false;
+  EXPECT_EQ(relative(), 0.0);
 }
 
 }  // namespace

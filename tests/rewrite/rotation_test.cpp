@@ -104,6 +104,53 @@ TEST(RewriteRotation, TheNearestMatrixIsOrthogonal) {
   error_of(ErrorCode::Argument, [] { static_cast<void>(Rotation::nearest({1.0, 1.0, 0.0, 1.0}, 2)); });
 }
 
+TEST(RewriteRotation, OfOneFeatureKeepsOrFlipsIt) {
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    for (const bool keeps_ones : {false, true}) {
+      const Rotation rotation = Rotation::random(1, seed, keeps_ones);
+      std::vector<double> x = {3.0};
+      rotation.apply(x);
+      EXPECT_EQ(std::abs(x[0]), 3.0);
+      EXPECT_TRUE(!keeps_ones || x[0] == 3.0) << x[0];
+    }
+  }
+}
+
+TEST(RewriteRotation, AnOrthogonalMatrixStays) {
+  const std::vector<double> swap = {0.0, 1.0, 1.0, 0.0};
+  std::vector<double> x = {1.0, 2.0};
+  Rotation::nearest(swap, 2).apply(x);
+  EXPECT_EQ(x, (std::vector<double>{2.0, 1.0}));
+  EXPECT_TRUE(Rotation::nearest(swap, 2).keeps_ones());
+}
+
+TEST(RewriteRotation, NumbersOfNoRotationAreRefused) {
+  const std::vector<double> good = Rotation::random(6, 1, true).numbers();
+  static_cast<void>(Rotation::from_numbers(good, 6));
+  const auto refuse = [](std::vector<double> numbers, std::size_t width) {
+    EXPECT_NE(error_of(ErrorCode::Format, [&] { static_cast<void>(Rotation::from_numbers(numbers, width)); })
+                  .find("its numbers are not those of a rotation"),
+              std::string::npos)
+        << testing::PrintToString(numbers) << " " << width;
+  };
+  const auto changed = [&](std::size_t at, double value) {
+    std::vector<double> numbers = good;
+    numbers[at] = value;
+    return numbers;
+  };
+  refuse(good, 0);
+  refuse({2.0, 1.0, 1.0}, 6);
+  for (const double block : {4.0, 3.0, 0.0, -1.0, 1e30, std::nan("")}) refuse(changed(0, block), 6);
+  refuse(changed(1, 0.0), 6);
+  refuse(changed(2, 0.0), 6);
+  for (const int more : {-1, 1}) {
+    std::vector<double> numbers = good;
+    numbers.resize(good.size() + static_cast<std::size_t>(more));
+    refuse(numbers, 6);
+  }
+  refuse({good.begin(), good.begin() + 7}, 6);
+}
+
 TEST(RewriteRotation, OutputsStayWithinTheirBounds) {
   struct Case {
     const char* name;
@@ -171,6 +218,28 @@ TEST(RewriteRotation, ATiedTableStaysTied) {
   EXPECT_NE(rewritten.output.metadata().at(marker_key).find("\"rotated\":true"), std::string::npos);
   const Rewritten second(rewritten.output, {.rotation = RotationRequest{2, nullptr}}, scratch / "second");
   EXPECT_TRUE(second.plan.rotations.at(0).rotation) << second.plan.rotations.at(0).reason;
+}
+
+TEST(RewriteRotation, RowsOfZerosAndConstantRowsHaveNoRelativeError) {
+  const Scratch scratch;
+  Copy copy(fixture("gpt2"));
+  std::vector<double>& positions = copy.tensors.at("transformer.wpe.weight").values;
+  std::fill(positions.begin(), positions.begin() + 18, 0.0);
+  std::fill(positions.begin() + 18, positions.begin() + 36, 0.3);
+  std::vector<double>& reader = copy.tensors.at("transformer.h.0.mlp.c_fc.weight").values;
+  for (std::size_t j = 0; j < 18; ++j) reader[j * 20] = 0.0;
+  const checkpoint::Checkpoint source = copy.open(scratch / "in");
+  const Rewritten rewritten(
+      source, {.fold_gains = true, .center = true, .untie = true, .rotation = RotationRequest{5, nullptr}},
+      scratch / "out");
+  for (const Certificate& certificate : rewritten.result.certificates) {
+    EXPECT_TRUE(std::isfinite(certificate.undo_roundings)) << certificate.tensor;
+    EXPECT_LE(certificate.relative_bound, 1.01 * 0x1p-24) << certificate.tensor;
+    EXPECT_GT(certificate.bound, 0.0) << certificate.tensor;
+    if (certificate.tensor == "transformer.h.0.mlp.c_fc.weight") break;
+  }
+  const std::vector<double> rotated = read(*rewritten.output.find("transformer.wpe.weight"));
+  for (std::size_t j = 0; j < 36; ++j) EXPECT_NEAR(rotated[j], 0.0, 1e-15) << j;
 }
 
 TEST(RewriteRotation, RefusesByName) {

@@ -151,6 +151,92 @@ TEST(RewriteUndo, ValuesThatAGainLosesAreKept) {
   }
 }
 
+// The same where streams are rotated, along the rows of the file and across them.
+TEST(RewriteUndo, ValuesThatAGainOfZeroLosesAreKeptBesideARotation) {
+  for (const char* name : {"llama", "gpt2"}) {
+    const Scratch scratch;
+    Copy copy(fixture(name));
+    const bool is_llama = std::string(name) == "llama";
+    copy.tensors.at(is_llama ? "model.layers.0.input_layernorm.weight" : "transformer.h.0.ln_1.weight")
+        .values[3] = 0.0;
+    const checkpoint::Checkpoint source = copy.open(scratch / "in");
+    const Rewritten rewritten(
+        source, {.fold_gains = true, .untie = !is_llama, .rotation = RotationRequest{6, nullptr}},
+        scratch / "out");
+    expect_undone(source, rewritten, scratch / "back");
+    const checkpoint::Checkpoint back(scratch / "back");
+    const char* const reader =
+        is_llama ? "model.layers.0.self_attn.q_proj.weight" : "transformer.h.0.attn.c_attn.weight";
+    const std::vector<double> before = read(*source.find(reader));
+    const std::vector<double> after = read(*back.find(reader));
+    for (std::size_t i = 0; i < 24; ++i) {
+      const std::size_t at = is_llama ? i * 16 + 3 : 3 * 54 + i;
+      EXPECT_EQ(after[at], before[at]) << name << " " << i;
+    }
+  }
+}
+
+// Matrices that are written in several blocks.
+TEST(RewriteUndo, ValuesThatAGainLosesAreKeptInEveryBlock) {
+  const Scratch scratch;
+  Copy copy(fixture("llama"));
+  constexpr std::size_t hidden = 10000;
+  const std::string old = "\"intermediate_size\": 20";
+  copy.config.replace(copy.config.find(old), old.size(), "\"intermediate_size\": " + std::to_string(hidden));
+  Random random(3);
+  for (const char* layer : {"0", "1"}) {
+    for (const char* name : {"gate_proj", "up_proj", "down_proj"}) {
+      auto& tensor = copy.tensors.at(std::string("model.layers.") + layer + ".mlp." + name + ".weight");
+      const bool writes = std::string(name) == "down_proj";
+      tensor.shape = {writes ? 16 : hidden, writes ? hidden : 16};
+      tensor.values.resize(16 * hidden);
+      for (double& value : tensor.values) value = 0.02 * random.normal();
+    }
+  }
+  for (double& gain : copy.tensors.at("model.layers.0.post_attention_layernorm.weight").values) gain = 2.0;
+  copy.tensors.at("model.layers.0.post_attention_layernorm.weight").values[5] = 0.0;
+  const checkpoint::Checkpoint source = copy.open(scratch / "in");
+  const Rewritten rewritten(source, {.fold_gains = true}, scratch / "out");
+  for (const Certificate& certificate : rewritten.result.certificates) {
+    if (certificate.norm == "model.layers.0.post_attention_layernorm") {
+      EXPECT_EQ(certificate.undo_roundings, 0.0) << "powers of two and kept values";
+    }
+  }
+  static_cast<void>(undo(rewritten.output, scratch / "back"));
+  const checkpoint::Checkpoint back(scratch / "back");
+  const char* const reader = "model.layers.0.mlp.up_proj.weight";
+  EXPECT_TRUE(bytes::equal(back.find(reader)->bytes, source.find(reader)->bytes));
+}
+
+// A recipe that holds more than a few million values is as large as the weights.
+TEST(RewriteUndo, WithoutARecipeNothingIsUndone) {
+  const Scratch scratch;
+  Copy copy(fixture("llama"));
+  copy.stored_as(Dtype::BF16);
+  constexpr std::size_t hidden = 66000;
+  const std::string old = "\"intermediate_size\": 20";
+  copy.config.replace(copy.config.find(old), old.size(), "\"intermediate_size\": " + std::to_string(hidden));
+  const std::string layers = "\"num_hidden_layers\": 2";
+  copy.config.replace(copy.config.find(layers), layers.size(), "\"num_hidden_layers\": 1");
+  for (const char* name : {"gate_proj", "up_proj", "down_proj"}) {
+    auto& tensor = copy.tensors.at(std::string("model.layers.0.mlp.") + name + ".weight");
+    const bool writes = std::string(name) == "down_proj";
+    tensor.shape = {writes ? 16 : hidden, writes ? hidden : 16};
+    tensor.values.assign(16 * hidden, 0.5);
+  }
+  std::erase_if(copy.tensors, [](const auto& item) { return item.first.starts_with("model.layers.1."); });
+  for (double& gain : copy.tensors.at("model.layers.0.post_attention_layernorm.weight").values) gain = 0.0;
+  const checkpoint::Checkpoint source = copy.open(scratch / "in");
+  std::ofstream(scratch / "in/rewrite.undo") << "of an earlier rewrite";
+  const Rewritten rewritten(source, {.fold_gains = true}, scratch / "out");
+  EXPECT_TRUE(rewritten.result.recipe.empty());
+  EXPECT_NE(rewritten.result.not_undone.find("does not restore 2112000 values or more"), std::string::npos);
+  EXPECT_FALSE(fs::exists(scratch / "out/rewrite.undo"));
+  EXPECT_NE(error_of(ErrorCode::Io, [&] { static_cast<void>(undo(rewritten.output, scratch / "back")); })
+                .find("without the recipe that a rewrite writes beside its weights nothing can be undone"),
+            std::string::npos);
+}
+
 TEST(RewriteUndo, RewritesOneAfterTheOtherAreUndoneOneAfterTheOther) {
   const Scratch scratch;
   const checkpoint::Checkpoint source = Copy(fixture("gpt2")).open(scratch / "in", 2);

@@ -1,0 +1,341 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <normscope/core/error.hpp>
+#include <normscope/core/folder.hpp>
+
+#include "../../src/rewrite/fingerprint.hpp"
+#include "../../src/rewrite/output_files.hpp"
+#include "../../src/rewrite/work_folder.hpp"
+#include "rewrite/copy.hpp"
+#include "rewrite/stored_parts.hpp"
+#include "support/files.hpp"
+
+namespace normscope::rewrite {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Copy;
+using test::error_of;
+using test::fixture;
+using test::parts_of;
+using test::Rewritten;
+using test::Scratch;
+
+const Options gains_folded{.fold_gains = true};
+const Options head_separated{.fold_gains = true, .untie = true};
+
+testing::AssertionResult has_text(const std::string& text, const std::string& part) {
+  if (text.find(part) != std::string::npos) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "\"" << text << "\" has no \"" << part << "\"";
+}
+
+/// Writes the folded fixture to `to`; `meanwhile` runs once, when the first bytes are written.
+void write_folded(const checkpoint::Checkpoint& source, const fs::path& to,
+                  const std::function<void()>& meanwhile = {}) {
+  const model::Model model = model::describe(source);
+  const Plan plan = make_plan(source, model, gains_folded);
+  bool is_done = false;
+  const Progress progress([&](auto, auto, auto) {
+    if (meanwhile && !is_done) meanwhile();
+    return is_done = true;
+  });
+  static_cast<void>(write(source, model, plan, to, 1, progress));
+}
+
+std::size_t entries_of(const fs::path& folder) {
+  return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator{}));
+}
+
+TEST(RewriteOutput, NamesThatCannotBeWrittenAreRefused) {
+  const Scratch scratch;
+  const checkpoint::Checkpoint folder = Copy(fixture("llama")).open(scratch / "in");
+  const checkpoint::Checkpoint file(scratch / "in/model.safetensors");
+  const auto refusal = [&](const checkpoint::Checkpoint& source, const fs::path& to, ErrorCode code) {
+    return error_of(code, [&] { write_folded(source, to); });
+  };
+  test::put(scratch / "file", "text");
+  EXPECT_TRUE(has_text(refusal(folder, scratch / "file", ErrorCode::Argument),
+                       "exists, expected the name of a new folder or an empty one"));
+  fs::create_directory(scratch / "empty");
+  EXPECT_TRUE(has_text(refusal(file, scratch / "empty", ErrorCode::Argument),
+                       "is a folder, expected the name of a file"));
+  EXPECT_TRUE(has_text(refusal(folder, scratch / "none/out", ErrorCode::Io), "its parent is not a folder"));
+  EXPECT_TRUE(has_text(refusal(folder, scratch / std::string(250, 'n'), ErrorCode::Io),
+                       "cannot be created: File name too long"));
+  fs::create_symlink(scratch / "in/model.safetensors", scratch / "link.safetensors");
+  EXPECT_TRUE(has_text(refusal(file, scratch / "link.safetensors", ErrorCode::Argument),
+                       "is the input, expected another name"));
+  EXPECT_EQ(entries_of(scratch.folder()), 4U) << "nothing else is left";
+}
+
+TEST(RewriteOutput, ANameMayEndWithASlash) {
+  const Scratch scratch;
+  write_folded(Copy(fixture("llama")).open(scratch / "in"), scratch / "out/");
+  EXPECT_TRUE(fs::exists(scratch / "out/model.safetensors"));
+  EXPECT_EQ(entries_of(scratch.folder()), 2U);
+}
+
+TEST(RewriteOutput, IsNotPutIntoWhatAppearedMeanwhile) {
+  const Scratch scratch;
+  const checkpoint::Checkpoint folder = Copy(fixture("llama")).open(scratch / "in");
+  const checkpoint::Checkpoint file(scratch / "in/model.safetensors");
+  EXPECT_TRUE(has_text(error_of(ErrorCode::Io,
+                                [&] {
+                                  write_folded(folder, scratch / "out", [&] {
+                                    fs::create_directory(scratch / "out");
+                                    test::put(scratch / "out/mine", "text");
+                                  });
+                                }),
+                       "cannot be created: "));
+  EXPECT_EQ(entries_of(scratch / "out"), 1U);
+  // The recipe comes before the weights.
+  EXPECT_TRUE(has_text(error_of(ErrorCode::Io,
+                                [&] {
+                                  write_folded(file, scratch / "w.safetensors", [&] {
+                                    fs::create_directory(scratch / "w.safetensors.rewrite.undo");
+                                  });
+                                }),
+                       "cannot be created: "));
+  EXPECT_FALSE(fs::exists(scratch / "w.safetensors"));
+}
+
+TEST(RewriteOutput, FoldersInTheInputAreNotCopied) {
+  const Scratch scratch;
+  const checkpoint::Checkpoint source = Copy(fixture("llama")).open(scratch / "in");
+  fs::create_directory(scratch / "in/original");
+  fs::create_symlink("nowhere", scratch / "in/dangling");
+  test::put(scratch / "in/vocab.txt", "a");
+  const Rewritten rewritten(source, gains_folded, scratch / "out");
+  EXPECT_EQ(rewritten.result.not_copied, (std::vector<std::string>{"dangling", "original"}));
+  EXPECT_EQ(test::text_of(scratch / "out/vocab.txt"), "a");
+}
+
+TEST(RewriteOutput, SmallFilesThatCannotBeCopiedAreErrors) {
+  const Scratch scratch;
+  fs::create_directories(scratch / "from");
+  fs::create_directories(scratch / "to/vocab.txt");
+  test::put(scratch / "from/vocab.txt", "a");
+  EXPECT_TRUE(
+      has_text(error_of(ErrorCode::Io,
+                        [&] { static_cast<void>(copy_small_files(scratch / "from", scratch / "to", {})); }),
+               "vocab.txt: cannot be copied: "));
+  EXPECT_TRUE(
+      has_text(error_of(ErrorCode::Io,
+                        [&] { static_cast<void>(copy_small_files(scratch / "none", scratch / "to", {})); }),
+               "none: cannot be listed: "));
+}
+
+TEST(RewriteOutput, ASingleFileStatesWhatItsConfigurationMustSay) {
+  const Scratch scratch;
+  static_cast<void>(Copy(fixture("gpt2")).open(scratch / "in"));
+  const checkpoint::Checkpoint file(scratch / "in/model.safetensors");
+  const Rewritten rewritten(file, head_separated, scratch / "out.safetensors");
+  ASSERT_EQ(rewritten.result.configuration.size(), 1U);
+  EXPECT_TRUE(has_text(rewritten.result.configuration[0], "must set \"tie_word_embeddings\" to false"));
+  EXPECT_NE(rewritten.output.find("lm_head.weight"), nullptr);
+  const Rewritten tied(file, gains_folded, scratch / "tied.safetensors");
+  EXPECT_TRUE(tied.result.configuration.empty());
+}
+
+TEST(RewriteOutput, TheIndexListsASeparateHead) {
+  for (const char* metadata :
+       {"", "\"metadata\": 3, ", "\"metadata\": {}, ", "\"metadata\": {\"total_size\": \"large\"}, ",
+        "\"metadata\": {\"total_size\": 1000}, "}) {
+    const Scratch scratch;
+    static_cast<void>(Copy(fixture("gpt2")).open(scratch / "in", 2));
+    const fs::path index = scratch / "in/model.safetensors.index.json";
+    std::string text = test::text_of(index);
+    const std::string old = "\"metadata\": {\"total_size\": 0}, ";
+    text.replace(text.find(old), old.size(), metadata);
+    test::put(index, text);
+    const Rewritten rewritten(checkpoint::Checkpoint(scratch / "in"), head_separated, scratch / "out");
+    const auto before = nlohmann::json::parse(text);
+    const auto after = nlohmann::json::parse(test::text_of(scratch / "out/model.safetensors.index.json"));
+    EXPECT_EQ(after["weight_map"]["lm_head.weight"], before["weight_map"]["transformer.wte.weight"]);
+    if (std::string(metadata).find("1000") != std::string::npos) {
+      EXPECT_EQ(after["metadata"]["total_size"], 1000 + 29 * 18 * 4);
+    } else {
+      EXPECT_EQ(after.value("metadata", nlohmann::json()), before.value("metadata", nlohmann::json()));
+    }
+    static_cast<void>(undo(rewritten.output, scratch / "back"));
+    EXPECT_EQ(test::text_of(scratch / "back/model.safetensors.index.json"), text);
+  }
+}
+
+// A head that is stored, equal to the token embedding, is there already.
+TEST(RewriteOutput, AStoredCopyOfTheTableBecomesTheHead) {
+  const Scratch scratch;
+  Copy copy(fixture("gpt2"));
+  copy.tensors["lm_head.weight"] = copy.tensors.at("transformer.wte.weight");
+  const checkpoint::Checkpoint source = copy.open(scratch / "in");
+  const Rewritten rewritten(source, head_separated, scratch / "out");
+  ASSERT_TRUE(rewritten.plan.untied);
+  EXPECT_EQ(rewritten.plan.untied->bytes, 0U);
+  EXPECT_EQ(rewritten.output.tensors().size(), source.tensors().size());
+  const std::vector<double> gain = read(*source.find("transformer.ln_f.weight"));
+  const std::vector<double> table = read(*source.find("transformer.wte.weight"));
+  EXPECT_EQ(read(*rewritten.output.find("transformer.wte.weight")), table);
+  const std::vector<double> head = read(*rewritten.output.find("lm_head.weight"));
+  for (std::size_t at = 0; at < head.size(); ++at) {
+    EXPECT_FLOAT_EQ(static_cast<float>(head[at]), static_cast<float>(table[at] * gain[at % gain.size()]));
+  }
+  static_cast<void>(undo(rewritten.output, scratch / "back"));
+  EXPECT_EQ(checkpoint::Checkpoint(scratch / "back").tensors().size(), source.tensors().size());
+}
+
+TEST(RewriteOutput, AHeadWithoutAnyEditIsAChange) {
+  const Scratch scratch;
+  const Rewritten rewritten(checkpoint::Checkpoint(fixture("gpt2")), {.untie = true}, scratch / "out");
+  EXPECT_TRUE(rewritten.plan.edits.empty());
+  EXPECT_EQ(rewritten.result.recipe, "rewrite.undo");
+  EXPECT_NE(rewritten.output.find("lm_head.weight"), nullptr);
+  static_cast<void>(undo(rewritten.output, scratch / "back"));
+  EXPECT_EQ(checkpoint::Checkpoint(scratch / "back").find("lm_head.weight"), nullptr);
+}
+
+TEST(RewriteOutput, AnIndexMayBeNamed) {
+  const Scratch scratch;
+  static_cast<void>(Copy(fixture("gpt2")).open(scratch / "in", 2));
+  const checkpoint::Checkpoint source(scratch / "in/model.safetensors.index.json");
+  const Rewritten rewritten(source, head_separated, scratch / "out");
+  EXPECT_EQ(rewritten.output.files().size(), 2U);
+  EXPECT_TRUE(fs::exists(scratch / "out/config.json"));
+  EXPECT_TRUE(has_text(error_of(ErrorCode::Argument, [&] { write_folded(source, scratch / "in"); }),
+                       "is the input, expected another name"));
+}
+
+TEST(RewriteOutput, TheRowsOfASingleFileAreTried) {
+  const Scratch scratch;
+  static_cast<void>(Copy(fixture("llama")).open(scratch / "in"));
+  for (const char* name : {"in", "in/model.safetensors"}) {
+    const checkpoint::Checkpoint source(scratch / name);
+    const model::Model model = model::describe(source);
+    const Plan plan = make_plan(source, model, gains_folded);
+    const std::vector<Activations> activations = {{0, 2, std::vector<double>(32, 0.5)}};
+    const fs::path to = scratch / (std::string("out.") + std::to_string(entries_of(scratch.folder())));
+    const Result result = write(source, model, plan, to, 1, {}, {}, activations);
+    ASSERT_EQ(result.on_rows.size(), 1U) << name;
+    EXPECT_EQ(result.on_rows[0].tried, 2U);
+    EXPECT_LE(result.on_rows[0].readers.at(0).relative, 1e-6);
+  }
+}
+
+/// The work folder of an output as a killed process leaves it, with one finished file.
+void leave_work(const Scratch& scratch, const Digest& run, const Written& written,
+                const std::string& name = "a.safetensors") {
+  const fs::path work = scratch / ".normscope-rewrite-out";
+  {
+    WorkFolder folder(scratch / "out", true, run);
+    test::put(folder.files() / name, "weights");
+    folder.keep(name, fingerprint_of(folder.files() / name), written);
+    fs::copy(work, scratch / "aside", fs::copy_options::recursive);
+  }
+  fs::rename(scratch / "aside", work);
+}
+
+TEST(RewriteWorkFolder, FinishedFilesAreTakenOver) {
+  const Scratch scratch;
+  const Digest run{};
+  Written written;
+  written.certificates.push_back({.tensor = "w", .change = Change::center, .norm = "n", .bound = 0.5});
+  written.parts.push_back({.edit = 3, .means = {1.0, 2.0}, .at = {7}, .roundings = 0.25});
+  leave_work(scratch, run, written);
+  {
+    const WorkFolder folder(scratch / "out", true, run);
+    const Written* const found = folder.finished("a.safetensors");
+    ASSERT_NE(found, nullptr);
+    ASSERT_EQ(found->certificates.size(), 1U);
+    EXPECT_EQ(found->certificates[0].tensor, "w");
+    EXPECT_EQ(found->certificates[0].change, Change::center);
+    EXPECT_EQ(found->certificates[0].bound, 0.5);
+    ASSERT_EQ(found->parts.size(), 1U);
+    EXPECT_EQ(found->parts[0].means, (std::vector<double>{1.0, 2.0}));
+    EXPECT_EQ(found->parts[0].at, std::vector<std::uint64_t>{7});
+    EXPECT_EQ(folder.finished("b.safetensors"), nullptr);
+  }
+  EXPECT_EQ(entries_of(scratch.folder()), 0U);
+}
+
+TEST(RewriteWorkFolder, ChangedFilesAreNotTakenOver) {
+  for (const char* text : {"weight", "weightS"}) {
+    const Scratch scratch;
+    leave_work(scratch, {}, {});
+    test::put(scratch / ".normscope-rewrite-out/files/a.safetensors", text);
+    const WorkFolder folder(scratch / "out", true, {});
+    EXPECT_EQ(folder.finished("a.safetensors"), nullptr) << text;
+    EXPECT_EQ(entries_of(folder.files()), 0U);
+  }
+  const Scratch scratch;
+  leave_work(scratch, {}, {});
+  Digest other{};
+  other[0] = std::byte{1};
+  const WorkFolder folder(scratch / "out", true, other);
+  EXPECT_EQ(folder.finished("a.safetensors"), nullptr);
+}
+
+TEST(RewriteWorkFolder, AnotherWriterHoldsItsFolder) {
+  const Scratch scratch;
+  const WorkFolder first(scratch / "out", true, {});
+  EXPECT_TRUE(has_text(error_of(ErrorCode::Io, [&] { const WorkFolder second(scratch / "out", true, {}); }),
+                       "cannot be locked: another process writes it"));
+  EXPECT_TRUE(fs::exists(first.files()));
+}
+
+TEST(RewriteWorkFolder, WhatKilledProcessesLeftIsRemoved) {
+  const Scratch scratch;
+  const auto stale = [&](const std::string& name) {
+    const fs::path folder = scratch / (".normscope-rewrite-" + name);
+    fs::create_directory(folder);
+    return folder;
+  };
+  const fs::path empty = stale("empty");
+  const fs::path unfinished = stale("unfinished");
+  test::put(unfinished / "progress", "text");
+  const fs::path resumable = stale("resumable");
+  test::put(resumable / "progress", "text");
+  fs::create_directory(resumable / "files");
+  const fs::path locked = stale("locked");
+  const FolderLock lock(locked);
+  fs::create_directory(scratch / ".another");
+  { const WorkFolder folder(scratch / "out", true, {}); }
+  EXPECT_FALSE(fs::exists(empty));
+  EXPECT_FALSE(fs::exists(unfinished));
+  EXPECT_TRUE(fs::exists(resumable));
+  EXPECT_TRUE(fs::exists(locked));
+  EXPECT_TRUE(fs::exists(scratch / ".another"));
+}
+
+TEST(RewriteWorkFolder, FoldersOfOtherUsersStay) {
+  const Scratch scratch;
+  const fs::path other = scratch / ".normscope-rewrite-other";
+  fs::create_directory(other);
+  if (::chown(other.c_str(), 12345, 12345) != 0) GTEST_SKIP() << "needs root";
+  { const WorkFolder folder(scratch / "out", true, {}); }
+  EXPECT_TRUE(fs::exists(other));
+}
+
+// A record that another plan made under the name of this run.
+TEST(RewriteWorkFolder, PartsOfAnotherPlanAreRefused) {
+  const Scratch scratch;
+  const checkpoint::Checkpoint source = Copy(fixture("llama")).open(scratch / "in", 2);
+  const model::Model model = model::describe(source);
+  const Plan plan = make_plan(source, model, gains_folded);
+  Written written;
+  written.parts.push_back({.edit = plan.edits.size()});
+  leave_work(scratch, run_of(source, "rewrite " + plan_id(source, plan)), written, "model-1.safetensors");
+  EXPECT_TRUE(has_text(
+      error_of(ErrorCode::Format, [&] { static_cast<void>(write(source, model, plan, scratch / "out")); }),
+      "what an earlier process left is of another plan"));
+  EXPECT_EQ(entries_of(scratch.folder()), 1U);
+}
+
+}  // namespace
+}  // namespace normscope::rewrite

@@ -1,0 +1,133 @@
+#include "../../src/rewrite/probes.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <normscope/norm/norm.hpp>
+
+#include "../../src/rewrite/matrix.hpp"
+#include "../../src/rewrite/rotated_matrix.hpp"
+#include "support/norms.hpp"
+
+namespace normscope::rewrite {
+namespace {
+
+std::vector<NormSpec> norms_with_elementwise_kinds() {
+  std::vector<NormSpec> specs = test::norms_of_every_kind(24);
+  specs.push_back({.kind = NormKind::dyt, .width = 24, .alpha = 0.7});
+  specs.push_back({.kind = NormKind::derf, .width = 24, .alpha = 0.7, .shift = -0.2});
+  return specs;
+}
+
+double length_of_output(const std::vector<double>& output) {
+  double squares = 0.0;
+  for (const double value : output) squares += value * value;
+  return std::sqrt(squares);
+}
+
+TEST(RewriteProbes, NormalizedRowsAreThoseOfTheNorm) {
+  for (const NormSpec& spec : norms_with_elementwise_kinds()) {
+    std::vector<double> row = test::random_values(24, 4, 0.3);
+    const std::vector<double> output = normalized(spec, row);
+    NormSpec without_gain = spec;
+    without_gain.gain.clear();
+    norm::forward(without_gain, {row.data(), 1, row.size()}, {row.data(), 1, row.size()});
+    for (std::size_t j = 0; j < row.size(); ++j) {
+      EXPECT_NEAR(output[j], row[j], 1e-14) << test::describe(spec);
+    }
+  }
+}
+
+TEST(RewriteProbes, NoOutputIsLongerThanTheBound) {
+  for (const NormSpec& spec : norms_with_elementwise_kinds()) {
+    double largest = 0.0;
+    for (const double scale : {1e-3, 1.0, 1e3}) {
+      std::vector<double> row = test::random_values(24, 7);
+      for (double& value : row) value *= scale;
+      largest = std::max(largest, length_of_output(normalized(spec, row)));
+    }
+    EXPECT_LE(largest, longest_output(spec) * (1.0 + 1e-14)) << test::describe(spec);
+    EXPECT_GE(largest, 0.8 * longest_output(spec)) << test::describe(spec);
+  }
+}
+
+TEST(RewriteProbes, ARowOfZerosStays) {
+  const std::vector<double> zeros(24);
+  for (const double eps : {0.0, 1e-5}) {
+    EXPECT_EQ(normalized({.kind = NormKind::layer, .width = 24, .eps = eps}, zeros), zeros) << eps;
+  }
+}
+
+TEST(RewriteProbes, WritersWithoutAMeanHaveProbesToo) {
+  const std::vector<Probe> probes = writer_probes(std::vector<double>(3), 1);
+  for (std::size_t j = 0; j < 3; ++j) {
+    EXPECT_NE(probes[j][0], 0.0);
+    EXPECT_EQ(probes[j][2], 0.0);
+    EXPECT_EQ(probes[j][3], j == 1 ? 1.0 : 0.0);
+  }
+}
+
+/// A matrix of ones in memory, and the norm of gain 0 that it reads.
+struct Ones {
+  explicit Ones(std::size_t outputs) : shape{outputs, 16}, bytes(outputs * 16 * 2) {
+    for (std::size_t i = 0; i < bytes.size(); i += 2) {
+      bytes[i] = std::byte{0x80};
+      bytes[i + 1] = std::byte{0x3f};
+    }
+    tensor.name = "w";
+    tensor.dtype = Dtype::BF16;
+    tensor.shape = shape;
+    tensor.bytes = std::span<const std::byte>(bytes);
+    map.in = 16;
+    map.out = map.stored_out = outputs;
+  }
+
+  std::vector<std::uint64_t> shape;
+  std::vector<std::byte> bytes;
+  checkpoint::Tensor tensor{};
+  model::Linear map{};
+  NormSpec norm{.kind = NormKind::rms, .width = 16, .gain = std::vector<double>(16)};
+};
+
+// One more than a recipe keeps says that there are too many.
+TEST(RewriteMatrix, ValuesThatAGainLosesAreKeptUpToALimit) {
+  const Ones ones(most_kept / 16 + 1);
+  for (const bool is_rotated : {false, true}) {
+    UndoPart part;
+    Certificate certificate;
+    const auto drop = [](std::span<const std::byte> /*bytes*/) {};
+    if (is_rotated) {
+      rotate_inputs({ones.tensor, ones.map}, ones.norm, Rotation::random(16, 1, false), 0, drop, certificate,
+                    part);
+    } else {
+      scale_inputs({ones.tensor, ones.map}, ones.norm, 4.0, 0, drop, certificate, part);
+    }
+    EXPECT_EQ(part.at.size(), most_kept + 1) << is_rotated;
+    EXPECT_TRUE(std::is_sorted(part.at.begin(), part.at.end()));
+    EXPECT_EQ(part.values.size(), 2 * part.at.size());
+    EXPECT_EQ(certificate.relative_bound, 0.0) << "the outputs are 0";
+  }
+}
+
+TEST(RewriteMatrix, AConstantTableBecomesZero) {
+  const Ones ones(16);
+  UndoPart part;
+  Certificate certificate;
+  std::vector<std::byte> written;
+  center_outputs(
+      {ones.tensor, ones.map}, {.kind = NormKind::layer, .width = 16}, 1,
+      [&](std::span<const std::byte> bytes) { written.insert(written.end(), bytes.begin(), bytes.end()); },
+      certificate, part);
+  EXPECT_EQ(part.means, std::vector<double>(16, 1.0));
+  EXPECT_TRUE(
+      std::all_of(written.begin(), written.end(), [](std::byte byte) { return byte == std::byte{0}; }));
+  EXPECT_EQ(certificate.relative_bound, 0.0);
+  EXPECT_LE(certificate.bound, 1e-14);
+}
+
+}  // namespace
+}  // namespace normscope::rewrite

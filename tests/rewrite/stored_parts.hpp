@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/checkpoint/safetensors.hpp>
+
+namespace normscope::test {
+
+/// The bytes of a safetensors checkpoint in one file, to change and to write again.
+struct StoredParts {
+  struct Part {
+    Dtype dtype = Dtype::F32;
+    std::vector<std::uint64_t> shape;
+    std::vector<std::byte> bytes;
+  };
+
+  /// Writes the one file.
+  void write(const std::filesystem::path& path) const {
+    std::vector<checkpoint::NewTensor> stored;
+    for (const auto& [name, part] : tensors) stored.push_back({name, part.dtype, part.shape, part.bytes});
+    checkpoint::write_safetensors(path, stored, metadata);
+  }
+
+  /// Writes a folder and opens it.
+  [[nodiscard]] checkpoint::Checkpoint open(const std::filesystem::path& folder) const {
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder / "config.json") << config;
+    write(folder / "model.safetensors");
+    return checkpoint::Checkpoint(folder);
+  }
+
+  std::map<std::string, Part> tensors{};
+  std::map<std::string, std::string, std::less<>> metadata{};
+  std::string config{};
+};
+
+inline StoredParts parts_of(const checkpoint::Checkpoint& source) {
+  StoredParts result;
+  for (const checkpoint::Tensor& tensor : source.tensors()) {
+    const auto bytes = tensor.bytes.memory();
+    result.tensors[std::string(tensor.name)] = {
+        tensor.dtype, {tensor.shape.begin(), tensor.shape.end()}, {bytes.begin(), bytes.end()}};
+  }
+  result.metadata = source.metadata();
+  result.config = source.config_text().value_or("");
+  return result;
+}
+
+}  // namespace normscope::test

@@ -1,5 +1,6 @@
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -7,6 +8,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,12 +23,14 @@
 
 #include "checkpoint/test_files.hpp"
 #include "support/data.hpp"
+#include "support/environment.hpp"
 #include "support/scratch.hpp"
 
 namespace normscope::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
+using namespace std::string_literals;
 using test::error_of;
 using test::one_tensor_file;
 using test::put;
@@ -57,6 +63,11 @@ TEST(Checkpoint, KeepsItsViewsThroughAMove) {
   const Checkpoint moved = std::move(checkpoint);
   EXPECT_EQ(moved.find("a"), tensor);
   EXPECT_EQ(read(*tensor), (std::vector<double>{0, 0}));
+  put(scratch / "y.safetensors", one_tensor_file("b"));
+  Checkpoint other(scratch / "y.safetensors");
+  other = Checkpoint(scratch / "x.safetensors");
+  EXPECT_NE(other.find("a"), nullptr);
+  EXPECT_EQ(other.find("b"), nullptr);
 }
 
 TEST(Checkpoint, ReadsElementsAsDoubles) {
@@ -73,8 +84,55 @@ TEST(Checkpoint, ReadsElementsAsDoubles) {
   EXPECT_EQ(read(tensor, 4, 0), std::vector<double>{});
   EXPECT_EQ(error_of(ErrorCode::Shape, [&] { (void)read(tensor, 3, 2); }),
             "read: 2 elements from element 3 on requested, but tensor \"a\" has 4");
+  EXPECT_EQ(error_of(ErrorCode::Shape, [&] { (void)read(tensor, 5, 0); }),
+            "read: 0 elements from element 5 on requested, but tensor \"a\" has 4");
   EXPECT_EQ(error_of(ErrorCode::Shape, [&] { (void)read(tensor, 2, ~std::uint64_t{0}); }),
             "read: 18446744073709551615 elements from element 2 on requested, but tensor \"a\" has 4");
+}
+
+/// A file that is not in memory: its bytes are `begin`, and zeros up to `size`.
+class SparseFile : public bytes::Source {
+ public:
+  SparseFile(std::string begin, std::uint64_t size) : begin_(std::move(begin)), size_(size) {}
+  [[nodiscard]] std::uint64_t size() const override { return size_; }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    for (std::byte& byte : out) {
+      byte = offset < begin_.size() ? static_cast<std::byte>(begin_[offset]) : std::byte{0};
+      ++offset;
+    }
+  }
+
+ private:
+  std::string begin_;
+  std::uint64_t size_;
+};
+
+TEST(Checkpoint, ReadsNoMoreElementsAtOnceThanItCanHold) {
+  const std::string elements = std::to_string(std::uint64_t{1} << 44U);
+  const std::string file = test::safetensors_file(R"({"a":{"dtype":"U8","shape":[)" + elements +
+                                                  R"(],"data_offsets":[0,)" + elements + "]}}");
+  const Checkpoint checkpoint("m.safetensors", [&file](const fs::path&) {
+    return std::make_unique<SparseFile>(file, file.size() + (std::uint64_t{1} << 44U));
+  });
+  EXPECT_EQ(error_of(ErrorCode::Unsupported, [&] { (void)read(checkpoint.tensors()[0]); }),
+            "read: 17592186044416 elements of tensor \"a\" requested at once, expected at most " +
+                std::to_string(bytes::largest_held / 8));
+  EXPECT_EQ(read(checkpoint.tensors()[0], 1'000'000'000, 2), (std::vector<double>{0, 0}));
+}
+
+TEST(Checkpoint, LoadsNoFileWholeThatItCannotHold) {
+  const std::uint64_t size = bytes::largest_held + 1;
+  for (const char* name : {"m.h5", "m.msgpack", "m.tflite", "m.index"}) {
+    EXPECT_EQ(error_of(ErrorCode::Unsupported,
+                       [&] {
+                         const Checkpoint checkpoint(
+                             name, [&](const fs::path&) { return std::make_unique<SparseFile>("", size); });
+                       }),
+              "checkpoint: " + std::string(name) + ": has " + std::to_string(size) +
+                  " bytes, expected at most " + std::to_string(bytes::largest_held) +
+                  " for a format that is loaded whole; safetensors, GGUF, PyTorch and ONNX files may have "
+                  "any size");
+  }
 }
 
 TEST(Checkpoint, NamesDtypesItCannotDecode) {
@@ -92,10 +150,19 @@ TEST(Checkpoint, ReadsTheConfigOfAFolderOnly) {
   put(scratch / "other.safetensors", one_tensor_file("a"));
   EXPECT_EQ(Checkpoint(scratch.folder()).config_text(), "{\"a\": 1}");
   EXPECT_EQ(Checkpoint(scratch / "other.safetensors").config_text(), std::nullopt);
-  for (const char* name : {"model.safetensors", "model-00001-of-00002.safetensors"}) {
+  const auto has_config = [&scratch](const std::string& name) {
     fs::rename(scratch / "other.safetensors", scratch / name);
-    EXPECT_EQ(Checkpoint(scratch / name).config_text(), "{\"a\": 1}") << name;
+    const bool found = Checkpoint(scratch / name).config_text().has_value();
     fs::rename(scratch / name, scratch / "other.safetensors");
+    return found;
+  };
+  for (const char* name : {"model.safetensors", "model-00001-of-00002.safetensors", "pytorch_model.bin",
+                           "flax_model.msgpack", "pytorch_model-00001-of-00002.bin"}) {
+    EXPECT_TRUE(has_config(name)) << name;
+  }
+  for (const char* name : {"model-.safetensors", "model-00001.safetensors", "model-00001-of-00002.bin",
+                           "pytorch_model-00001.bin", "my_model-00001-of-00002.safetensors"}) {
+    EXPECT_FALSE(has_config(name)) << name;
   }
 }
 
@@ -122,11 +189,18 @@ TEST(Checkpoint, ChoosesTheFileOfAFolder) {
   put(scratch / "c.onnx", "");
   EXPECT_EQ(complaint(ErrorCode::Argument, scratch.folder()),
             "has 2 files of weights (\"b.onnx\", \"c.onnx\"), expected one; name the file to open");
+  put(scratch / "d.onnx", "");
+  EXPECT_EQ(complaint(ErrorCode::Argument, scratch.folder()),
+            "has 3 files of weights (\"b.onnx\", \"c.onnx\", ...), expected one; name the file to open");
   put(scratch / "b.safetensors", one_tensor_file("b"));
   EXPECT_NE(Checkpoint(scratch.folder()).find("b"), nullptr);
   put(scratch / "c.safetensors", one_tensor_file("c"));
   EXPECT_EQ(complaint(ErrorCode::Argument, scratch.folder()),
             "has 2 .safetensors files (\"b.safetensors\", \"c.safetensors\") and no index, expected one");
+  put(scratch / "d.safetensors", one_tensor_file("d"));
+  EXPECT_EQ(
+      complaint(ErrorCode::Argument, scratch.folder()),
+      "has 3 .safetensors files (\"b.safetensors\", \"c.safetensors\", ...) and no index, expected one");
   put(scratch / "model.safetensors.index.json", R"({"weight_map":{"c":"c.safetensors"}})");
   EXPECT_NE(Checkpoint(scratch.folder()).find("c"), nullptr);
   put(scratch / "model.safetensors", one_tensor_file("m"));
@@ -135,6 +209,23 @@ TEST(Checkpoint, ChoosesTheFileOfAFolder) {
       "has model.safetensors and model.safetensors.index.json, expected one of them; name the file to open");
   fs::remove(scratch / "model.safetensors.index.json");
   EXPECT_NE(Checkpoint(scratch.folder()).find("m"), nullptr);
+}
+
+TEST(Checkpoint, TakesTheOnlyModelOfAFolderThatHasNoOther) {
+  for (const char* name : {"m.tflite", "m.msgpack", "m.hdf5", "m.index"}) {
+    const Scratch scratch;
+    put(scratch / name, "");
+    // It was opened, and is no model.
+    EXPECT_NE(complaint(ErrorCode::Format, scratch.folder()).find(name), std::string::npos);
+  }
+}
+
+TEST(Checkpoint, CannotListAFolderOfAnotherUser) {
+  if (::geteuid() == 0) GTEST_SKIP() << "the superuser lists every folder";
+  const Scratch scratch;
+  fs::create_directory(scratch / "closed");
+  fs::permissions(scratch / "closed", fs::perms::owner_exec);
+  EXPECT_EQ(complaint(ErrorCode::Io, scratch / "closed"), "cannot be listed: Permission denied");
 }
 
 TEST(Checkpoint, NamesFormatsItDoesNotRead) {
@@ -152,12 +243,28 @@ TEST(Checkpoint, NamesFormatsItDoesNotRead) {
   expect("model.ckpt.data-00000-of-00001", "abc", "data file of a TensorFlow checkpoint",
          "; open the .index file beside it");
   expect("a.mlmodel", "", "Core ML", convert_model);
+  expect("a.mlpackage", "", "Core ML", convert_model);
   expect("a.engine", "", "TensorRT engine", convert_model);
+  expect("a.plan", "", "TensorRT engine", convert_model);
   expect("page.safetensors", "\n<!DOCTYPE HTML>", "HTML page", "; download the file itself, not its page");
   expect("a.safetensors.gz", "\x1f\x8b\x08", "compressed or tar archive", "; unpack it first");
   expect("pulled_without_lfs.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
          "Git LFS pointer", "; fetch the file with `git lfs pull`");
   expect("a.npy", "\x93NUMPY\1", "NumPy array", "");
+  expect("train-images-idx3-ubyte", "", "IDX array", "");
+  expect("train-images-idx3-ubyte.gz", "\x1f\x8b\x08", "IDX array", "");
+  for (const char* begin : {"\x28\xb5\x2f\xfd", "7z\xbc\xaf\x27\x1c", "BZh9",
+                            "\xfd"
+                            "7zXZ"}) {
+    expect("packed", begin, "compressed or tar archive", "; unpack it first");
+  }
+  expect("packed", std::string(257, 'x') + "ustar\0"s, "compressed or tar archive", "; unpack it first");
+  // Bytes that begin as those of a pickle, an ONNX model and a tar archive do.
+  for (const std::string& begin :
+       {"\x80\1"s, "\x80\6"s, "\x80"s, "\x08\0\x12"s, "\x08\x20\x12"s, "\x08\7\x13"s, "\x08\7"s,
+        std::string(257, 'x') + "ustar", std::string(300, 'x'), " "s, ""s, "{\"a\":1}"s}) {
+    expect("model", begin, "not known", "");
+  }
 }
 
 TEST(Checkpoint, OpensTheSnapshotOfAHubCache) {
@@ -179,7 +286,7 @@ TEST(Checkpoint, OpensTheSnapshotOfAHubCache) {
   EXPECT_NE(Checkpoint(folder).find("abc2"), nullptr);
   EXPECT_EQ(Checkpoint(folder).config_text(), "{}");
 
-  ASSERT_EQ(setenv("HF_HUB_CACHE", scratch.folder().c_str(), 1), 0);
+  const test::Environment hub("HF_HUB_CACHE", scratch.folder().string());
   EXPECT_NE(Checkpoint("org/small.model").find("abc2"), nullptr);
   for (const char* name : {"org/../org", "small.model"}) {
     EXPECT_EQ(error_of(ErrorCode::Io, [&] { Checkpoint checkpoint{name}; }).find("checkpoint: "),
@@ -192,7 +299,93 @@ TEST(Checkpoint, OpensTheSnapshotOfAHubCache) {
                   ": no such file or folder, and no model of that name in the hub's cache (" +
                   (scratch / entry).string() + ")");
   }
-  unsetenv("HF_HUB_CACHE");
+}
+
+TEST(Checkpoint, TakesARevisionOfAHubCacheByItsName) {
+  const Scratch scratch;
+  const fs::path folder = scratch / "models--m";
+  const std::string revision = "Az09._-";
+  for (const std::string& name :
+       {revision, std::string(64, 'a'), std::string(65, 'a'), std::string("a b"), std::string("a@b"),
+        std::string("a[b"), std::string("a~b"), std::string("a+b")}) {
+    fs::create_directories(folder / "snapshots" / name);
+    put(folder / "snapshots" / name / "model.safetensors", one_tensor_file(name));
+  }
+  fs::create_directories(folder / "refs");
+  for (const char* name : {".", "..", "a b", "a@b", "a[b", "a~b", "a+b"}) {
+    put(folder / "refs/main", name);
+    EXPECT_EQ(complaint(ErrorCode::Argument, folder).rfind("has 8 snapshots and no refs/main", 0), 0U)
+        << name;
+  }
+  put(folder / "refs/main", std::string(65, 'a'));
+  EXPECT_EQ(complaint(ErrorCode::Argument, folder).rfind("has 8 snapshots and no refs/main", 0), 0U);
+  for (const std::string& name : {revision, std::string(64, 'a')}) {
+    put(folder / "refs/main", name == revision ? name + "\r\n" : name);
+    EXPECT_NE(Checkpoint(folder / "").find(name), nullptr) << name;
+  }
+}
+
+TEST(Checkpoint, TakesTheOnlySnapshotOfAHubCache) {
+  const Scratch scratch;
+  const fs::path folder = scratch / "models--m";
+  fs::create_directories(folder / "snapshots" / "1");
+  put(folder / "snapshots" / "1" / "model.safetensors", one_tensor_file("a"));
+  EXPECT_NE(Checkpoint(folder).find("a"), nullptr);
+  // A folder of that name need not be a hub's cache.
+  fs::create_directories(scratch / "models--own");
+  put(scratch / "models--own" / "model.safetensors", one_tensor_file("b"));
+  EXPECT_NE(Checkpoint(scratch / "models--own").find("b"), nullptr);
+}
+
+TEST(Checkpoint, FindsTheHubsCacheByTheEnvironment) {
+  const Scratch scratch;
+  const auto put_model = [&scratch](const std::string& cache) {
+    const fs::path snapshot = scratch.folder() / cache / "models--org--m" / "snapshots" / "1";
+    fs::create_directories(snapshot);
+    put(snapshot / "model.safetensors", one_tensor_file(cache));
+  };
+  for (const char* cache :
+       {"hub_cache", "hf_home/hub", "xdg/huggingface/hub", "home/.cache/huggingface/hub"}) {
+    put_model(cache);
+  }
+  const auto path = [&scratch](const char* name) { return (scratch / name).string(); };
+  // From the last that is asked to the first.
+  const test::Environment no_hub("HF_HUB_CACHE", std::nullopt);
+  const test::Environment no_hf("HF_HOME", "");
+  const test::Environment no_xdg("XDG_CACHE_HOME", std::nullopt);
+  const test::Environment no_home("HOME", std::nullopt);
+  EXPECT_EQ(complaint(ErrorCode::Io, "org/m"), "file: org/m: cannot be opened: No such file or directory");
+  const test::Environment home("HOME", path("home"));
+  EXPECT_NE(Checkpoint("org/m").find("home/.cache/huggingface/hub"), nullptr);
+  const test::Environment xdg("XDG_CACHE_HOME", path("xdg"));
+  EXPECT_NE(Checkpoint("org/m").find("xdg/huggingface/hub"), nullptr);
+  const test::Environment hf("HF_HOME", path("hf_home"));
+  EXPECT_NE(Checkpoint("org/m").find("hf_home/hub"), nullptr);
+  const test::Environment hub("HF_HUB_CACHE", path("hub_cache"));
+  EXPECT_NE(Checkpoint("org/m").find("hub_cache"), nullptr);
+}
+
+TEST(Checkpoint, HasMembersOnlyInFilesOfPyTorch) {
+  const Scratch scratch;
+  const std::pair<const char*, const char*> files[] = {{"m.onnx", "ONNX"},
+                                                       {"m.index", "TensorFlow checkpoint"},
+                                                       {"m.tflite", "TensorFlow Lite"},
+                                                       {"m.msgpack", "Flax msgpack"},
+                                                       {"m.h5", "HDF5 or Keras"}};
+  for (const auto& [name, format] : files) {
+    put(scratch / name, "");
+    const std::string path = (scratch / name).string();
+    EXPECT_EQ(error_of(ErrorCode::Argument, [&] { const Checkpoint checkpoint(path + ":model"); }),
+              "checkpoint: " + path + ": is " + format +
+                  ", expected a PyTorch file, whose members have names; found \"model\"");
+  }
+}
+
+TEST(Checkpoint, HasNoFileWithAColonInItsName) {
+  for (const char* name : {":m.safetensors", "a:b:m.safetensors"}) {
+    EXPECT_EQ(complaint(ErrorCode::Io, name),
+              "file: " + std::string(name) + ": cannot be opened: No such file or directory");
+  }
 }
 
 TEST(Checkpoint, TrustsContentBeforeNames) {

@@ -28,6 +28,13 @@ std::string flax_array(const std::string& dtype, const std::string& shape, const
   return "\xc7" + flax_byte(body.size()) + "\x01" + body;
 }
 
+/// A big-endian number.
+std::string flax_number(std::size_t width, std::size_t value) {
+  std::string bytes(width, '\0');
+  for (std::size_t i = width; i-- > 0; value >>= 8U) bytes[i] = static_cast<char>(value);
+  return bytes;
+}
+
 const std::string one_two = "\0\0\x80\x3f\0\0\0\x40"s;
 
 Checkpoint flax_of(const std::string& file) {
@@ -56,6 +63,36 @@ TEST(Flax, NamesArraysByTheirKeysAndPassesOverOtherValues) {
   EXPECT_EQ(read(*checkpoint.find("ln_f.bias")), (std::vector<double>{1}));
   EXPECT_EQ(checkpoint.find("ln_f.bias")->shape.size(), 2u);
   EXPECT_EQ(read(*checkpoint.find("w")), (std::vector<double>{1}));
+}
+
+TEST(Flax, PassesOverValuesOfEveryKind) {
+  const std::vector<std::string> values = {
+      // numbers
+      "\xc2", "\xc3", "\xff", "\x05", "\xca" + flax_number(4, 1), "\xcb" + flax_number(8, 1),
+      "\xcc" + flax_number(1, 1), "\xcd" + flax_number(2, 1), "\xce" + flax_number(4, 1),
+      "\xcf" + flax_number(8, 1), "\xd0" + flax_number(1, 1), "\xd1" + flax_number(2, 1),
+      "\xd2" + flax_number(4, 1), "\xd3" + flax_number(8, 1),
+      // bytes and text
+      "\xc5" + flax_number(2, 3) + "abc", "\xc6" + flax_number(4, 1) + "a", "\xd9\1a",
+      "\xda" + flax_number(2, 1) + "a", "\xdb" + flax_number(4, 1) + "a",
+      // extensions of a type that holds no tensor
+      "\xc7\1\2x", "\xc8" + flax_number(2, 1) + "\2x", "\xc9" + flax_number(4, 1) + "\2x", "\xd4\2x",
+      "\xd5\2xx", "\xd6\2" + std::string(4, 'x'), "\xd7\2" + std::string(8, 'x'),
+      "\xd8\2" + std::string(16, 'x'),
+      // lists and maps
+      "\xdc" + flax_number(2, 1) + "\x81\1\2", "\xdd" + flax_number(4, 2) + flax_text("a") + "\xc4\1b",
+      "\xdf" + flax_number(4, 1) + flax_text("k") + "\1"};
+  std::string file = "\xde" + flax_number(2, values.size() + 1);
+  for (std::size_t i = 0; i < values.size(); ++i) file += flax_text("v" + std::to_string(i)) + values[i];
+  const Checkpoint checkpoint = flax_of(file + flax_text("w") + flax_array("float32", "\x91\x02", one_two));
+  ASSERT_EQ(checkpoint.tensors().size(), 1u);
+  EXPECT_EQ(read(*checkpoint.find("w")), (std::vector<double>{1, 2}));
+}
+
+TEST(Flax, ReadsNumbersOfNumpyAsTensors) {
+  // An extension of 16 bytes and type 3.
+  const std::string number = "\xd8\3" + flax_elements("float32", "\x90", one_two.substr(4));
+  EXPECT_EQ(read(*flax_of(flax_map(1, flax_text("lr") + number)).find("lr")), std::vector<double>{2});
 }
 
 TEST(Flax, OpensInAFolderWithItsConfiguration) {
@@ -97,6 +134,30 @@ TEST(Flax, RefusesDamage) {
         "d";
   }
   EXPECT_EQ(flax_complaint(ErrorCode::Unsupported, deep + "\1"), "is nested deeper than 64 levels");
+}
+
+TEST(Flax, RefusesExtensionsThatAreNoTensors) {
+  const auto with = [](const std::string& body, std::size_t size) {
+    return flax_map(1, flax_text("w") + "\xc7" + flax_byte(size) + "\x01" + body);
+  };
+  const auto refused = [&with](ErrorCode code, const std::string& body) {
+    return flax_complaint(code, with(body, body.size()));
+  };
+  const std::string incomplete = "tensor \"w\" has no shape, dtype and elements";
+  EXPECT_EQ(refused(ErrorCode::Format, "\x83\x91\2"), incomplete);
+  EXPECT_EQ(refused(ErrorCode::Format, "\x92\x91\2"), incomplete);
+  EXPECT_EQ(refused(ErrorCode::Format, "\x93\2\2"), incomplete);
+  EXPECT_EQ(refused(ErrorCode::Unsupported, "\x93\xdc" + flax_number(2, 65)),
+            "tensor \"w\" has 65 dimensions, expected at most 64");
+  // What PyTorch's pickles may name, but no dtype.
+  EXPECT_EQ(refused(ErrorCode::Unsupported, flax_elements("FloatStorage", "\x91\2", one_two)),
+            "tensor \"w\" has dtype \"FloatStorage\", which is not known");
+  EXPECT_EQ(refused(ErrorCode::Format, "\x93\x91\2\3"), "at byte 9: a dtype is not text");
+  EXPECT_EQ(refused(ErrorCode::Format, "\x93\x91\2" + flax_text("int8") + flax_text("ab")),
+            "tensor \"w\" has no binary elements");
+  const std::string body = flax_elements("float32", "\x91\2", one_two);
+  EXPECT_EQ(flax_complaint(ErrorCode::Format, with(body, body.size() + 1)),
+            "tensor \"w\" takes 21 bytes, its extension has 22");
 }
 
 }  // namespace

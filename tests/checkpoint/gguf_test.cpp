@@ -80,6 +80,15 @@ TEST(Gguf, ReadsMetadata) {
       .entry("f64", 12, le(0.5));
   file.entry("list", 9, le(5u) + le(std::uint64_t{2}) + le(3) + le(-4));
   file.entry("texts", 9, le(8u) + le(std::uint64_t{2}) + GgufFile::counted("a") + GgufFile::counted(""));
+  file.entry("no", 7, "\0"s).entry("i8s", 9, le(1u) + le(std::uint64_t{2}) + "\1\xff");
+  file.entry("bools", 9, le(7u) + le(std::uint64_t{2}) + "\0\1"s);
+  file.entry("i16s", 9, le(3u) + le(std::uint64_t{1}) + le(std::int16_t{-2}));
+  file.entry("u16s", 9, le(2u) + le(std::uint64_t{1}) + le(std::uint16_t{2}));
+  file.entry("u32s", 9, le(4u) + le(std::uint64_t{1}) + le(7u));
+  file.entry("f32s", 9, le(6u) + le(std::uint64_t{1}) + le(0.5F));
+  file.entry("u64s", 9, le(10u) + le(std::uint64_t{0}));
+  file.entry("i64s", 9, le(11u) + le(std::uint64_t{1}) + le(std::int64_t{-1}));
+  file.entry("f64s", 9, le(12u) + le(std::uint64_t{1}) + le(0.25));
   file.entry("long", 9, le(0u) + le(std::uint64_t{5000}) + std::string(5000, '\0'));
   const Checkpoint checkpoint = gguf_of(file.file());
   const std::map<std::string, std::string, std::less<>> expected = {{"text", "x \"y\""},
@@ -94,6 +103,16 @@ TEST(Gguf, ReadsMetadata) {
                                                                     {"u64", "18446744073709551615"},
                                                                     {"i64", "-1"},
                                                                     {"f64", "0.5"},
+                                                                    {"no", "false"},
+                                                                    {"i8s", "[1,-1]"},
+                                                                    {"bools", "[false,true]"},
+                                                                    {"i16s", "[-2]"},
+                                                                    {"u16s", "[2]"},
+                                                                    {"u32s", "[7]"},
+                                                                    {"f32s", "[0.5]"},
+                                                                    {"u64s", "[]"},
+                                                                    {"i64s", "[-1]"},
+                                                                    {"f64s", "[0.25]"},
                                                                     {"list", "[3,-4]"},
                                                                     {"texts", "an array of 2 strings"},
                                                                     {"long", "an array of 5000 numbers"}};
@@ -106,9 +125,9 @@ TEST(Gguf, AlignsData) {
   file.alignment = 64;
   file.number("general.alignment", 64).floats("a", {3}).floats("b", {2});
   EXPECT_EQ(read(*gguf_of(file.file()).find("b")), (Values{1, 2}));
-  for (const std::uint32_t bad : {0u, 48u}) {
-    EXPECT_EQ(gguf_complaint(ErrorCode::Format, GgufFile().number("general.alignment", bad)),
-              "general.alignment is \"" + std::to_string(bad) + "\", expected a power of 2");
+  for (const char* bad : {"0", "48", "", "4294967296", "32 "}) {
+    EXPECT_EQ(gguf_complaint(ErrorCode::Format, GgufFile().text("general.alignment", bad)),
+              "general.alignment is \"" + std::string(bad) + "\", expected a power of 2");
   }
 }
 
@@ -176,6 +195,8 @@ TEST(Gguf, RejectsOtherVersions) {
   GgufFile file;
   file.version = 1;
   EXPECT_EQ(gguf_complaint(ErrorCode::Unsupported, file), "has version 1, expected 2 or 3");
+  file.version = 0;
+  EXPECT_EQ(gguf_complaint(ErrorCode::Unsupported, file), "has version 0, expected 2 or 3");
   file.version = 4;
   EXPECT_EQ(gguf_complaint(ErrorCode::Unsupported, file), "has version 4, expected 2 or 3");
   file.version = 0x03000000;
@@ -192,6 +213,10 @@ TEST(Gguf, RejectsBrokenHeaders) {
   const std::string counts = "GGUF"s + le(3u);
   EXPECT_EQ(gguf_complaint(ErrorCode::Format, counts + le(~std::uint64_t{0}) + le(std::uint64_t{0})),
             "at byte 24: 8 bytes are needed, 0 are left");
+  EXPECT_EQ(gguf_complaint(ErrorCode::Format, "GGML" + whole.substr(4)), "does not begin with GGUF");
+  EXPECT_EQ(gguf_complaint(ErrorCode::Format, counts + le(std::uint64_t{0}) + le(std::uint64_t{1}) +
+                                                  le(std::uint64_t{1} << 40U)),
+            "at byte 32: 1099511627776 bytes are needed, 0 are left");
   EXPECT_EQ(gguf_complaint(ErrorCode::Format, GgufFile().text("k", "").text("k", "")),
             "has metadata \"k\" twice");
   EXPECT_EQ(gguf_complaint(ErrorCode::Unsupported, GgufFile().entry("k", 13, "")),
@@ -222,6 +247,11 @@ TEST(Gguf, RejectsTensorsThatCannotBe) {
             "tensor \"a\" has rows of 40, expected a multiple of 32, the blocks of Q4_0");
   EXPECT_EQ(gguf_complaint(ErrorCode::Format, GgufFile().tensor("a", {3}, 0, "12345678")),
             "tensor \"a\" ends at byte 12 of the data, which has 8");
+  EXPECT_EQ(gguf_complaint(ErrorCode::Format, GgufFile().floats("a", {1}).tensor_at(32, "b", {1}, 0, "")),
+            "tensor \"b\" ends at byte 36 of the data, which has 4");
+  EXPECT_EQ(gguf_complaint(ErrorCode::Shape,
+                           GgufFile().tensor_at(0, "a", {huge}, 24, "").tensor_at(huge, "b", {huge}, 24, "")),
+            "size of tensor \"b\" overflows 64 bits");
   EXPECT_EQ(gguf_complaint(ErrorCode::Format, GgufFile().floats("a", {1}).floats("a", {1})),
             "has tensor \"a\" twice");
   // Tensors follow each other, so that none overlaps another.
@@ -287,6 +317,40 @@ TEST_F(GgufParts, MustBelongTogether) {
   EXPECT_EQ(complaint(ErrorCode::Format, scratch_ / "renamed.gguf"),
             "gguf: " + (scratch_ / "renamed.gguf").string() +
                 ": is part 1 of 2, expected a name that ends with -00001-of-00002.gguf");
+}
+
+TEST_F(GgufParts, HaveTheNumberOfPartsInTheirNames) {
+  fs::rename(path(1), scratch_ / "m-00001-of-00003.gguf");
+  EXPECT_EQ(complaint(ErrorCode::Format, scratch_ / "m-00001-of-00003.gguf"),
+            "gguf: " + (scratch_ / "m-00001-of-00003.gguf").string() +
+                ": is part 1 of 2, expected a name that ends with -00001-of-00002.gguf");
+}
+
+TEST_F(GgufParts, HaveNoMembers) {
+  EXPECT_EQ(complaint(ErrorCode::Argument, path(1).string() + ":model"),
+            "checkpoint: " + path(1).string() + ": has no members, found the name of one, \"model\"");
+}
+
+TEST(Gguf, IsOneFileIfItsNumberOfPartsIsNoNumber) {
+  for (const char* count : {"", "two", "12345678901"}) {
+    EXPECT_EQ(gguf_of(GgufFile().text("split.count", count).floats("a", {1}).file()).tensors().size(), 1u)
+        << count;
+  }
+}
+
+TEST(Gguf, IsAPartOnlyIfItsNameIsThatOfOne) {
+  for (const char* name : {"m-00000-of-00002.gguf", "m-00003-of-00002.gguf", "m_00002_of_00002.gguf",
+                           "m-0000x-of-00002.gguf", "m-00001-of-0000x.gguf"}) {
+    const test::Scratch scratch;
+    test::put(scratch / name, GgufFile().floats("a", {1}).file());
+    EXPECT_EQ(Checkpoint(scratch.folder()).files(), std::vector<fs::path>{scratch / name});
+  }
+  // The second part does not stand for the model.
+  const test::Scratch scratch;
+  test::put(scratch / "m-00002-of-00002.gguf", GgufFile().floats("a", {1}).file());
+  EXPECT_EQ(
+      test::error_of(ErrorCode::Io, [&] { const Checkpoint checkpoint(scratch.folder()); }),
+      "checkpoint: " + scratch.folder().string() + ": has no .safetensors file and no pytorch_model.bin");
 }
 
 TEST(Gguf, IsChosenInAFolderThatHasNothingElse) {

@@ -1,6 +1,5 @@
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,20 +9,15 @@
 #include <normscope/core/error.hpp>
 
 #include "checkpoint/fixture_files.hpp"
-#include "support/files.hpp"
+#include "checkpoint/hdf5_files.hpp"
 
 namespace normscope::checkpoint {
 namespace {
 
 using test::fixture_bytes;
 using test::fixture_file;
-
-/// Opens a file of these bytes and reads every tensor.
-void read_hdf5(const std::string& bytes) {
-  const Checkpoint checkpoint("m.h5",
-                              [&bytes](const auto&) { return std::make_unique<test::MemoryFile>(bytes); });
-  for (const Tensor& tensor : checkpoint.tensors()) EXPECT_EQ(read(tensor).size(), tensor.elements());
-}
+using test::hdf5_complaint;
+using test::read_hdf5;
 
 void read_or_refuse(const std::string& bytes) {
   try {
@@ -31,12 +25,6 @@ void read_or_refuse(const std::string& bytes) {
   } catch (const Error& error) {
     EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
   }
-}
-
-std::string hdf5_complaint(ErrorCode code, const std::string& bytes) {
-  const std::string message = test::error_of(code, [&bytes] { read_hdf5(bytes); });
-  const std::size_t name = message.find("m.h5: ");
-  return name == std::string::npos ? message : message.substr(name + 6);
 }
 
 template <typename Number>

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <string>
+#include <string_view>
 
 #include <gtest/gtest.h>
 
@@ -22,6 +23,12 @@ TEST(JsonValue, IsWhatPythonReads) {
   EXPECT_EQ((*numbers)[3], 0.0);
   EXPECT_EQ((*numbers)[4], "NaN");
   EXPECT_EQ((*numbers)[5]["Infinity"], 1);
+  EXPECT_EQ(read_json("-Infinity"), Json(-HUGE_VAL));
+  const std::optional<Json> both = read_json("[0.5,NaN,1.5]");
+  ASSERT_TRUE(both);
+  EXPECT_EQ((*both)[0], 0.5);
+  EXPECT_TRUE(std::isnan((*both)[1].get<double>()));
+  EXPECT_EQ((*both)[2], 1.5);
   for (const char* wrong : {"", "{", "[1,]", "nan", "NaN5", "5NaN", "[+Infinity]", "--Infinity", "Infinity.0",
                             "{NaN:1}", "[\"\\", "{} {}"}) {
     EXPECT_FALSE(read_json(wrong)) << wrong;
@@ -53,6 +60,12 @@ TEST(JsonFlag, ChangesNothingElse) {
   EXPECT_FALSE(with_json_flag("{\"f\":1}", "f", true));
   EXPECT_FALSE(with_json_flag("[]", "f", true));
   EXPECT_FALSE(with_json_flag("{", "f", true));
+  EXPECT_FALSE(with_json_flag(std::string_view("{}\0", 3), "f", true));
+  // What is not an object has no flags.
+  for (const char* value : {"null", "true", "1", "-1", "0.5", "\"f\""})
+    EXPECT_FALSE(with_json_flag(value, "f", true));
+  EXPECT_EQ(with_json_flag("{\"a\":[null,true,1,-1,0.5,\"f\"]}", "f", true),
+            "{\n  \"f\": true,\"a\":[null,true,1,-1,0.5,\"f\"]}");
 }
 
 }  // namespace

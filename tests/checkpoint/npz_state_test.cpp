@@ -1,16 +1,21 @@
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/error.hpp>
 
+#include "bytes/zip_files.hpp"
 #include "checkpoint/fixture_files.hpp"
 #include "support/files.hpp"
+#include "support/scratch.hpp"
 
 namespace normscope::checkpoint {
 namespace {
+
+using namespace std::string_literals;
 
 class NpzFixtures : public testing::TestWithParam<const char*> {};
 
@@ -41,6 +46,23 @@ TEST(Npz, RefusesDamageOfCompressedElementsWhenTheyAreRead) {
                 .find("\"fortran.npy\""),
             std::string::npos);
   EXPECT_EQ(read(*checkpoint.find("c")).size(), 35u);
+}
+
+TEST(Npz, ReadsSingleBytesThatAreSaidToBeBigEndian) {
+  const std::string array =
+      "\x93NUMPY\1\0\x3b\0{'descr': '>u1', 'fortran_order': False, 'shape': (2,), } \n\1\2"s;
+  const std::string file = test::zip({test::ZipEntry(array, "a.npy")});
+  const Checkpoint checkpoint("m.npz", [&](const auto&) { return std::make_unique<test::MemoryFile>(file); });
+  EXPECT_EQ(read(*checkpoint.find("a")), (std::vector<double>{1, 2}));
+}
+
+TEST(Npz, HasNoMembersThatAreStateDicts) {
+  const test::Scratch scratch;
+  test::put(scratch / "m.npz", test::fixture_bytes("arrays_stored.npz"));
+  const std::string path = (scratch / "m.npz").string();
+  EXPECT_EQ(test::error_of(ErrorCode::Argument, [&] { const Checkpoint checkpoint(path + ":model"); }),
+            "checkpoint: " + path +
+                ": is NumPy array, expected a PyTorch file, whose members have names; found \"model\"");
 }
 
 }  // namespace

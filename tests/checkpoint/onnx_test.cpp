@@ -95,6 +95,76 @@ TEST(Onnx, TakesConstantNodesForTensors) {
   EXPECT_EQ(read(*checkpoint.find("axes")), Values{-1});
 }
 
+TEST(Onnx, TakesNoTensorFromOtherConstants) {
+  const Proto text =
+      Proto().bytes(1, "value").message(5, tensor_proto("", test::onnx_string, {1}).bytes(6, "x"));
+  const Proto number = Proto().bytes(1, "value_float").real(2, 0.5f);
+  OnnxFile file;
+  file.node("Constant", {}, "text", {text})
+      .node("Constant", {}, "nothing", {Proto().bytes(1, "value").integer(3, 1)})
+      .node("Constant", {}, "integer", {Proto().bytes(1, "value_float").integer(3, 1)})
+      .node("Constant", {}, "word", {Proto().bytes(1, "value_string").bytes(4, "x")})
+      .node("Relu", {}, "relu", {number});
+  const Proto without_output = Proto().bytes(4, "Constant").message(5, number);
+  const std::string graph = Proto().message(1, without_output).text();
+  EXPECT_EQ(open(file.text()).tensors().size(), 0u);
+  EXPECT_EQ(open(Proto().integer(1, 8).bytes(2, "test").bytes(7, graph).text()).tensors().size(), 0u);
+}
+
+TEST(Onnx, KnowsWhatMakesAndTakesAValue) {
+  const Checkpoint checkpoint = open(OnnxFile()
+                                         .weights("w", {2})
+                                         .scalar("unused", 1)
+                                         .node("Clip", {"x", "", "w"}, "y")
+                                         .node("Split", {"y"}, "")
+                                         .text());
+  const OnnxGraph& graph = *checkpoint.graph();
+  ASSERT_EQ(graph.nodes().size(), 2u);
+  const OnnxNode& clip = graph.nodes()[0];
+  ASSERT_EQ(clip.inputs.size(), 3u);
+  EXPECT_EQ(clip.inputs[1], no_value);
+  EXPECT_EQ(graph.nodes()[1].outputs[0], no_value);
+  EXPECT_EQ(graph.constant(clip.inputs[2]), checkpoint.find("w"));
+  EXPECT_EQ(graph.constant(clip.inputs[0]), nullptr);
+  EXPECT_EQ(graph.maker(clip.inputs[0]), nullptr);
+  EXPECT_EQ(graph.maker(clip.outputs[0]), &clip);
+  ASSERT_EQ(graph.takers(clip.outputs[0]).size(), 1u);
+  EXPECT_EQ(graph.takers(clip.outputs[0])[0], 1u);
+  EXPECT_EQ(graph.maker(no_value), nullptr);
+  EXPECT_EQ(graph.constant(no_value), nullptr);
+  EXPECT_TRUE(graph.takers(no_value).empty());
+}
+
+TEST(Onnx, ReadsTheAttributesOfNodes) {
+  const std::vector<Proto> attributes = {test::integer_attribute("axis", -1),
+                                         test::integer_attribute("transA", 1), Proto().bytes(1, "transB"),
+                                         test::real_attribute("epsilon", 0.5f)};
+  const std::vector<Proto> others = {Proto().bytes(1, "axes").integer(8, 1).integer(8, 2),
+                                     test::integer_attribute("epsilon", 1)};
+  const Checkpoint checkpoint = open(OnnxFile()
+                                         .node("A", {"x"}, "y", attributes)
+                                         .node("B", {"x"}, "z", others)
+                                         .node("C", {"x"}, "u", {test::axes_attribute(3)})
+                                         .node("D", {"x"}, "v", {Proto().bytes(1, "axes").bytes(8, "\5")})
+                                         .text());
+  const OnnxNode& first = checkpoint.graph()->nodes()[0];
+  EXPECT_EQ(first.axis, -1);
+  EXPECT_TRUE(first.transposes_a);
+  EXPECT_FALSE(first.transposes_b);
+  EXPECT_EQ(first.epsilon, 0.5f);
+  EXPECT_FALSE(first.has_axes);
+  const OnnxNode& second = checkpoint.graph()->nodes()[1];
+  EXPECT_TRUE(second.has_axes);
+  EXPECT_EQ(second.only_axis, std::nullopt);
+  EXPECT_EQ(second.epsilon, std::nullopt);
+  EXPECT_EQ(checkpoint.graph()->nodes()[2].only_axis, 3);
+  EXPECT_EQ(checkpoint.graph()->nodes()[3].only_axis, 5);
+  EXPECT_EQ(
+      complaint(ErrorCode::Format,
+                OnnxFile().node("A", {"x"}, "y", {test::integer_attribute("a", 1).integer(2, 1)}).text()),
+      "AttributeProto field 2 has wire type 0, expected 5");
+}
+
 TEST(Onnx, LeavesOutStrings) {
   const Checkpoint checkpoint =
       open(OnnxFile()
@@ -167,8 +237,12 @@ TEST(Onnx, RejectsElementsThatAreNotWhereItSays) {
             "tensor \"w\" ends at byte 99 of \"data\", which has 12");
   EXPECT_EQ(refused(ErrorCode::Shape, {{"location", "data"}}),
             "tensor \"w\" has 12 bytes, expected 8 for 2 elements of F32");
-  EXPECT_EQ(refused(ErrorCode::Format, {{"location", "data"}, {"offset", "-1"}}),
-            "the offset of a tensor in another file is \"-1\", expected a number");
+  for (const char* number : {"-1", "", "1234567890123456789"}) {
+    EXPECT_EQ(refused(ErrorCode::Format, {{"location", "data"}, {"offset", number}}),
+              "the offset of a tensor in another file is \"" + std::string(number) + "\", expected a number");
+    EXPECT_EQ(refused(ErrorCode::Format, {{"location", "data"}, {"length", number}}),
+              "the length of a tensor in another file is \"" + std::string(number) + "\", expected a number");
+  }
   EXPECT_EQ(refused(ErrorCode::Io, {{"location", "none"}}),
             "file: " + (scratch / "none").string() + ": cannot be opened: No such file or directory");
 }

@@ -7,11 +7,14 @@
 
 #include <gtest/gtest.h>
 
+#include <normscope/bytes/array.hpp>
 #include <normscope/bytes/npy_writer.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/core/file.hpp>
 
 #include "bytes/zip_files.hpp"
 #include "checkpoint/test_files.hpp"
+#include "support/environment.hpp"
 #include "support/scratch.hpp"
 
 namespace normscope::checkpoint {
@@ -106,6 +109,15 @@ TEST_F(NamedArray, GivesTheBytesOfItsElements) {
   EXPECT_EQ(values, (Values{1, 2, 3, 4}));
 }
 
+TEST_F(NamedArray, MayBeOfElementsThatWereOpenedBefore) {
+  bytes::write_npy(folder_ / "a.npy", {{2, 2}, Dtype::F32, {1, 2, 3, 4}});
+  const auto mapped = std::make_shared<const MappedFile>(folder_ / "a.npy");
+  const OpenedArray array("a", bytes::open_npy(mapped, "a"));
+  EXPECT_EQ(array.elements(), 4U);
+  EXPECT_EQ(array.values(), (Values{1, 2, 3, 4}));
+  EXPECT_EQ(array.file(), std::nullopt);
+}
+
 TEST_F(NamedArray, TheShapeOfARowIsCheckedBeforeItIsRead) {
   test::put(folder_ / "f4.safetensors",
             test::safetensors_file(R"({"w":{"dtype":"F4","shape":[2,2],"data_offsets":[0,2]}})", "12"));
@@ -169,8 +181,43 @@ TEST_F(NamedArray, NamesWhatIsMissing) {
             "array: " + file() + ": has no \"w[-1]\"" + list);
   EXPECT_EQ(complaint(ErrorCode::Argument, file()),
             "array: " + file() + ": holds named arrays, expected FILE:NAME" + list);
+  for (const char* slice : {"w[]", "w[1234567890123456789]", "w[1x]", "w[1", "w]", "v[0]"}) {
+    EXPECT_EQ(complaint(ErrorCode::Argument, file() + ":" + slice).rfind("array: " + file() + ": has no ", 0),
+              0U)
+        << slice;
+  }
   EXPECT_EQ(complaint(ErrorCode::Io, "none.npz:a"), "array: none.npz:a: no such file");
+  EXPECT_EQ(complaint(ErrorCode::Io, ":a"), "array: :a: no such file");
   EXPECT_EQ(complaint(ErrorCode::Io, std::string(100'000, 'x')).substr(0, 8), "array: x");
+}
+
+TEST_F(NamedArray, ListsTheFirstNamesOfAFile) {
+  test::put(folder_ / "none.safetensors", test::safetensors_file("{}"));
+  const std::string none = (folder_ / "none.safetensors").string();
+  EXPECT_EQ(complaint(ErrorCode::Argument, none + ":v"),
+            "array: " + none + ": has no \"v\"; it has 0 tensors");
+  std::string header = "{";
+  for (const char letter : {'a', 'b', 'c', 'd', 'e', 'f', 'g'}) {
+    header += (letter == 'a' ? "\"" : ",\"") + std::string(12, letter) +
+              R"(":{"dtype":"U8","shape":[0],"data_offsets":[0,0]})";
+  }
+  test::put(folder_ / "many.safetensors", test::safetensors_file(header + "}"));
+  const std::string message = complaint(ErrorCode::Argument, (folder_ / "many.safetensors").string() + ":v");
+  EXPECT_NE(message.find("; it has 7 tensors: \"aaaaaaaaaaaa\", "), std::string::npos) << message;
+  EXPECT_EQ(message.substr(message.size() - 19), "\"ffffffffffff\", ...") << message;
+  EXPECT_NE(complaint(ErrorCode::Argument, (folder_ / "many.safetensors").string() + ":aaaaaaaaaaab")
+                .find("; did you mean \"aaaaaaaaaaaa\"?"),
+            std::string::npos);
+}
+
+TEST_F(NamedArray, OfAModelInTheHubsCache) {
+  const std::filesystem::path snapshot = folder_ / "hub" / "models--org--m" / "snapshots" / "1";
+  std::filesystem::create_directories(snapshot);
+  std::filesystem::rename(file(), snapshot / "model.safetensors");
+  const test::Environment hub("HF_HUB_CACHE", (folder_ / "hub").string());
+  EXPECT_EQ(read_array("org/m:w[1]").values, (Values{4, 5, 6}));
+  EXPECT_EQ(read_array("org/m:x:0").values, Values{8});
+  EXPECT_EQ(complaint(ErrorCode::Io, "org/n:w"), "array: org/n:w: no such file");
 }
 
 TEST_F(NamedArray, OfAFileWithOneArrayHasNoNameBehindIt) {
@@ -202,6 +249,10 @@ TEST_F(NamedArray, OfAZipIsAMemberOrAnErrorThatListsThem) {
             "array: " + path + ": has no \"a\"; it has 2 members: \"x\", \"y\"");
   EXPECT_EQ(test::error_of(ErrorCode::Argument, [&] { (void)read_array(path); }),
             "array: " + path + ": holds named arrays, expected FILE:NAME; it has 2 members: \"x\", \"y\"");
+  test::put(path, test::zip({test::ZipEntry(npy("\1"), "x.npy"), test::ZipEntry("text", "readme.txt")}));
+  EXPECT_EQ(
+      test::error_of(ErrorCode::Argument, [&] { (void)read_array(path); }),
+      "array: " + path + ": holds named arrays, expected FILE:NAME; it has 2 members: \"x\", \"readme.txt\"");
 }
 
 }  // namespace

@@ -153,7 +153,7 @@ TEST(SafetensorsHostile, RejectsUnknownDtypes) {
 }
 
 TEST(SafetensorsHostile, RejectsExtentsThatAreNotPlainIntegers) {
-  for (const char* number : {"-1", "1.0", "1e3", "true", "null", "18446744073709551616"}) {
+  for (const char* number : {"-1", "1.0", "1e3", "true", "false", "null", "18446744073709551616"}) {
     EXPECT_EQ(tensor_complaint("\"shape\":[" + std::string(number) + "]"),
               "shape of tensor \"a\" has " + std::string(number) + ", expected an array of integers >= 0");
   }
@@ -252,6 +252,14 @@ TEST(SafetensorsHostile, SurvivesDeepNesting) {
   for (int i = 0; i < 100'000; ++i) objects += "\"a\":{";
   EXPECT_EQ(header_complaint(objects + "}"),
             "tensor \"a\" has the key \"a\", expected dtype, shape and data_offsets");
+}
+
+TEST(SafetensorsHostile, BoundsItsMemory) {
+  std::string entries = "\"\":\"\"";
+  for (int i = 0; i < 250'000; ++i) entries += ",\"\":\"\"";
+  const std::string message =
+      header_complaint(R"({"__metadata__":{)" + entries + "}}", "", ErrorCode::Unsupported);
+  EXPECT_EQ(message.rfind("the list of tensors in the header needs more than ", 0), 0u) << message;
 }
 
 TEST(SafetensorsHostile, BoundsItsTokens) {

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,8 @@ TEST(WriteSafetensors, RejectsWhatWouldNotReadBack) {
             where + "tensor \"a\" has 7 bytes, expected 2 elements of F32");
   EXPECT_EQ(complaint(ErrorCode::Shape, {{"a", Dtype::F32, {1ull << 40, 1ull << 40}, {}}}),
             where + "tensor \"a\" has 0 bytes, expected too many elements of F32");
+  EXPECT_EQ(complaint(ErrorCode::Shape, {{"a", Dtype::F64, {1ull << 60}, {}}}),
+            where + "tensor \"a\" has 0 bytes, expected too many elements of F64");
   EXPECT_EQ(complaint(ErrorCode::Shape, {{"a", Dtype::F4, {1}, {}}}),
             where + "tensor \"a\" has 0 bytes, expected 1 elements of F4");
   EXPECT_EQ(complaint(ErrorCode::Argument, {{"a", Dtype::U8, {0}, {}}, {"a", Dtype::F32, {0}, {}}}),
@@ -73,6 +76,41 @@ TEST(WriteSafetensors, RejectsWhatWouldNotReadBack) {
   EXPECT_EQ(complaint(ErrorCode::Argument, {{"__metadata__", Dtype::U8, {0}, {}}}),
             where + "a tensor is named __metadata__, which the format reserves");
   EXPECT_EQ(complaint(ErrorCode::Argument, {{"\xff", Dtype::U8, {0}, {}}}), where + "\"\xff\" is not UTF-8");
+  EXPECT_TRUE(std::filesystem::is_empty(scratch.folder()));
+}
+
+TEST(WriteSafetensors, ShowsEveryByteThatItWrites) {
+  const Scratch scratch;
+  std::string seen;
+  const auto watch = [&seen](std::span<const std::byte> bytes) {
+    seen.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  };
+  SafetensorsWriter writer(scratch / "out", {{"a", Dtype::U8, {3}}}, {}, watch);
+  writer.write(as_bytes("xy"));
+  writer.write(as_bytes("z"));
+  writer.commit();
+  EXPECT_EQ(seen, get(scratch / "out"));
+  EXPECT_EQ(seen.substr(seen.size() - 3), "xyz");
+}
+
+TEST(WriteSafetensors, WritesLargeFilesAsItWritesSmallOnes) {
+  const Scratch scratch;
+  std::string large(std::size_t{16} << 20U, 'x');
+  large.back() = 'y';
+  write_safetensors(scratch / "out.safetensors",
+                    std::vector<NewTensor>{{"a", Dtype::U8, {large.size()}, as_bytes(large)}});
+  const Checkpoint checkpoint(scratch / "out.safetensors");
+  EXPECT_TRUE(equal(checkpoint.find("a")->bytes, as_bytes(large)));
+}
+
+TEST(WriteSafetensors, RejectsHeadersOfTensorsWithoutASize) {
+  const Scratch scratch;
+  for (const TensorHeader& header :
+       {TensorHeader{"a", Dtype::F4, {1}}, TensorHeader{"a", Dtype::F64, {1ull << 60}}}) {
+    EXPECT_EQ(
+        error_of(ErrorCode::Shape, [&] { const SafetensorsWriter writer(scratch / "out", {header}, {}); }),
+        "write_safetensors: " + (scratch / "out").string() + ": tensor \"a\" has no size in whole bytes");
+  }
   EXPECT_TRUE(std::filesystem::is_empty(scratch.folder()));
 }
 

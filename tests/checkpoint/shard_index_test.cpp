@@ -1,11 +1,14 @@
+#include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
 
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/error.hpp>
 
+#include "checkpoint/onnx_files.hpp"
 #include "checkpoint/test_files.hpp"
 #include "checkpoint/torch_files.hpp"
 #include "support/scratch.hpp"
@@ -122,8 +125,54 @@ TEST_F(ShardIndex, RejectsOtherShapesOfJson) {
   EXPECT_EQ(complaint(R"({"metadata":{"weight_map":{"a":"1.safetensors"}}})"), no_map);
   EXPECT_EQ(complaint(R"({"weight_map":{"a":"1.safetensors"})"),
             "not one JSON object: syntax error at byte 36");
+  EXPECT_EQ(complaint(R"({"weight_map":true})"), "weight_map is true, expected an object");
+  EXPECT_EQ(complaint(R"({"weight_map":{"a":false}})"),
+            "weight_map has false for tensor \"a\", expected a file name");
+  EXPECT_EQ(complaint(R"({"weight_map":-1})"), "weight_map is a number, expected an object");
+  EXPECT_EQ(complaint(R"({"weight_map":0.5})"), "weight_map is a number, expected an object");
+  EXPECT_EQ(complaint(R"({"other":[true,-1,0.5,{"x":{}}],"weight_map":{"a":1}})"),
+            "weight_map has a number for tensor \"a\", expected a file name");
   EXPECT_EQ(complaint("[1]"), "index is an array, expected an object");
+  EXPECT_EQ(complaint("\"text\""), "index is a string, expected an object");
+  EXPECT_EQ(complaint("7"), "index is a number, expected an object");
+  EXPECT_EQ(complaint("false"), "index is false, expected an object");
   EXPECT_EQ(complaint(""), "not one JSON object: syntax error at byte 1");
+}
+
+TEST_F(ShardIndex, RejectsAHugeFile) {
+  put(index_, "{}");
+  fs::resize_file(index_, (std::uintmax_t{64} << 20U) + 1);
+  EXPECT_EQ(test::error_of(ErrorCode::Format, [&] { const Checkpoint checkpoint(index_); }),
+            "checkpoint: " + index_.string() + ": has 67108865 bytes, expected at most 67108864");
+}
+
+TEST_F(ShardIndex, RejectsShardsOfFormatsThatAreNotSharded) {
+  put(scratch_ / "1.gguf", "GGUF");
+  put(scratch_ / "1.json", R"({"weight_map":{}})");
+  for (const auto& [name, format] : {std::pair("1.gguf", "GGUF"), std::pair("1.json", "index of shards")}) {
+    EXPECT_EQ(test::error_of(
+                  ErrorCode::Unsupported,
+                  [&, name = name] { (void)open(R"({"weight_map":{"a":")" + std::string(name) + "\"}}"); }),
+              "checkpoint: " + (scratch_ / name).string() + ": format is " + format +
+                  ", expected safetensors or PyTorch");
+  }
+}
+
+TEST_F(ShardIndex, HasNoMembers) {
+  put(index_, "{}");
+  EXPECT_EQ(
+      test::error_of(ErrorCode::Argument, [&] { const Checkpoint checkpoint(index_.string() + ":model"); }),
+      "checkpoint: " + index_.string() + ": has no members, found the name of one, \"model\"");
+}
+
+TEST_F(ShardIndex, RejectsShardsWithElementsInOtherFiles) {
+  const test::Proto place = test::Proto().bytes(1, "location").bytes(2, "data");
+  const test::Proto tensor = test::tensor_proto("a", test::onnx_float, {1}).message(13, place).integer(14, 1);
+  put(scratch_ / "1.onnx", test::OnnxFile().initializer(tensor).text());
+  put(scratch_ / "data", "1234");
+  EXPECT_EQ(complaint(R"({"weight_map":{"a":"1.onnx"}})", ErrorCode::Unsupported),
+            "onnx: " + (scratch_ / "1.onnx").string() +
+                ": tensor \"a\" has its data in another file, expected it in this one");
 }
 
 TEST_F(ShardIndex, RejectsNamesThatComeTwice) {

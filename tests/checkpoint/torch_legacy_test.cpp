@@ -1,3 +1,4 @@
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -84,6 +85,82 @@ TEST(LegacyTorch, RejectsBrokenFiles) {
   EXPECT_EQ(legacy_complaint(ErrorCode::Format, legacy_torch_file(two_tensors().stop(),
                                                                   {counting(2), counting(6), counting(1)})),
             "lists storage \"2\", which no tensor has");
+}
+
+/// The pickles of a file, and what follows them; those before the state dict are as they should be.
+struct LegacyPickles {
+  std::string version = Pickle().integer(1001).stop();
+  std::string machine = Pickle().op("}").stop();
+  std::string object = two_tensors().stop();
+  std::string keys = Pickle().op("]").stop();
+  std::string rest;
+
+  [[nodiscard]] std::string file() const {
+    const std::string magic("\x80\x02\x8a\x0al\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 15);
+    return magic + version + machine + object + keys + rest;
+  }
+};
+
+TEST(LegacyTorch, RejectsOtherPickles) {
+  const auto refused = [](ErrorCode code, auto change) {
+    LegacyPickles pickles;
+    change(pickles);
+    return legacy_complaint(code, pickles.file());
+  };
+  for (const Pickle& other : {Pickle().integer(1002), Pickle().text("1001")}) {
+    EXPECT_EQ(refused(ErrorCode::Unsupported, [&](auto& pickles) { pickles.version = other.stop(); }),
+              "has another version than 1001");
+  }
+  EXPECT_EQ(refused(ErrorCode::Format, [](auto& pickles) { pickles.machine = Pickle().op("]").stop(); }),
+            "its third pickle is not a dict");
+  EXPECT_EQ(refused(ErrorCode::Unsupported,
+                    [](auto& pickles) {
+                      pickles.machine = Pickle().op("}").text("little_endian").integer(1).op("s").stop();
+                    }),
+            "was written by a big-endian machine, expected little-endian");
+  EXPECT_EQ(refused(ErrorCode::Format, [](auto& pickles) { pickles.keys = Pickle().op("}").stop(); }),
+            "its fifth pickle is not a list");
+  EXPECT_EQ(refused(ErrorCode::Format,
+                    [](auto& pickles) { pickles.keys = Pickle().op("]").integer(0).op("a").stop(); }),
+            "lists storage \"\", which no tensor has");
+  EXPECT_EQ(refused(ErrorCode::Format,
+                    [](auto& pickles) {
+                      pickles.keys = Pickle().op("]").text("0").op("a").text("0").op("a").stop();
+                      pickles.rest =
+                          test::le(std::uint64_t{2}) + counting(2) + test::le(std::uint64_t{2}) + counting(2);
+                    }),
+            "lists storage \"0\" twice");
+}
+
+/// {"a": one element of a storage of that type and length}, whose id ends with `rest`.
+Pickle of_storage(const std::string& module, const std::string& type, const std::string& length,
+                  const std::string& rest = "") {
+  Pickle pickle = Pickle().op("}").text("a").global("torch._utils", "_rebuild_tensor_v3").op("((");
+  pickle.text("storage").global(module, type).text("0").text("cpu").op(length).op(rest).op("tQ");
+  pickle.integer(0).integers({1}).integers({1}).op("\x89}").global("torch", "float32");
+  return pickle.op("tRs");
+}
+
+TEST(LegacyTorch, ReadsTheSizesOfStorages) {
+  LegacyPickles pickles;
+  pickles.keys = Pickle().op("]").text("0").op("a").stop();
+  pickles.machine = Pickle().op("}").text("protocol_version").integer(1).op("s").stop();
+  // Elements of an untyped storage are bytes.
+  pickles.object = of_storage("torch.storage", "UntypedStorage", "K\4", "N").stop();
+  pickles.rest = test::le(std::uint64_t{4}) + test::le(2.5F);
+  const test::Scratch scratch;
+  test::put(scratch / "m.pt", pickles.file());
+  EXPECT_EQ(read(*Checkpoint(scratch / "m.pt").find("a")), std::vector<double>{2.5});
+
+  const std::uint64_t huge = std::uint64_t{1} << 62U;
+  pickles.object = of_storage("torch", "FloatStorage", "\x8a\x08" + test::le(huge)).stop();
+  pickles.rest = test::le(huge);
+  EXPECT_EQ(legacy_complaint(ErrorCode::Format, pickles.file()),
+            "storage \"0\" needs 18446744073709551615 bytes, 0 are left");
+  // An id that ends with the part of another storage, as before PyTorch 0.4.
+  pickles.object = of_storage("torch", "FloatStorage", "K\1", ")").stop();
+  EXPECT_EQ(legacy_complaint(ErrorCode::Unsupported, pickles.file()),
+            "storage \"0\" is a part of another, as before PyTorch 0.4");
 }
 
 TEST(LegacyTorch, RunsNoCode) {

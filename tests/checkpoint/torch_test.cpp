@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/checkpoint/checksums.hpp>
 #include <normscope/checkpoint/opened_array.hpp>
 
 #include "checkpoint/test_files.hpp"
@@ -169,6 +170,56 @@ TEST(Torch, FindsTheStateDictThatIsNamed) {
                 ": is safetensors, expected a PyTorch file, whose members have names; found \"model\"");
 }
 
+TEST(Torch, SaysThatAFileHasNoMemberOfThatName) {
+  const test::Scratch scratch;
+  const std::string path = (scratch / "m.pt").string();
+  test::put(path, zip(torch_members(one_tensor(0, {1}, {1}).stop(), {counting(6)})));
+  EXPECT_EQ(test::error_of(ErrorCode::Argument, [&] { (void)Checkpoint(path + ":ema"); }),
+            "pytorch: " + path + ": has no member \"ema\" with tensors");
+  EXPECT_EQ(test::error_of(ErrorCode::Argument, [&] { (void)read_array(path); }),
+            "array: " + path + ": holds named arrays, expected FILE:NAME; it has 1 tensors: \"a\"");
+  test::put(path, zip(torch_members(Pickle().global("__torch__", "Net").op(")\x81").stop(), {})));
+  EXPECT_EQ(test::error_of(ErrorCode::Argument, [&] { (void)Checkpoint(path + ":ema"); }),
+            "pytorch: " + path + ": is of TorchScript, which has no member \"ema\"");
+}
+
+TEST(Torch, ListsTheFirstOfManyMembers) {
+  Pickle pickle = Pickle().op("}(");
+  for (int i = 0; i < 1001; ++i) {
+    pickle.text("m" + std::to_string(i)).op("}").text("a").tensor("0", 6, 0, {1}, {1}).op("s");
+  }
+  EXPECT_EQ(
+      complaint(ErrorCode::Argument, pickle.op("u")),
+      "has 1000 members with tensors (\"m0\", \"m1\", \"m2\", \"m3\", \"m4\", \"m5\", ...), expected one; "
+      "name it as FILE:MEMBER");
+}
+
+TEST(Torch, SearchesMembersUpToADepth) {
+  const auto nested = [](int depth) {
+    Pickle pickle;
+    for (int i = 0; i < depth; ++i) pickle.op("}").text("m");
+    pickle.op("}").text("a").tensor("0", 6, 3, {1}, {1}).op("s");
+    for (int i = 0; i < depth; ++i) pickle.op("s");
+    return pickle;
+  };
+  EXPECT_EQ(values_of(nested(3)), Values{4});
+  EXPECT_EQ(complaint(ErrorCode::Unsupported, nested(4)),
+            "its dict holds no tensors, expected a state dict, or one as a member");
+}
+
+TEST(Torch, PassesOverOtherEntriesOfAStateDict) {
+  const Pickle pickle = Pickle()
+                            .op("}(")
+                            .text("a")
+                            .tensor("0", 6, 0, {1}, {1})
+                            .integer(1)
+                            .tensor("0", 6, 1, {1}, {1})
+                            .text("step")
+                            .integer(7)
+                            .op("u");
+  EXPECT_EQ(open(pickle).tensors().size(), 1u);
+}
+
 TEST(Torch, TakesTheOnlyMemberThatHoldsTensors) {
   const Pickle pickle = Pickle()
                             .op("}(")
@@ -205,7 +256,7 @@ TEST(Torch, ReadsTheModulesOfTorchScript) {
     pickle.text("scale").tensor("0", 6, 0, {1}, {1}).text("axes");
     pickle.global("torch.jit._pickle", "build_intlist").op("]").integer(1).op("a\x85R").text("norm");
     script_module(pickle, "Norm", [&] { pickle.text("weight").tensor("0", 6, 1, {2}, {1}); });
-    pickle.text("unused").op("N");
+    pickle.text("unused").op("N").integer(1).tensor("0", 6, 0, {1}, {1});
   });
   const Checkpoint checkpoint = open(pickle);
   ASSERT_EQ(checkpoint.tensors().size(), 2u);
@@ -230,6 +281,12 @@ TEST(Torch, RejectsModulesThatAreNotTrees) {
   complaint(ErrorCode::Format, Pickle().global("__torch__", "Net").op(")\x81]b"));
   complaint(ErrorCode::Unsupported, Pickle().global("__torch__x", "Net"));
   complaint(ErrorCode::Unsupported, Pickle().global("collections", "OrderedDict").op(")\x81"));
+  for (const Pickle& made :
+       {Pickle().integer(1).op(")\x81"), Pickle().global("__torch__", "Net").op("N\x81")}) {
+    const std::string message = complaint(ErrorCode::Unsupported, made);
+    EXPECT_EQ(message.substr(message.rfind(": ") + 2),
+              "an object is made of a class that is not of TorchScript");
+  }
 }
 
 TEST(Torch, ReadsProtocol4) {
@@ -260,6 +317,51 @@ TEST(Torch, RejectsCallsThatMakeNoSense) {
     const std::string message = complaint(ErrorCode::Format, pickle);
     EXPECT_EQ(message.substr(message.rfind(": ") + 2), fact);
   };
+  const auto id = [](const std::string& kind, const std::string& type, const Pickle& key) {
+    Pickle pickle;
+    pickle.op("(").text(kind).global("torch", type).op(key.stop().substr(2, key.stop().size() - 3));
+    return pickle.text("cpu").integer(6).op("tQ");
+  };
+  const std::string no_storage = "a persistent id is not that of a storage";
+  expect(Pickle().op("(").text("storage").global("torch", "FloatStorage").text("0").text("cpu").op("tQ"),
+         no_storage);
+  expect(id("module", "FloatStorage", Pickle().text("0")), no_storage);
+  expect(id("storage", "FloatStorage", Pickle().integer(0)), no_storage);
+  expect(id("storage", "float32", Pickle().text("0")), no_storage);
+  expect(Pickle().op("(").text("storage").text("x").text("0").text("cpu").integer(6).op("tQ"), no_storage);
+  expect(Pickle().global("torch", "Size").integer(1).op("R"), "calls something that is not a global");
+  const Pickle six = Pickle().storage("FloatStorage", "0", 6);
+  const auto rebuilt = [](const Pickle& storage, const Pickle& shape) {
+    const auto body = [](const Pickle& pickle) { return pickle.stop().substr(2, pickle.stop().size() - 3); };
+    Pickle pickle =
+        Pickle().global("torch._utils", "_rebuild_tensor_v2").op("(").op(body(storage)).integer(0);
+    return pickle.op(body(shape)).integers({1}).op("\x89").ordered_dict().op("tR");
+  };
+  expect(rebuilt(Pickle().integer(1), Pickle().integers({1})),
+         "a tensor is built from something that is not a storage");
+  expect(rebuilt(six, Pickle().integer(1)), "a shape is not a tuple");
+  expect(rebuilt(six, Pickle().text("x").op("\x85")), "a size is not an integer >= 0");
+  const Pickle untyped = Pickle()
+                             .op("(")
+                             .text("storage")
+                             .global("torch.storage", "UntypedStorage")
+                             .text("0")
+                             .text("cpu")
+                             .integer(24)
+                             .op("tQ");
+  expect(rebuilt(untyped, Pickle().integers({1})), "a tensor of an untyped storage has no dtype");
+  for (const bool is_global : {false, true}) {
+    Pickle typed =
+        Pickle().global("torch._utils", "_rebuild_tensor_v3").op("(").storage("FloatStorage", "0", 6);
+    typed.integer(0).integers({1}).integers({1}).op("\x89}");
+    is_global ? typed.global("torch", "FloatStorage") : typed.text("float32");
+    expect(typed.op("tR"), "the dtype argument of a tensor is not a dtype");
+  }
+  for (const bool is_module : {false, true}) {
+    Pickle names;
+    is_module ? names.integer(1).text("Size") : names.text("torch").integer(1);
+    expect(names.op("\x93"), "the name of a global is not made of strings");
+  }
   expect(Pickle().integer(1).op(")R"), "calls something that is not a global");
   expect(Pickle().global("torch", "FloatStorage").op(")R"),
          "a call of a class that a state dict may name but not call");
@@ -298,6 +400,49 @@ TEST(Torch, RejectsBrokenPickles) {
             "data.pkl: at byte 0: pickle protocol 9, expected 2 to 5");
 }
 
+TEST(Torch, RejectsOtherProtocols) {
+  EXPECT_EQ(complaint(ErrorCode::Unsupported, torch_members("\x80\x01}.", {})),
+            "data.pkl: at byte 0: pickle protocol 1, expected 2 to 5");
+  EXPECT_EQ(complaint(ErrorCode::Unsupported, torch_members("\x80\x06}.", {})),
+            "data.pkl: at byte 0: pickle protocol 6, expected 2 to 5");
+}
+
+TEST(Torch, ReadsOtherSpellingsOfTheSameValues) {
+  // The shape and the stride from the memo, by numbers of 4 bytes; tuples of two and three; a list of several
+  // values.
+  const auto spelled = [](const std::string& shape, const std::string& stride, const std::string& offset) {
+    Pickle pickle = Pickle().op("}").text("a").global("torch._utils", "_rebuild_tensor_v2").op("(");
+    return pickle.storage("FloatStorage", "0", 6).op(offset + shape + stride + "\x89}tRs");
+  };
+  EXPECT_EQ(values_of(spelled("K\2K\2\x86r\0\0\0\0"s, "K\2K\1\x86", "M\1\0"s)), (Values{2, 3, 4, 5}));
+  EXPECT_EQ(values_of(spelled("K\1K\1K\1\x87r\0\0\0\0"s, "j\0\0\0\0"s, "K\5")), Values{6});
+  Pickle listed = Pickle().op("}(").text("sizes").op("](K\1K\2e").text("a");
+  EXPECT_EQ(values_of(listed.tensor("0", 6, 2, {1}, {1}).op("u")), Values{3});
+}
+
+TEST(Torch, BoundsItsStack) {
+  const std::size_t most = std::size_t{1} << 20U;
+  EXPECT_EQ(complaint(ErrorCode::Unsupported, torch_members(std::string(most + 1, 'N'), {})),
+            "data.pkl: at byte 1048576: more than 1048576 values on the stack");
+  EXPECT_EQ(complaint(ErrorCode::Unsupported, torch_members(std::string(most + 1, '('), {})),
+            "data.pkl: at byte 1048576: more than 1048576 marks");
+}
+
+TEST(Torch, ReadsLongIntegers) {
+  const auto of_offset = [](const std::string& number) {
+    Pickle pickle = Pickle().op("}").text("a").global("torch._utils", "_rebuild_tensor_v2").op("(");
+    pickle.storage("FloatStorage", "0", 6).op(number).integers({1}).integers({1}).op("\x89}tRs");
+    return pickle;
+  };
+  EXPECT_EQ(values_of(of_offset("\x8a\0"s)), Values{1});
+  EXPECT_EQ(values_of(of_offset("\x8a\1\2")), Values{3});
+  EXPECT_EQ(values_of(of_offset("\x8a\2\3\0"s)), Values{4});
+  for (const std::string& number : {"\x8a\1\xff"s, "\x8a\x09" + std::string(9, '\1')}) {
+    const std::string message = complaint(ErrorCode::Format, of_offset(number));
+    EXPECT_EQ(message.substr(message.rfind(": ") + 2), "a size is not an integer >= 0");
+  }
+}
+
 TEST(Torch, IsNotFooledByValuesThatHoldThemselves) {
   // d = {}; d["state_dict"] = d; l = [l, d]
   const Pickle pickle =
@@ -323,11 +468,19 @@ TEST(Torch, RejectsTensorsThatLeaveTheirStorage) {
   // Each element is in the storage, but there are more than a file of this size may have.
   const std::string message = complaint(ErrorCode::Unsupported, one_tensor(0, {huge, 3}, {0, 0}));
   EXPECT_NE(message.find("the list of its tensors needs more than"), std::string::npos) << message;
+  // The same with more bytes than 64 bits count.
+  Pickle repeated = Pickle().op("}").text("a").global("torch._utils", "_rebuild_tensor_v2").op("(");
+  repeated.storage("FloatStorage", "0", 6).integer(0);
+  repeated.op("\x8a\x08" + test::le(std::uint64_t{1} << 62)).op("\x85").integers({0}).op("\x89}tRs");
+  EXPECT_NE(complaint(ErrorCode::Unsupported, repeated).find("the list of its tensors needs more than"),
+            std::string::npos);
 }
 
 TEST(Torch, RejectsStoragesOfAnotherSize) {
   EXPECT_EQ(complaint(ErrorCode::Shape, torch_members(one_tensor(0, {1}, {1}).stop(), {counting(5)})),
             "member \"data/0\" has 20 bytes, expected 6 elements of F32");
+  EXPECT_EQ(complaint(ErrorCode::Shape, torch_members(one_tensor(0, {1}, {1}).stop(), {counting(6) + "x"})),
+            "member \"data/0\" has 25 bytes, expected 6 elements of F32");
   EXPECT_EQ(complaint(ErrorCode::Format, torch_members(one_tensor(0, {1}, {1}).stop(), {})),
             "tensor \"a\" is in member \"data/0\", which is missing");
 }
@@ -363,6 +516,29 @@ TEST(Torch, RejectsUnusualZips) {
   EXPECT_EQ(complaint(ErrorCode::Format, members), "has two members data.pkl, expected one");
   EXPECT_EQ(complaint(ErrorCode::Unsupported, std::vector<ZipEntry>{ZipEntry("x", "a.txt")}),
             "is a zip without data.pkl, expected what torch.save writes");
+}
+
+TEST(Torch, RejectsAZipWithoutMembers) {
+  EXPECT_EQ(complaint(ErrorCode::Unsupported, std::vector<ZipEntry>{}),
+            "is a zip without data.pkl, expected what torch.save writes");
+}
+
+TEST(Torch, HasChecksumsOfItsElements) {
+  const test::Scratch scratch;
+  std::vector<ZipEntry> members = torch_members(one_tensor(0, {6}, {1}).stop(), {counting(6)});
+  test::put(scratch / "sound.pt", zip(members));
+  check_sums(Checkpoint(scratch / "sound.pt"));
+  members[1].crc ^= 1U;
+  test::put(scratch / "m.pt", zip(members));
+  const Checkpoint checkpoint(scratch / "m.pt");  // whose elements are not read here
+  const std::string message = test::error_of(ErrorCode::Format, [&] { check_sums(checkpoint); });
+  EXPECT_EQ(message.rfind("checkpoint: " + (scratch / "m.pt").string() + ": ", 0), 0U) << message;
+  EXPECT_NE(message.find("CRC-32"), std::string::npos) << message;
+  // Other files have none.
+  test::put(scratch / "old.ckpt", test::legacy_torch_file(one_tensor(0, {6}, {1}).stop(), {counting(6)}));
+  check_sums(Checkpoint(scratch / "old.ckpt"));
+  test::put(scratch / "m.safetensors", test::one_tensor_file("a"));
+  check_sums(Checkpoint(scratch / "m.safetensors"));
 }
 
 TEST(Torch, GivesArraysByName) {

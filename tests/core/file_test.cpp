@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -155,6 +156,41 @@ TEST(AtomicFile, BypassesTheCacheWithTheSameBytes) {
   }
 }
 
+TEST(AtomicFile, BypassesTheCacheFromTheBeginningOnly) {
+  const Scratch scratch;
+  const std::string large(2'500'000, 'x');
+  {
+    AtomicFile file(scratch / "begun");
+    file.write("begun ");
+    file.bypass_cache();
+    file.write(large);
+    file.commit();
+    AtomicFile twice(scratch / "twice");
+    twice.bypass_cache();
+    twice.write("begun ");
+    twice.bypass_cache();
+    twice.write(large);
+    twice.commit();
+    AtomicFile device("/dev/null");
+    device.bypass_cache();
+    device.write(large);
+    device.commit();
+  }
+  EXPECT_TRUE(get(scratch / "begun") == "begun " + large);
+  EXPECT_TRUE(get(scratch / "twice") == "begun " + large);
+}
+
+TEST(AtomicFile, LargePiecesOfANamedFileArrive) {
+  const Scratch scratch;
+  const std::string large(1'500'000, 'x');
+  AtomicFile file(scratch / "out", AtomicFile::Temporary::named);
+  file.write("begun ");
+  file.write(large);
+  file.write(" ended");
+  file.commit();
+  EXPECT_TRUE(get(scratch / "out") == "begun " + large + " ended");
+}
+
 TEST(AtomicFile, ReplacesAFileThatIsMapped) {
   const Scratch scratch;
   const fs::path path = scratch / "out";
@@ -223,6 +259,41 @@ TEST(AtomicFile, RefusesAnotherUsersLinkInASharedFolder) {
   EXPECT_EQ(count_files(scratch / "mine"), 1u);
 }
 
+TEST(AtomicFile, FollowsLinksInSharedFoldersAsTheKernelDoes) {
+  const Scratch scratch;
+  fs::create_directory(scratch / "shared");
+  put(scratch / "kept", "old");
+  fs::create_symlink("../kept", scratch / "shared/out");
+  const auto written = [&](const char* text) {
+    AtomicFile file(scratch / "shared/out");
+    file.write(text);
+    file.commit();
+    return get(scratch / "kept");
+  };
+  ASSERT_EQ(::chmod((scratch / "shared").c_str(), 01777), 0);
+  EXPECT_EQ(written("its user's"), "its user's");
+  if (::geteuid() != 0) GTEST_SKIP() << "only the superuser can make another user's link";
+  ASSERT_EQ(::lchown((scratch / "shared/out").c_str(), 65534, 65534), 0);
+  ASSERT_EQ(::chown((scratch / "shared").c_str(), 65534, 65534), 0);
+  EXPECT_EQ(written("the folder owner's"), "the folder owner's");
+  ASSERT_EQ(::chown((scratch / "shared").c_str(), 0, 0), 0);
+  ASSERT_EQ(::chmod((scratch / "shared").c_str(), 01755), 0);
+  EXPECT_EQ(written("in a folder of one user"), "in a folder of one user");
+}
+
+TEST(AtomicFile, FollowsAsManyLinksAsTheKernel) {
+  const Scratch scratch;
+  for (int i = 1; i <= 41; ++i) {
+    fs::create_symlink(std::to_string(i - 1), scratch / std::to_string(i));
+  }
+  AtomicFile file(scratch / "40");
+  file.write("new");
+  file.commit();
+  EXPECT_EQ(get(scratch / "0"), "new");
+  EXPECT_NE(error_of(ErrorCode::Io, [&] { AtomicFile longer(scratch / "41"); }).find("symbolic links"),
+            std::string::npos);
+}
+
 TEST(AtomicFile, RefusesALinkWhoseTargetCannotBeExamined) {
   const Scratch scratch;
   fs::create_symlink(std::string(300, 'x'), scratch / "link");
@@ -286,6 +357,24 @@ TEST(AtomicFile, RemovesWhatADeadProcessLeft) {
   write_once(scratch / "other");
   EXPECT_FALSE(fs::exists(writer.temporary()));
   EXPECT_EQ(count_files(scratch.folder()), 3u);
+}
+
+TEST(AtomicFile, IsWrittenWhileOthersRemoveWhatIsLeft) {
+  const Scratch scratch;
+  // Each finds the other's new file now and then before that is locked, and removes it.
+  const auto write_often = [&](const char* name) {
+    for (int i = 0; i < 300; ++i) {
+      AtomicFile file(scratch / name, AtomicFile::Temporary::named);
+      if (i % 100 != 0) continue;
+      file.write(std::to_string(i));
+      file.commit();
+      EXPECT_EQ(get(scratch / name), std::to_string(i));
+    }
+  };
+  std::thread other([&] { write_often("other"); });
+  write_often("out");
+  other.join();
+  EXPECT_EQ(count_files(scratch.folder()), 2u);
 }
 
 TEST(AtomicFile, LeavesNothingOfADeadProcessWhereFilesNeedNoName) {
@@ -357,11 +446,15 @@ TEST(AtomicFile, RemovesNothingElse) {
   fs::create_symlink("target", named("00"));
   fs::create_directory(named("01"));
   ASSERT_EQ(::mkfifo(named("02").c_str(), 0600), 0);
+  ASSERT_EQ(::mkfifo(named("05").c_str(), 0600), 0);
+  const int reader = ::open(named("05").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(reader, 0);
+  put(scratch / (name.substr(0, name.size() - 17) + "_" + name.substr(name.size() - 16)), "of another form");
   put(named("0x"), "not hexadecimal");
   put(named("000"), "too long");
   put(scratch / (".normscope-00000000" + name.substr(name.size() - 17)), "of another boot");
   put(scratch / ".normscope-0123456789abcdef", "of a version that locked nothing");
-  std::size_t files = 8;
+  std::size_t files = 10;
   if (::geteuid() == 0) {
     put(named("03"), "another user's");
     ASSERT_EQ(::chown(named("03").c_str(), 65534, 65534), 0);
@@ -373,6 +466,7 @@ TEST(AtomicFile, RemovesNothingElse) {
   put(named("04"), "a dead process's");
   write_once(scratch / "out");
   EXPECT_FALSE(fs::exists(named("04")));
+  ::close(reader);
 }
 
 TEST(AtomicFile, WritesPlainlyToADevice) {

@@ -233,6 +233,38 @@ TEST(ParallelFor, ThrowsAgainWhatAWorkerThrew) {
                std::length_error);
 }
 
+TEST(ParallelFor, WhatALaterPieceThrowsAfterwardsIsLeftOut) {
+  std::atomic<bool> second_begun = false;
+  std::atomic<bool> first_throws = false;
+  try {
+    parallel_for(2, 1, 2, [&](std::size_t begin, std::size_t) {
+      if (begin == 0) {
+        EXPECT_TRUE(wait_for([&] { return second_begun.load(); }));
+        first_throws = true;
+      } else {
+        second_begun = true;
+        EXPECT_TRUE(wait_for([&] { return first_throws.load(); }));
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      }
+      throw begin;
+    });
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (std::size_t begin) {
+    EXPECT_EQ(begin, 0U);
+  }
+}
+
+TEST(ParallelFor, AHundredThreadsWorkAtOnce) {
+  std::array<std::atomic<int>, 100> visits{};
+  std::atomic<unsigned> there = 0;
+  parallel_for(visits.size(), 1, 100, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) ++visits[i];
+    ++there;
+    EXPECT_TRUE(wait_for([&] { return there == 100; }));
+  });
+  for (const std::atomic<int>& visit : visits) EXPECT_EQ(visit, 1);
+}
+
 TEST(ParallelFor, WorkersBlockSignals) {
   sigset_t before;
   pthread_sigmask(SIG_SETMASK, nullptr, &before);
@@ -277,7 +309,13 @@ std::map<std::thread::id, std::size_t> first_indices(std::size_t count, unsigned
   return first;
 }
 
-TEST(ParallelFor, EachThreadBeginsWithTheRangeItHadBefore) {
+/// Runs in a process of its own, so that its workers are new and no more than are asked for.
+class NewWorkersDeathTest : public testing::Test {
+ protected:
+  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
+TEST_F(NewWorkersDeathTest, EachThreadBeginsWithTheRangeItHadBefore) {
   const auto in_child = [] {
     const auto before = first_indices(64, 4);
     std::set<std::size_t> begins;
@@ -292,9 +330,74 @@ TEST(ParallelFor, EachThreadBeginsWithTheRangeItHadBefore) {
     for (int call = 0; call < 20; ++call) first_indices(64, 2);
     return first_indices(64, 4).size() == 4 ? 7 : 4;
   };
-  // A child has no more workers than are asked for.
-  EXPECT_EQ(status_of_child(in_child), 7);
+  EXPECT_EXIT(std::exit(in_child()), testing::ExitedWithCode(7), "");
 }
+
+TEST_F(NewWorkersDeathTest, CallsEndInAnyOrder) {
+  const auto in_child = [] {
+    // While the only worker is busy elsewhere, two calls are open, of which the older ends first.
+    std::atomic<bool> worker_busy = false;
+    std::atomic<bool> first_open = false;
+    std::atomic<bool> second_open = false;
+    std::atomic<bool> first_done = false;
+    std::atomic<bool> both_done = false;
+    std::atomic<bool> in_time = true;
+    std::atomic<std::size_t> visits = 0;
+    const auto await = [&](const std::atomic<bool>& flag) {
+      if (!wait_for([&] { return flag.load(); })) in_time = false;
+    };
+    std::thread busy([&] {
+      const std::thread::id caller = std::this_thread::get_id();
+      parallel_for(2, 1, 2, [&](std::size_t, std::size_t) {
+        if (std::this_thread::get_id() == caller) return await(worker_busy);
+        worker_busy = true;
+        await(both_done);
+      });
+    });
+    await(worker_busy);
+    std::thread first([&] {
+      parallel_for(2, 1, 2, [&](std::size_t begin, std::size_t end) {
+        first_open = true;
+        await(second_open);
+        visits += end - begin;
+      });
+      first_done = true;
+    });
+    await(first_open);
+    parallel_for(2, 1, 2, [&](std::size_t begin, std::size_t end) {
+      second_open = true;
+      await(first_done);
+      visits += end - begin;
+    });
+    both_done = true;
+    first.join();
+    busy.join();
+    return in_time && visits == 4 && run_in_worker([] {}) ? 7 : 1;
+  };
+  EXPECT_EXIT(std::exit(in_child()), testing::ExitedWithCode(7), "");
+}
+
+#if defined(__GLIBC__)
+TEST_F(NewWorkersDeathTest, TheCallerDoesAllWhereNoThreadStarts) {
+  const auto in_child = [] {
+    pthread_attr_t usual;
+    if (pthread_getattr_default_np(&usual) != 0) return 1;
+    pthread_attr_t huge = usual;
+    // More than the address space has.
+    pthread_attr_setstacksize(&huge, std::size_t{1} << 50U);
+    if (pthread_setattr_default_np(&huge) != 0) return 2;
+    const std::thread::id caller = std::this_thread::get_id();
+    std::size_t visits = 0;
+    parallel_for(64, 1, 4, [&](std::size_t begin, std::size_t end) {
+      if (std::this_thread::get_id() == caller) visits += end - begin;
+    });
+    if (visits != 64 || nested_sum(3, 3) != 125) return 3;
+    if (pthread_setattr_default_np(&usual) != 0) return 4;
+    return run_in_worker([] {}) ? 7 : 5;
+  };
+  EXPECT_EXIT(std::exit(in_child()), testing::ExitedWithCode(7), "");
+}
+#endif
 
 #if defined(__linux__)
 cpu_set_t cores_of_this_thread() {
@@ -310,10 +413,11 @@ void stay_on(int core) {
   EXPECT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
 }
 
-/// Calls from each core of `all`; whether `workers` workers had all cores but that one.
+/// Calls twice from each core of `all`; whether `workers` workers had all cores but that one.
 bool workers_avoid_the_caller(const cpu_set_t& all, unsigned workers) {
   bool answer = true;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
+  for (int i = 0; i < 2 * CPU_SETSIZE; ++i) {
+    const int core = i / 2;
     if (!CPU_ISSET(core, &all)) continue;
     stay_on(core);
     const std::thread::id caller = std::this_thread::get_id();
@@ -335,10 +439,21 @@ bool workers_avoid_the_caller(const cpu_set_t& all, unsigned workers) {
   return answer;
 }
 
-/// Two cores to pin threads to, in children: their workers are new, and no more than are asked for.
-class ParallelForCores : public testing::Test {
+TEST_F(NewWorkersDeathTest, OneCpuIsEnough) {
+  const cpu_set_t all = cores_of_this_thread();
+  int core = 0;
+  while (!CPU_ISSET(core, &all)) ++core;
+  stay_on(core);
+  EXPECT_EXIT(std::exit(nested_sum(3, 3) == 125 && run_in_worker([] {}) ? 7 : 1), testing::ExitedWithCode(7),
+              "");
+  EXPECT_EQ(sched_setaffinity(0, sizeof(all), &all), 0);
+}
+
+/// Two cores to pin threads to.
+class CoresDeathTest : public NewWorkersDeathTest {
  protected:
   void SetUp() override {
+    NewWorkersDeathTest::SetUp();
     if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "one core";
     while (!CPU_ISSET(first, &all)) ++first;
     second = first + 1;
@@ -349,20 +464,20 @@ class ParallelForCores : public testing::Test {
   int second = 0;
 };
 
-TEST_F(ParallelForCores, WorkersAvoidTheCallersCpu) {
-  EXPECT_EQ(status_of_child([&] { return run_in_worker([] {}) && workers_avoid_the_caller(all, 1) ? 7 : 1; }),
-            7);
+TEST_F(CoresDeathTest, WorkersAvoidTheCallersCpu) {
+  EXPECT_EXIT(std::exit(run_in_worker([] {}) && workers_avoid_the_caller(all, 1) ? 7 : 1),
+              testing::ExitedWithCode(7), "");
 }
 
-TEST_F(ParallelForCores, WorkersThatAWorkerStartedHaveAllOthers) {
+TEST_F(CoresDeathTest, WorkersThatAWorkerStartedHaveAllOthers) {
   const auto in_child = [&] {
     if (!run_in_worker([] { nested_sum(1, 4); })) return 1;
     return workers_avoid_the_caller(all, 3) ? 7 : 2;
   };
-  EXPECT_EQ(status_of_child(in_child), 7);
+  EXPECT_EXIT(std::exit(in_child()), testing::ExitedWithCode(7), "");
 }
 
-TEST_F(ParallelForCores, WorkersThatAPinnedThreadStartedHaveAllOthers) {
+TEST_F(CoresDeathTest, WorkersThatAPinnedThreadStartedHaveAllOthers) {
   const auto in_child = [&] {
     std::thread pinned([&] {
       stay_on(first);
@@ -371,10 +486,10 @@ TEST_F(ParallelForCores, WorkersThatAPinnedThreadStartedHaveAllOthers) {
     pinned.join();
     return workers_avoid_the_caller(all, 1) ? 7 : 1;
   };
-  EXPECT_EQ(status_of_child(in_child), 7);
+  EXPECT_EXIT(std::exit(in_child()), testing::ExitedWithCode(7), "");
 }
 
-TEST_F(ParallelForCores, AnAffinitySetElsewhereIsKept) {
+TEST_F(CoresDeathTest, AnAffinitySetElsewhereIsKept) {
   const auto in_child = [&] {
     if (!run_in_worker([] {})) return 1;
     // It avoids the first core until its affinity is set.
@@ -391,7 +506,7 @@ TEST_F(ParallelForCores, AnAffinitySetElsewhereIsKept) {
     if (!run_in_worker(look)) return 4;
     return stays ? 7 : 5;
   };
-  EXPECT_EQ(status_of_child(in_child), 7);
+  EXPECT_EXIT(std::exit(in_child()), testing::ExitedWithCode(7), "");
 }
 #endif
 

@@ -65,7 +65,13 @@ TEST(Snapshot, ReportsErrors) {
   EXPECT_EQ(refusal(bytes_of("something else")), "file: is not a state that test saved");
   EXPECT_EQ(refusal(bytes_of("normscope.old/2 and so on")),
             "file: is a state that an earlier version of test saved; delete it to start again");
+  // Its signature is looked for in the beginning alone.
+  EXPECT_EQ(refusal(bytes_of(std::string(5000, ' ') + "normscope.old/2")),
+            "file: is not a state that test saved");
   SnapshotKind other = kind;
+  other.former = {};
+  EXPECT_EQ(refusal(bytes_of("normscope.old/2 and so on"), other), "file: is not a state that test saved");
+  other = kind;
   other.name = "toast";
   EXPECT_EQ(refusal(whole, other), "file: is not a state that toast saved");
   other = kind;

@@ -55,5 +55,15 @@ TEST(Team, OneThatIsCancelledStopsAll) {
   EXPECT_EQ(worked, 5);
 }
 
+TEST(Team, AnotherErrorIsTheMembersOwn) {
+  try {
+    together(alone(), [] { throw Error(ErrorCode::Argument, "wrong"); });
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Argument);
+    EXPECT_STREQ(error.what(), "wrong");
+  }
+}
+
 }  // namespace
 }  // namespace normscope

@@ -264,6 +264,10 @@ TEST(RewriteCompare, TensorsThatCannotBeDecodedAreComparedByTheirBytes) {
   EXPECT_EQ(with(), Agreement::different);
   parts.tensors.at("extra") = {Dtype::F8_E8M0, {2}, {std::byte{0x12}, std::byte{0x34}}};
   EXPECT_EQ(with(), Agreement::different) << "the same bytes of another type";
+  parts.tensors.at("extra") = {Dtype::F32, {4}, std::vector<std::byte>(16)};
+  const checkpoint::Checkpoint decoded = parts.open(scratch / "decoded");
+  EXPECT_EQ(compare(decoded, model::describe(decoded), before, model::describe(before)).agreement,
+            Agreement::different);
 }
 
 TEST(RewriteCompare, LargeEpsIsAMissingNormWhereItWasSmall) {
@@ -306,6 +310,21 @@ TEST(RewriteCompare, FindingsHoldForAllReadersOfTheNorm) {
                                           values_of(copy, gain)[0] *= 2.0;
                                         }),
                           "folded_twice"));
+  const auto with_gain_one = [&](const Redescribes& change) {
+    const Scratch scratch;
+    Copy copy(fixture("llama"));
+    set_all(copy, gain, 1.0);
+    const checkpoint::Checkpoint file = copy.open(scratch / "in");
+    Model before = model::describe(file);
+    Model after = before;
+    change(after);
+    return compare(file, before, file, after);
+  };
+  EXPECT_FALSE(names_kind(with_gain_one([](Model& model) { model.norms[0].eps = 0.25; }), "folded_twice"))
+      << "readers are as they were";
+  EXPECT_FALSE(
+      names_kind(compared_with("llama", [&](Copy& copy) { set_all(copy, "model.norm.weight", 1.0); }),
+                 "lost_gain", "input_layernorm"));
   const auto without_readers = [](Model& model) { model.norms[0].readers.clear(); };
   const Comparison unread = redescribed(
       "llama",
@@ -316,6 +335,18 @@ TEST(RewriteCompare, FindingsHoldForAllReadersOfTheNorm) {
       without_readers);
   EXPECT_EQ(unread.norms[0].agreement, Agreement::different);
   EXPECT_FALSE(names_kind(unread, "folded_twice"));
+  const Scratch scratch;
+  Copy copy(fixture("llama"));
+  set_all(copy, gain, 1.0);
+  const checkpoint::Checkpoint before(fixture("llama"));
+  const checkpoint::Checkpoint after = copy.open(scratch / "new");
+  Model old_model = model::describe(before);
+  Model new_model = model::describe(after);
+  without_readers(old_model);
+  without_readers(new_model);
+  const Comparison lost = compare(before, old_model, after, new_model);
+  EXPECT_EQ(lost.norms[0].agreement, Agreement::different);
+  EXPECT_FALSE(names_kind(lost, "lost_gain")) << "nothing says that it was not folded";
 }
 
 TEST(RewriteCompare, ALostBiasIsNamedWhereTheGainsAgree) {
@@ -403,6 +434,21 @@ TEST(RewriteCompare, AMisplacedReaderIsNamedOnlyIfAllItsRowsAreTheSame) {
   EXPECT_FALSE(names_kind(misplaced(1.0), "wrong_reader"));
 }
 
+// The readers of the other tower have other widths.
+TEST(RewriteCompare, AReaderIsSearchedForInAllStacks) {
+  const checkpoint::Checkpoint file(fixture("clip"));
+  const Model described = model::describe(file);
+  const Norm& first = described.norms.front();
+  const auto other = std::find_if(described.norms.begin(), described.norms.end(), [&](const Norm& norm) {
+    return norm.width != first.width && !norm.readers.empty();
+  });
+  ASSERT_NE(other, described.norms.end());
+  const std::string name = other->readers.front().weight.tensor;
+  const Comparison comparison = compared_with("clip", [&](Copy& copy) { values_of(copy, name)[0] += 1.0; });
+  EXPECT_EQ(comparison.agreement, Agreement::different);
+  EXPECT_FALSE(names_kind(comparison, "wrong_reader"));
+}
+
 /// A checkpoint, and the ONNX file that torch exported of it.
 struct Exported {
   Exported() {
@@ -466,6 +512,59 @@ TEST(RewriteCompareGraph, ReadersAreMatchedByTheirShapes) {
   Exported whole;
   whole.before.emplace(copy.open(scratch / "whole"));
   EXPECT_EQ(whole.compared().norms.at(0).agreement, Agreement::equivalent);
+}
+
+TEST(RewriteCompareGraph, EachReaderIsMatchedOnce) {
+  const Scratch scratch;
+  Copy copy(std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests/cli/fixtures/exported/llama");
+  const std::string at = "model.layers.0.self_attn.";
+  copy.tensors.at(at + "v_proj.weight").values = copy.tensors.at(at + "k_proj.weight").values;
+  Exported exported;
+  exported.before.emplace(copy.open(scratch / "old"));
+  const Comparison comparison = exported.compared();
+  std::vector<std::string> matched;
+  for (const ReaderComparison& reader : comparison.norms.at(0).readers) matched.push_back(reader.new_weight);
+  std::sort(matched.begin(), matched.end());
+  EXPECT_EQ(std::unique(matched.begin(), matched.end()), matched.end());
+  EXPECT_EQ(comparison.norms[0].agreement, Agreement::different);
+  Exported narrower;
+  const std::size_t readers = narrower.old_model.norms[0].readers.size();
+  narrower.new_model.norms[0].readers[0].in = 4;
+  EXPECT_EQ(narrower.compared().norms.at(0).readers.size(), readers - 1);
+}
+
+TEST(RewriteCompareGraph, ATransposedTensorOfTheSameNameIsFound) {
+  const Scratch scratch;
+  Copy copy(std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests/cli/fixtures/exported/llama");
+  Copy::Values& table = copy.tensors.at("model.embed_tokens.weight");
+  const std::vector<double> values = table.values;
+  table.shape = {8, 11};
+  for (std::size_t i = 0; i < 11; ++i) {
+    for (std::size_t j = 0; j < 8; ++j) table.values[j * 11 + i] = values[i * 8 + j];
+  }
+  Exported exported;
+  exported.before.emplace(copy.open(scratch / "old"));
+  const Comparison comparison = exported.compared();
+  const auto found =
+      std::find_if(comparison.others.begin(), comparison.others.end(),
+                   [](const OtherComparison& other) { return other.name == "model.embed_tokens.weight"; });
+  ASSERT_NE(found, comparison.others.end());
+  EXPECT_EQ(found->change, 0.0);
+}
+
+TEST(RewriteCompareGraph, OnlyNumbersThatAreReadAreMatched) {
+  const Scratch scratch;
+  Exported exported;
+  auto parts = parts_of(*exported.before);
+  parts.tensors["four_bits"] = {Dtype::F4, {4}, std::vector<std::byte>(2)};
+  for (const checkpoint::Tensor& tensor : exported.after->tensors()) {
+    const std::uint64_t count = tensor.elements();
+    parts.tensors["integers." + std::to_string(count)] = {
+        Dtype::I32, {count}, std::vector<std::byte>(4 * count)};
+  }
+  const Comparison before = exported.compared();
+  exported.before.emplace(parts.open(scratch / "old"));
+  EXPECT_EQ(exported.compared().not_compared, before.not_compared);
 }
 
 TEST(RewriteCompareGraph, TensorsOfOtherShapesAreNotMatched) {

@@ -165,8 +165,10 @@ TEST(RewriteOutput, TheIndexListsASeparateHead) {
     } else {
       EXPECT_EQ(after.value("metadata", nlohmann::json()), before.value("metadata", nlohmann::json()));
     }
-    static_cast<void>(undo(rewritten.output, scratch / "back"));
-    EXPECT_EQ(test::text_of(scratch / "back/model.safetensors.index.json"), text);
+    if (std::string(metadata).empty()) {
+      static_cast<void>(undo(rewritten.output, scratch / "back"));
+      EXPECT_EQ(test::text_of(scratch / "back/model.safetensors.index.json"), text);
+    }
   }
 }
 

@@ -126,8 +126,22 @@ TEST(RewritePlan, BiasesStayWhereNoReaderTakesThem) {
   Copy copy(fixture("stablelm"));
   copy.tensors.at("model.norm.bias").values[1] = 0.0;
   copy.tensors.at("model.norm.weight").values[1] = 0.0;
-  EXPECT_EQ(planned(copy.open(scratch / "zero"), folds).norms.back().fold, Fold::gain)
-      << "0 / 0 is not needed";
+  const checkpoint::Checkpoint zero = copy.open(scratch / "zero");
+  const test::Rewritten divided(zero, folds, scratch / "divided");
+  EXPECT_EQ(divided.plan.norms.back().fold, Fold::gain) << "0 / 0 is not needed";
+  const std::vector<double> before = read(*zero.find("model.norm.bias"));
+  const std::vector<double> gain = read(*zero.find("model.norm.weight"));
+  const std::vector<double> after = read(*divided.output.find("model.norm.bias"));
+  for (std::size_t j = 0; j < after.size(); ++j) {
+    EXPECT_NEAR(after[j], before[j] == 0.0 ? 0.0 : before[j] / gain[j], 1e-6) << j;
+  }
+  // The bias that stays is rotated, divided or not.
+  const test::Rewritten rotated(zero, {.fold_gains = true, .rotation = RotationRequest{1, nullptr}},
+                                scratch / "rotated");
+  std::vector<double> expected = after;
+  rotated.plan.rotations.at(0).rotation->apply(expected);
+  const std::vector<double> turned = read(*rotated.output.find("model.norm.bias"));
+  for (std::size_t j = 0; j < turned.size(); ++j) EXPECT_NEAR(turned[j], expected[j], 1e-6) << j;
   for (double& gain : copy.tensors.at("model.norm.weight").values) gain = 1.0;
   const Plan one = planned(copy.open(scratch / "one"), folds);
   EXPECT_EQ(one.norms.back().fold, Fold::neutral);
@@ -165,6 +179,11 @@ TEST(RewritePlan, ANormWithoutAGainFoldsItsBias) {
                           }),
             1)
       << "the bias alone";
+  static_cast<void>(write(source, model, scales, scratch / "scales"));
+  const NormSpec migrated = read_norm(checkpoint::Checkpoint(scratch / "scales"), model.norms[0]);
+  for (std::size_t j = 0; j < norm.width; ++j) {
+    EXPECT_EQ(migrated.bias_at(j), norm.bias_at(j) / scales.specs[0].gain_at(j)) << j;
+  }
 }
 
 TEST(RewritePlan, FeaturesThatAreAlwaysZeroHaveTheScaleOne) {

@@ -96,21 +96,47 @@ struct Ones {
 // One more than a recipe keeps says that there are too many.
 TEST(RewriteMatrix, ValuesThatAGainLosesAreKeptUpToALimit) {
   const Ones ones(most_kept / 16 + 1);
-  for (const bool is_rotated : {false, true}) {
-    UndoPart part;
-    Certificate certificate;
-    const auto drop = [](std::span<const std::byte> /*bytes*/) {};
-    if (is_rotated) {
-      rotate_inputs({ones.tensor, ones.map}, ones.norm, Rotation::random(16, 1, false), 0, drop, certificate,
-                    part);
-    } else {
-      scale_inputs({ones.tensor, ones.map}, ones.norm, 4.0, 0, drop, certificate, part);
-    }
-    EXPECT_EQ(part.at.size(), most_kept + 1) << is_rotated;
-    EXPECT_TRUE(std::is_sorted(part.at.begin(), part.at.end()));
-    EXPECT_EQ(part.values.size(), 2 * part.at.size());
-    EXPECT_EQ(certificate.relative_bound, 0.0) << "the outputs are 0";
+  UndoPart part;
+  Certificate certificate;
+  scale_inputs(
+      {ones.tensor, ones.map}, ones.norm, 4.0, 0, [](std::span<const std::byte> /*bytes*/) {}, certificate,
+      part);
+  EXPECT_EQ(part.at.size(), most_kept + 1);
+  EXPECT_TRUE(std::is_sorted(part.at.begin(), part.at.end()));
+  EXPECT_EQ(part.values.size(), 2 * part.at.size());
+  EXPECT_EQ(certificate.relative_bound, 0.0) << "the outputs are 0";
+}
+
+// Of a matrix that is rotated in two blocks, with a gain of 0 for one feature.
+TEST(RewriteMatrix, ValuesThatAGainLosesAreKeptInEveryBlockOfRows) {
+  const Ones ones((std::size_t{1} << 18U) / 16 + 2);
+  NormSpec norm = ones.norm;
+  std::fill(norm.gain.begin(), norm.gain.end(), 2.0);
+  norm.gain[3] = 0.0;
+  const Rotation rotation = Rotation::random(16, 1, false);
+  Certificate certificate;
+  UndoEdit edit{.change = Change::rotate_inputs};
+  std::vector<std::byte> rotated;
+  rotate_inputs(
+      {ones.tensor, ones.map}, norm, rotation, 1,
+      [&](std::span<const std::byte> bytes) { rotated.insert(rotated.end(), bytes.begin(), bytes.end()); },
+      certificate, edit.part);
+  ASSERT_EQ(edit.part.at.size(), ones.map.out);
+  checkpoint::Tensor stored = ones.tensor;
+  stored.bytes = std::span<const std::byte>(rotated);
+  std::vector<std::byte> restored;
+  restore_rotated({stored, ones.map}, edit, norm.gain, rotation, 1, [&](std::span<const std::byte> bytes) {
+    restored.insert(restored.end(), bytes.begin(), bytes.end());
+  });
+  ASSERT_EQ(restored.size(), ones.bytes.size());
+  for (std::size_t row = 0; row < ones.map.out; ++row) {
+    const std::size_t kept = 2 * (row * 16 + 3);
+    ASSERT_EQ(restored[kept], std::byte{0x80}) << row;
+    ASSERT_EQ(restored[kept + 1], std::byte{0x3f}) << row;
   }
+  std::vector<double> values(ones.map.out * 16);
+  decode(Dtype::BF16, restored, values);
+  for (const double value : values) ASSERT_NEAR(value, 1.0, 0x1p-5);
 }
 
 TEST(RewriteMatrix, AConstantTableBecomesZero) {

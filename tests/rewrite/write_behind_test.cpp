@@ -45,6 +45,12 @@ TEST(WriteBehind, ErrorsComeBack) {
       std::runtime_error);
 }
 
+TEST(WriteBehind, AnErrorOfTheLastPieceComesBack) {
+  WriteBehind behind([](std::span<const std::byte>) { throw std::runtime_error("disk full"); });
+  behind.push(bytes_of("short"));
+  EXPECT_THROW(behind.finish(), std::runtime_error);
+}
+
 TEST(WriteBehind, UnwrittenBytesMayBeDropped) {
   std::size_t written = 0;
   {

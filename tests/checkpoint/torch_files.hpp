@@ -39,6 +39,8 @@ class Pickle {
     global("torch._utils", "_rebuild_tensor_v2").op("(").storage("FloatStorage", key, stored).integer(offset);
     return integers(shape).integers(strides).op("\x89").ordered_dict().op("tR");
   }
+  /// The opcodes that another pickle may contain.
+  [[nodiscard]] std::string body() const { return text_.substr(2); }
   /// The pickle, ended by its STOP opcode.
   [[nodiscard]] std::string stop() const { return text_ + "."; }
 

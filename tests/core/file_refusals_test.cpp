@@ -110,6 +110,16 @@ TEST(RangedFile, SaysWhyAPartCannotBeRead) {
             "file: /proc/self/mem: cannot be read: Input/output error");
 }
 
+TEST(MappedFile, RefusesUnreadableFiles) {
+  const Plain plain;
+  if (plain.has_rights()) GTEST_SKIP() << "the superuser reads every file";
+  const Scratch scratch;
+  test::put(scratch / "secret", "x");
+  ASSERT_EQ(::chmod((scratch / "secret").c_str(), 0), 0);
+  EXPECT_EQ(error_of(ErrorCode::Io, [&] { MappedFile file(scratch / "secret"); }),
+            "file: " + (scratch / "secret").string() + ": cannot be opened: Permission denied");
+}
+
 TEST(MappedFile, ReadsWhatItsFileSystemDoesNotMap) {
   const fs::path notes = "/sys/kernel/notes";
   const std::string text = text_in(notes);

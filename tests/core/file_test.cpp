@@ -98,15 +98,6 @@ TEST(MappedFile, DoesNotWaitForAPipesWriter) {
             "file: " + pipe.string() + ": is not a regular file");
 }
 
-TEST(MappedFile, RefusesUnreadableFiles) {
-  if (::geteuid() == 0) GTEST_SKIP() << "the superuser reads every file";
-  const Scratch scratch;
-  put(scratch / "secret", "x");
-  ASSERT_EQ(::chmod((scratch / "secret").c_str(), 0), 0);
-  EXPECT_NE(error_of(ErrorCode::Io, [&] { MappedFile file(scratch / "secret"); }).find("Permission denied"),
-            std::string::npos);
-}
-
 TEST(AtomicFile, AppearsCompleteOnCommitOnly) {
   const Scratch scratch;
   const fs::path path = scratch / "out";

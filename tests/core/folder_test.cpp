@@ -48,7 +48,7 @@ TEST(FolderLock, IsOneOfTheFolderThatHasTheName) {
   // Each removes the folder that it holds, which the other may have opened before and must not take for the
   // next one.
   const auto take_turns = [&] {
-    for (int i = 0; i < 500; ++i) {
+    for (int i = 0; i < 300; ++i) {
       ::mkdir(folder.c_str(), 0700);
       const FolderLock lock(folder);
       if (!lock.is_held()) continue;

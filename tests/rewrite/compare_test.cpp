@@ -567,6 +567,25 @@ TEST(RewriteCompareGraph, OnlyNumbersThatAreReadAreMatched) {
   EXPECT_EQ(exported.compared().not_compared, before.not_compared);
 }
 
+TEST(RewriteCompareGraph, ATensorOfTheSameNameHasTheSameShape) {
+  const Scratch scratch;
+  Exported exported;
+  auto parts = parts_of(*exported.before);
+  std::vector<std::string> names;
+  for (const checkpoint::Tensor& tensor : exported.after->tensors()) {
+    const std::string name(tensor.name);
+    if (!is_floating(tensor.dtype) || parts.tensors.contains(name)) continue;
+    parts.tensors[name] = {Dtype::F32, {1000}, std::vector<std::byte>(4000)};
+    names.push_back(name);
+  }
+  ASSERT_FALSE(names.empty());
+  exported.before.emplace(parts.open(scratch / "old"));
+  const Comparison comparison = exported.compared();
+  for (const std::string& name : names) {
+    EXPECT_TRUE(lists(comparison.not_compared, name + ": no tensor of NEW has its values"));
+  }
+}
+
 TEST(RewriteCompareGraph, TensorsOfOtherShapesAreNotMatched) {
   const Scratch scratch;
   Copy copy(std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests/cli/fixtures/exported/llama");

@@ -130,10 +130,10 @@ TEST(RewritePlan, BiasesStayWhereNoReaderTakesThem) {
   const test::Rewritten divided(zero, folds, scratch / "divided");
   EXPECT_EQ(divided.plan.norms.back().fold, Fold::gain) << "0 / 0 is not needed";
   const std::vector<double> before = read(*zero.find("model.norm.bias"));
-  const std::vector<double> gain = read(*zero.find("model.norm.weight"));
+  const std::vector<double> gains = read(*zero.find("model.norm.weight"));
   const std::vector<double> after = read(*divided.output.find("model.norm.bias"));
   for (std::size_t j = 0; j < after.size(); ++j) {
-    EXPECT_NEAR(after[j], before[j] == 0.0 ? 0.0 : before[j] / gain[j], 1e-6) << j;
+    EXPECT_NEAR(after[j], before[j] == 0.0 ? 0.0 : before[j] / gains[j], 1e-6) << j;
   }
   // The bias that stays is rotated, divided or not.
   const test::Rewritten rotated(zero, {.fold_gains = true, .rotation = RotationRequest{1, nullptr}},

@@ -2,6 +2,7 @@
 #include <limits>
 #include <numbers>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -11,6 +12,8 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/numeric/sum.hpp>
+
+#include "mixed_sizes.hpp"
 
 namespace normscope::convex {
 namespace {
@@ -338,6 +341,30 @@ TEST(Ball, ForgedAnswersAreFound) {
   }
 }
 
+// Among these are rows that a longer row makes dependent, ties that do not end, and weights that rounding
+// leaves without a sum.
+TEST(Ball, BoundsHoldForRowsOfManySizes) {
+  std::vector<std::uint64_t> seeds{38437};
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) seeds.push_back(seed);
+  for (const std::uint64_t seed : seeds) {
+    const MixedRows rows = mixed_rows(seed);
+    const BallMargin margin = largest_margin(rows.view(), rows.offsets);
+    EXPECT_LE(margin.lower, margin.upper) << seed;
+    EXPECT_TRUE(verify(rows.view(), rows.offsets, margin)) << seed;
+  }
+}
+
+TEST(Ball, WeightsWithoutAFiniteSumProveNothing) {
+  const BallProblem problem{{1, 0, 0, 1}, {0, 0}, 2};
+  const double most = std::numeric_limits<double>::max();
+  // The sum is the largest double and three quarters of its last place.
+  const std::vector<PointWeight> shares{{0, most}, {1, 0x1.8p969}, {1, 0x1.8p969}};
+  EXPECT_TRUE(std::isinf(verified_upper(problem.view(), problem.offsets, shares)));
+  EXPECT_TRUE(std::isinf(verified_upper(problem.view(), problem.offsets, {{0, 0.0}})));
+  // Weights are divided by their sum.
+  EXPECT_NEAR(verified_upper(problem.view(), problem.offsets, {{0, 0.5 * most}}), 1.0, 1e-14);
+}
+
 TEST(Ball, ShapesHaveToFit) {
   const std::vector<double> values = {1, 2, 3, 4};
   const auto refused = [&](std::size_t rows, std::size_t width, std::size_t offsets) {
@@ -356,6 +383,15 @@ TEST(Ball, BadInputIsNamed) {
   EXPECT_THROW(static_cast<void>(largest_margin({rows.data(), 2, 1}, offsets)), Error);
   EXPECT_THROW(static_cast<void>(largest_margin({rows.data(), 1, 2}, broken)), Error);
   EXPECT_THROW(static_cast<void>(largest_margin({rows.data(), 0, 2}, {})), Error);
+  const std::vector<double> second{1, 2, std::numeric_limits<double>::infinity(), 0};
+  const std::vector<double> zeros{0, 0};
+  try {
+    static_cast<void>(largest_margin({second.data(), 2, 2}, zeros));
+    FAIL() << "accepted an infinite row";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Argument);
+    EXPECT_NE(std::string(error.what()).find("row 1 is not finite"), std::string::npos) << error.what();
+  }
 }
 
 }  // namespace

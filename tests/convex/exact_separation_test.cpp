@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -281,6 +282,114 @@ TEST(ExactSeparation, VerifyIsIndependent) {
   EXPECT_TRUE(refuses(forged));
 }
 
+TEST(ExactSeparation, VerifyRefusesEachNumberThatIsForged) {
+  const Points a{{0, 0, 3, 3}, 2};
+  const Points b{{1, 1, 5, 0}, 2};
+  const auto refuses = [](const Points& x, const Points& y, ExactSeparation forged, const auto& change) {
+    change(forged);
+    return !verify(x.view(), y.view(), forged);
+  };
+  const ExactSeparation no = decide(a, b);
+  ASSERT_EQ(no.answer, Answer::no);
+  for (const char* const numerator : {"0", "-1", "x", "", "1.0"}) {
+    EXPECT_TRUE(refuses(a, b, no, [&](ExactSeparation& s) { s.a[0].numerator = numerator; })) << numerator;
+    EXPECT_TRUE(refuses(a, b, no, [&](ExactSeparation& s) { s.b[0].numerator = numerator; })) << numerator;
+    EXPECT_TRUE(refuses(a, b, no, [&](ExactSeparation& s) { s.denominator = numerator; })) << numerator;
+  }
+  EXPECT_TRUE(refuses(a, b, no, [](ExactSeparation& s) { s.a[0].row = 2; }));
+  EXPECT_TRUE(refuses(a, b, no, [](ExactSeparation& s) { s.b.clear(); }));
+  // Weights with the right sums for two points that are not one.
+  EXPECT_TRUE(refuses(a, b, no, [](ExactSeparation& s) {
+    s.a = {{0, "1"}};
+    s.b = {{1, "1"}};
+    s.denominator = "1";
+  }));
+  const Points c{{4, 4}, 2};
+  const ExactSeparation yes = decide(c, a);
+  ASSERT_EQ(yes.answer, Answer::yes);
+  EXPECT_TRUE(refuses(c, a, yes, [](ExactSeparation& s) { s.normal[1] = "one"; }));
+  EXPECT_TRUE(refuses(c, a, yes, [](ExactSeparation& s) { s.normal.pop_back(); }));
+  EXPECT_TRUE(refuses(c, a, yes, [](ExactSeparation& s) { s.normal = {"-1", "-1"}; }));
+  EXPECT_TRUE(refuses(c, a, yes, [](ExactSeparation& s) { s.answer = Answer::undecided; }));
+}
+
+TEST(ExactSeparation, RowsAndNormalsOfTheStartNeedNotBeOfUse) {
+  const Points a{{0, 0, 3, 3, 9, 9}, 2};
+  const Points b{{1, 1, 5, 0, 7, 7}, 2};
+  const std::vector<std::size_t> left_out{2};
+  const ExactSeparation expected = separate_exactly(a.view(), b.view(), {}, left_out);
+  ASSERT_EQ(expected.answer, Answer::no);
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  // Rows that are not there, twice the same one, and one that is left out.
+  const ExactStart rows{.a = {{0, 3.0}, {0, 2.0}}, .b = {{7, 9.0}, {2, 8.0}, {1, 1.0}}};
+  const ExactStart infinite{.normal = {DoubleDouble{infinity}, DoubleDouble{1.0}}};
+  const ExactStart half{.normal = {DoubleDouble{1.0, infinity}, DoubleDouble{1.0}}};
+  const ExactStart narrow{.normal = {DoubleDouble{1.0}}};
+  const ExactStart wrong{.normal = {DoubleDouble{-1.0}, DoubleDouble{-1.0}}};
+  for (const ExactStart& start : {rows, infinite, half, narrow, wrong}) {
+    const ExactSeparation result = separate_exactly(a.view(), b.view(), start, left_out);
+    EXPECT_EQ(result.answer, Answer::no);
+    EXPECT_TRUE(verify(a.view(), b.view(), result, left_out));
+  }
+  // A normal that separates needs no pivots.
+  const Points c{{12, 12}, 2};
+  const ExactStart right{.normal = {DoubleDouble{1.0}, DoubleDouble{1.0}}};
+  const ExactSeparation apart = separate_exactly(c.view(), a.view(), right);
+  EXPECT_EQ(apart.answer, Answer::yes);
+  EXPECT_EQ(apart.normal, (std::vector<std::string>{"1", "1"}));
+}
+
+TEST(ExactSeparation, CoordinatesNearTheLargestDouble) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Points a = grid(4, 3, seed, 1.0);
+    Points b = grid(5, 3, seed + 50, 0.0);
+    for (Points* points : {&a, &b}) {
+      for (double& value : points->values) value = std::clamp(value, -7.0, 7.0);
+    }
+    const Answer plain = decide(a, b).answer;
+    // Differences of coordinates are beyond the range.
+    for (Points* points : {&a, &b}) {
+      for (double& value : points->values) value *= 0x1p1021;
+    }
+    EXPECT_EQ(decide(a, b).answer, plain) << seed;
+  }
+}
+
+// The ratios of three coordinates of every separating normal are within 2^-4194 of given numbers, since rows
+// differ by (N + 1, N) and by (N, N - 1) for N = 2^2097, in units of the least double.
+TEST(ExactSeparation, NormalsHaveAsManyDigitsAsNeeded) {
+  constexpr double n = 0x1p1023;
+  constexpr double one = 0x1p-1074;
+  // Coordinates 3 to 5 give each pair of rows a level of its own.
+  const Points a{{n,  n,  0,  0, 0, 0,  //
+                  -n, -n, 0,  1, 0, 0,  //
+                  -n, 0,  -n, 0, 1, 0,  //
+                  n,  0,  n,  0, 0, 1},
+                 6};
+  const Points b{{-one, 0,    0,   0, 0, 0,  //
+                  0,    -one, 0,   1, 0, 0,  //
+                  0,    0,    one, 0, 1, 0,  //
+                  one,  0,    0,   0, 0, 1},
+                 6};
+  const ExactSeparation result = decide(a, b);
+  ASSERT_EQ(result.answer, Answer::yes) << result.reason;
+  std::size_t digits = 0;
+  for (const std::string& entry : result.normal) digits = std::max(digits, entry.size());
+  EXPECT_GT(digits, 1200U);
+}
+
+TEST(ExactSeparation, ShapesHaveToFit) {
+  const std::vector<double> values = {1, 2, 3, 4};
+  const auto set = [&](std::size_t rows, std::size_t width) {
+    return MatrixView<const double>(values.data(), rows, width);
+  };
+  EXPECT_THROW((void)separate_exactly(set(0, 2), set(2, 2)), Error);
+  EXPECT_THROW((void)separate_exactly(set(2, 2), set(0, 2)), Error);
+  EXPECT_THROW((void)separate_exactly(set(2, 0), set(2, 0)), Error);
+  EXPECT_THROW((void)separate_exactly(set(2, 2), set(2, 1)), Error);
+  EXPECT_THROW((void)verify(set(2, 2), set(2, 1), ExactSeparation{}), Error);
+}
+
 TEST(ExactSeparation, BadInputIsNamed) {
   const Points a{{1, 2}, 2};
   const Points narrow{{1}, 1};
@@ -289,6 +398,12 @@ TEST(ExactSeparation, BadInputIsNamed) {
   const std::vector<std::size_t> absent{4};
   EXPECT_THROW(static_cast<void>(separate_exactly(a.view(), narrow.view())), Error);
   EXPECT_THROW(static_cast<void>(separate_exactly(a.view(), broken.view())), Error);
+  try {
+    static_cast<void>(separate_exactly(broken.view(), a.view()));
+    FAIL() << "accepted an infinite row";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("row 0 of A has inf"), std::string::npos) << error.what();
+  }
   EXPECT_THROW(static_cast<void>(separate_exactly(a.view(), a.view(), {}, all)), Error);
   EXPECT_THROW(static_cast<void>(separate_exactly(a.view(), a.view(), {}, absent)), Error);
 }

@@ -11,6 +11,8 @@
 #include <normscope/core/random.hpp>
 #include <normscope/numeric/sum.hpp>
 
+#include "mixed_sizes.hpp"
+
 namespace normscope::convex {
 namespace {
 
@@ -221,6 +223,42 @@ TEST(LogSoftmax, PointsProveTheBoundsThatTheyCameWith) {
   EXPECT_THROW((void)prove_log_softmax(scores.view(), scores.offsets, targets, points), Error);
   points.back() = {1.0, 0.0, std::nan("")};
   EXPECT_THROW((void)prove_log_softmax(scores.view(), scores.offsets, targets, points), Error);
+}
+
+TEST(LogSoftmax, BoundsHoldWhereWorkEnds) {
+  const Scores scores = random_scores(60, 4, 7, 30.0);
+  const std::vector<std::size_t> targets{0, 1, 2, 3, 4, 5};
+  const auto bounds = [&](const LogSoftmaxOptions& options) {
+    return largest_log_softmax(scores.view(), scores.offsets, targets, options);
+  };
+  const auto full = bounds({.gap = 1e-6});
+  bool any = false;
+  // No step of Newton's method, and one for a few rows.
+  for (const double work : {0.0, 3000.0}) {
+    const auto limited = bounds({.gap = 1e-6, .iterations = 1, .newton_work = work});
+    for (std::size_t k = 0; k < targets.size(); ++k) {
+      EXPECT_LE(limited[k].lower, full[k].upper) << k;
+      EXPECT_GE(limited[k].upper, full[k].lower) << k;
+      EXPECT_LE(full[k].upper - full[k].lower, 1e-6) << k;
+      any = any || limited[k].upper - limited[k].lower > 1e-6;
+    }
+  }
+  EXPECT_TRUE(any);
+}
+
+TEST(LogSoftmax, BoundsHoldForRowsOfManySizes) {
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    const MixedRows rows = mixed_rows(seed);
+    double size = 0.0;
+    for (const double value : rows.values) size = std::max(size, std::abs(value));
+    for (const double value : rows.offsets) size = std::max(size, std::abs(value));
+    if (size > 1e50) continue;
+    const Scores scores{rows.values, rows.offsets, rows.width};
+    const LogSoftmaxMaximum maximum = scores.maximum(seed % rows.offsets.size());
+    EXPECT_LE(maximum.lower, maximum.upper) << seed;
+    EXPECT_LE(maximum.upper, 0.0) << seed;
+    EXPECT_GE(scores.value(seed % rows.offsets.size(), maximum.point), maximum.lower) << seed;
+  }
 }
 
 TEST(LogSoftmax, ShapesHaveToFit) {

@@ -7,6 +7,8 @@
 #include <normscope/convex/minimum_norm.hpp>
 #include <normscope/core/random.hpp>
 
+#include "mixed_sizes.hpp"
+
 namespace normscope::convex {
 namespace {
 
@@ -42,6 +44,61 @@ TEST(MinimumNorm, HullAroundTheOriginGivesZero) {
   const PointList points{{1, 0, 0}, {-1, 1, 0}, {-1, -1, 1}, {0, 0, -1}, {9, 9, 9}};
   const MinimumNorm result = minimum_norm_point(hull_of(points));
   for (const double value : result.point) EXPECT_NEAR(value, 0.0, 1e-15);
+}
+
+TEST(MinimumNorm, IterationsAreLimited) {
+  const PointList points{{3, 1}, {1, 3}, {-1, 4}};
+  const MinimumNorm none = minimum_norm_point(hull_of(points), 1e-12, 0);
+  EXPECT_FALSE(none.converged);
+  EXPECT_EQ(none.iterations, 0U);
+  EXPECT_EQ(none.point, points[0]);
+  const MinimumNorm one = minimum_norm_point(hull_of(points), 1e-12, 1);
+  EXPECT_FALSE(one.converged);
+  EXPECT_EQ(one.iterations, 1U);
+  EXPECT_TRUE(minimum_norm_point(hull_of(points)).converged);
+}
+
+TEST(MinimumNorm, LengthsWithoutASquareAreNotReached) {
+  const PointList far{{1e200, 0}, {0, 1e200}};
+  EXPECT_FALSE(minimum_norm_point(hull_of(far)).converged);
+  EXPECT_TRUE(minimum_norm_point(hull_of(far)).shares.empty());
+}
+
+TEST(MinimumNorm, ADependentPointEndsTheSearch) {
+  // The third point is nearer than the line through the others, by less than tells it from that line.
+  const PointList line{{1, 0.02}, {-1, 0.02}, {0, 0.02 - 4e-14}};
+  const MinimumNorm result = minimum_norm_point(hull_of(line));
+  EXPECT_FALSE(result.converged);
+  EXPECT_NEAR(result.point[1], 0.02, 1e-13);
+  // Beside a point this long the first two are one.
+  const PointList longer{{1, 1}, {1, -1}, {0.5, 1e14}};
+  const MinimumNorm near = minimum_norm_point(hull_of(longer));
+  EXPECT_FALSE(near.converged);
+  EXPECT_NEAR(near.point[0], 1.0, 1e-13);
+  EXPECT_NEAR(near.point[1], 0.0, 1e-13);
+}
+
+TEST(MinimumNorm, SharesArePositiveForPointsOfManySizes) {
+  std::vector<std::uint64_t> seeds{15024, 62388};
+  for (std::uint64_t seed = 0; seed < 500; ++seed) seeds.push_back(seed);
+  for (const std::uint64_t seed : seeds) {
+    const MixedRows rows = mixed_rows(seed);
+    PointList points;
+    for (std::size_t row = 0; row < rows.view().rows(); ++row) {
+      points.emplace_back(rows.view().row(row).begin(), rows.view().row(row).end());
+    }
+    const MinimumNorm result = minimum_norm_point(hull_of(points));
+    double total = 0.0;
+    for (const PointWeight& share : result.shares) {
+      EXPECT_GT(share.weight, 0.0) << seed;
+      EXPECT_LT(share.id, points.size()) << seed;
+      total += share.weight;
+    }
+    if (!result.shares.empty()) {
+      EXPECT_NEAR(total, 1.0, 1e-12) << seed;
+    }
+    EXPECT_TRUE(!result.converged || !result.shares.empty()) << seed;
+  }
 }
 
 RC_GTEST_PROP(MinimumNorm, NoPointOfTheHullIsNearer, (std::uint64_t seed)) {

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -11,6 +12,7 @@
 #include <normscope/core/random.hpp>
 #include <normscope/numeric/sum.hpp>
 
+#include "mixed_sizes.hpp"
 #include "points.hpp"
 
 namespace normscope::convex {
@@ -301,6 +303,117 @@ TEST(Separate, VerifyIsIndependent) {
   EXPECT_LT(verified_margin(a.view(), b.view(), {std::nan(""), 0.0}), 0.0);
 }
 
+TEST(Separate, VerifyRefusesEachPartThatIsForged) {
+  const Points a{{3, 1, 4, -1}, 2};
+  const Points b{{0, 0, -1, 2}, 2};
+  const Separation yes = separate(a.view(), b.view());
+  ASSERT_EQ(yes.answer, Answer::yes);
+  const auto accepts = [](const Points& x, const Points& y, Separation forged, const auto& change) {
+    change(forged);
+    return verify(x.view(), y.view(), forged);
+  };
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_FALSE(accepts(a, b, yes, [](Separation& s) { s.offset = -5.0; }));
+  EXPECT_FALSE(accepts(a, b, yes, [](Separation& s) { s.offset = std::nan(""); }));
+  EXPECT_FALSE(accepts(a, b, yes, [](Separation& s) { s.normal.pop_back(); }));
+  EXPECT_FALSE(accepts(a, b, yes, [](Separation& s) { s.normal.push_back(0.0); }));
+  EXPECT_FALSE(accepts(a, b, yes, [&](Separation& s) { s.normal[0] = infinity; }));
+  // A common point to 1e-13 of the largest column, which the second column's extent does not allow.
+  const Points flat{{0, 0, 1, 0}, 2};
+  const Points near{{0, 1e-13, 1, 1e-13}, 2};
+  Separation no{.answer = Answer::no,
+                .a = {{0, 0.5}, {1, 0.5}},
+                .b = {{0, 0.5}, {1, 0.5}},
+                .residual = 1.1e-13,
+                .scale = 0.5,
+                .tolerance = 1e-12};
+  EXPECT_FALSE(verify(flat.view(), near.view(), no));
+  // Points of the hulls that are one.
+  EXPECT_TRUE(accepts(flat, flat, no, [](Separation& s) { s.residual = 1e-15; }));
+  EXPECT_FALSE(accepts(flat, flat, no, [](Separation& s) { s.residual = -1.0; }));
+  EXPECT_FALSE(accepts(flat, flat, no, [](Separation& s) { s.a.pop_back(); }));
+  EXPECT_FALSE(accepts(flat, flat, no, [](Separation& s) { s.a[0].weight = 0.25; }));
+  // A length that the scale allows, in weights that do not sum to 1.
+  EXPECT_TRUE(accepts(flat, flat, no, [](Separation& s) { s.a[0].weight = s.a[1].weight = 2.0; }));
+}
+
+TEST(Separate, VerifyAsksForTheExactProof) {
+  const Points a{{0, 0, 1, 1}, 2};
+  const Points b{{0, 1, 1, 0}, 2};
+  Separation result = separate(a.view(), b.view());
+  ASSERT_EQ(result.answer, Answer::no);
+  // Beyond a limit nothing is decided, and the answer and its proof in doubles remain.
+  decide_exactly(a.view(), b.view(), result, {.order = 1});
+  ASSERT_TRUE(result.exact.has_value());
+  EXPECT_EQ(result.exact->answer, Answer::undecided);
+  EXPECT_EQ(result.answer, Answer::no);
+  EXPECT_TRUE(verify(a.view(), b.view(), result));
+  result.residual = -1.0;
+  EXPECT_FALSE(verify(a.view(), b.view(), result));
+  // With integers only these count.
+  decide_exactly(a.view(), b.view(), result);
+  EXPECT_TRUE(verify(a.view(), b.view(), result));
+  result.exact->a[0].numerator = "7";
+  EXPECT_FALSE(verify(a.view(), b.view(), result));
+}
+
+TEST(Separate, InvalidWeightsAndNormalsProveNothing) {
+  const Points a{{3, 1, 4, -1}, 2};
+  const Points b{{0, 0, -1, 2}, 2};
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const double most = std::numeric_limits<double>::max();
+  const std::vector<PointWeight> one{{0, 1.0}};
+  // The sum is the largest double and three quarters of its last place.
+  const std::vector<PointWeight> beyond{{0, most}, {1, 0x1.8p969}, {1, 0x1.8p969}};
+  EXPECT_TRUE(std::isinf(verified_residual(a.view(), b.view(), beyond, one)));
+  EXPECT_TRUE(std::isinf(verified_residual(a.view(), b.view(), one, beyond)));
+  EXPECT_TRUE(std::isinf(verified_residual(a.view(), b.view(), one, {{0, infinity}})));
+  EXPECT_NEAR(verified_residual(a.view(), b.view(), one, {{0, 2.0}}), std::sqrt(10.0), 1e-12);
+  for (const std::vector<double>& normal :
+       {std::vector<double>{}, {1.0}, {1.0, 0.0, 0.0}, {infinity, 0.0}, {1.0, -infinity}}) {
+    EXPECT_EQ(verified_margin(a.view(), b.view(), normal), -infinity);
+  }
+  // Rows that are not finite.
+  for (const double broken : {infinity, std::nan("")}) {
+    const Points row{{broken, 1}, 2};
+    EXPECT_EQ(verified_margin(row.view(), b.view(), {1.0, 0.0}), -infinity) << broken;
+    EXPECT_EQ(verified_margin(b.view(), row.view(), {1.0, 0.0}), -infinity) << broken;
+    EXPECT_EQ(verified_margin(row.view(), {b.values.data(), 0, 2}, {1.0, 0.0}), -infinity) << broken;
+  }
+}
+
+// In many columns a distance may be below the tolerance in each of them and above it in all together.
+TEST(Separate, ACommonPointIsWithinTheToleranceOfTheScale) {
+  const Points a = normal_points(250, 60, 31);
+  const Points b = normal_points(250, 60, 32);
+  std::size_t met = 0;
+  for (double tolerance = 1e-14; tolerance > 1e-18; tolerance *= 0.6) {
+    const Separation result = separate(a.view(), b.view(), tolerance, 1);
+    EXPECT_NE(result.answer, Answer::yes) << tolerance;
+    EXPECT_TRUE(verify(a.view(), b.view(), result)) << tolerance;
+    if (result.answer != Answer::no) continue;
+    ++met;
+    EXPECT_LE(result.residual, tolerance * result.scale);
+  }
+  EXPECT_GT(met, 0U);
+}
+
+TEST(Separate, RowsOfManySizesAreNotMistaken) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const MixedRows rows = mixed_rows(seed);
+    const std::size_t count = rows.view().rows();
+    if (count < 2) continue;
+    const MatrixView<const double> a(rows.values.data(), count / 2, rows.width);
+    const MatrixView<const double> b(a.data() + count / 2 * rows.width, count - count / 2, rows.width);
+    Separation result = separate(a, b, 1e-12, 1);
+    EXPECT_TRUE(verify(a, b, result)) << seed;
+    const Answer found = result.answer;
+    decide_exactly(a, b, result, {}, 1);
+    EXPECT_TRUE(verify(a, b, result)) << seed;
+    EXPECT_TRUE(found == Answer::undecided || found == result.answer) << seed;
+  }
+}
+
 TEST(Separate, AnswersHaveNames) {
   EXPECT_EQ(to_string(Answer::yes), "yes");
   EXPECT_EQ(to_string(Answer::no), "no");
@@ -325,6 +438,17 @@ TEST(Separate, BadInputIsNamed) {
   EXPECT_THROW(static_cast<void>(separate(a.view(), narrow.view())), Error);
   EXPECT_THROW(static_cast<void>(separate(a.view(), broken.view())), Error);
   EXPECT_THROW(static_cast<void>(separate(a.view(), {a.values.data(), 0, 2})), Error);
+  const auto message = [](const Points& x, const Points& y) -> std::string {
+    try {
+      static_cast<void>(separate(x.view(), y.view()));
+      return "accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::Argument);
+      return error.what();
+    }
+  };
+  EXPECT_NE(message(broken, a).find("row 0 of A has inf"), std::string::npos) << message(broken, a);
+  EXPECT_NE(message(a, broken).find("row 0 of B has inf"), std::string::npos) << message(a, broken);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -226,12 +227,41 @@ TEST(TrustRegion, BoundsHoldForAnyPointAndMultiplier) {
   }
 }
 
+TEST(TrustRegion, APointThatIsNoneProvesNothing) {
+  const Problem p{2, 2, {3.0, 0.0, 0.0, 1.0}, {0.0, 0.5}};
+  const double largest = largest_length(p.view(), p.offset).upper;
+  for (const std::vector<double>& point :
+       {std::vector<double>{}, {0.5}, {0.5, 0.5, 0.5}, {std::nan(""), 0.0}, {INFINITY, 0.0}, {1.0, 1.0}}) {
+    const ExtremeLength least = proved_least(p.view(), p.offset, point);
+    EXPECT_TRUE(std::isinf(least.upper));
+    EXPECT_EQ(least.lower, 0.0);
+    const ExtremeLength most = proved_largest(p.view(), p.offset, point, 9.0);
+    EXPECT_EQ(most.lower, 0.0);
+    EXPECT_GE(most.upper, largest * (1.0 - 1e-12));
+  }
+}
+
+TEST(TrustRegion, AnyMultiplierGivesABound) {
+  const Problem p{2, 2, {3.0, 0.0, 0.0, 1.0}, {0.0, 0.5}};
+  const ExtremeLength best = largest_length(p.view(), p.offset);
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (const double multiplier : {0.0, -1.0, -infinity, 1e300, 1.7e308, infinity, std::nan("")}) {
+    const ExtremeLength proved = proved_largest(p.view(), p.offset, best.point, multiplier);
+    EXPECT_EQ(proved.lower, best.lower) << multiplier;
+    EXPECT_GE(proved.upper, best.lower) << multiplier;
+    // The sizes of matrix and offset bound every length.
+    EXPECT_LE(proved.upper, (std::sqrt(10.0) + 0.5) * (1.0 + 1e-12)) << multiplier;
+  }
+}
+
 TEST(TrustRegion, RejectsInvalidProblems) {
   const std::vector<double> one{1.0};
   EXPECT_THROW((void)least_length({one.data(), 1, 1}, {}), Error);
   EXPECT_THROW((void)largest_length({one.data(), 0, 1}, {}), Error);
+  EXPECT_THROW((void)largest_length({one.data(), 1, 0}, one), Error);
   const std::vector<double> nan{std::nan("")};
   EXPECT_THROW((void)least_length({nan.data(), 1, 1}, one), Error);
+  EXPECT_THROW((void)largest_length({one.data(), 1, 1}, nan), Error);
 }
 
 }  // namespace

@@ -1,4 +1,7 @@
 #include <cmath>
+#include <limits>
+#include <span>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -444,6 +447,116 @@ TEST(Attention, RejectsInvalidHeads) {
   Case groups = random_case(5);
   groups.norm.groups = groups.norm.width;
   EXPECT_THROW((void)attention(groups.norm, groups.maps()), Error);
+}
+
+/// The message of the refusal, which has the given code; empty if the head is accepted.
+std::string refusal(const NormSpec& norm, const HeadMaps& maps, ErrorCode code) {
+  try {
+    (void)attention(norm, maps);
+    return "";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    return error.what();
+  }
+}
+
+TEST(Attention, NamesTheShapesThatDoNotFit) {
+  const Case c = random_case(4);
+  const std::size_t dim = c.dim;
+  const std::size_t width = c.norm.width;
+  const std::vector<double> numbers(2 * (dim + 1) * (width + 1), 0.5);
+  const auto view = [&](std::size_t rows, std::size_t columns) {
+    return MatrixView<const double>(numbers.data(), rows, columns);
+  };
+  const auto list = [&](std::size_t count) { return std::span(numbers).first(count); };
+  const auto says = [&](const auto& change, const char* what) {
+    HeadMaps maps = c.maps();
+    change(maps);
+    const std::string message = refusal(c.norm, maps, ErrorCode::Shape);
+    EXPECT_NE(message.find(what), std::string::npos) << message;
+  };
+  const char* const shapes = "twice and a bias for each feature or none";
+  says([&](HeadMaps& m) { m.query = m.key = view(0, width), m.query_bias = {}; }, shapes);
+  says([&](HeadMaps& m) { m.key = view(dim + 1, width); }, shapes);
+  says([&](HeadMaps& m) { m.query = view(dim, width + 1); }, shapes);
+  says([&](HeadMaps& m) { m.query_bias = list(dim + 1); }, shapes);
+  says([&](HeadMaps& m) { m.key_bias = list(dim + 1); }, shapes);
+  const char* const errors = "the error bounds of a map do not have its shape";
+  says([&](HeadMaps& m) { m.query_error.weight = view(dim + 1, width); }, errors);
+  says([&](HeadMaps& m) { m.key_error.weight = view(dim, width + 1); }, errors);
+  says([&](HeadMaps& m) { m.key_error.bias = list(dim + 1); }, errors);
+  const std::vector<double> frequencies(dim, 0.5);
+  const auto turned = [&](Rotation rotation, std::size_t count) {
+    rotation.frequencies = std::span(frequencies).first(count);
+    says([&](HeadMaps& m) { m.rotation = &rotation; }, "a frequency for each pair or none");
+  };
+  turned({.dims = 1}, 0);
+  turned({.dims = 2 * dim + 2}, 0);
+  if (dim >= 2) turned({.dims = 2}, 2);
+}
+
+TEST(Attention, NamesNumbersThatAreNotFinite) {
+  const Case c = random_case(4);
+  const std::vector<double> fine(c.dim * c.norm.width, 0.5);
+  for (const double broken : {std::nan(""), std::numeric_limits<double>::infinity()}) {
+    const std::vector<double> bad(c.dim * c.norm.width, broken);
+    const MatrixView<const double> matrix(bad.data(), c.dim, c.norm.width);
+    const std::span<const double> list = std::span(bad).first(c.dim);
+    const auto says = [&](const auto& change, const char* what) {
+      HeadMaps maps = c.maps();
+      change(maps);
+      const std::string message = refusal(c.norm, maps, ErrorCode::Argument);
+      EXPECT_NE(message.find(what), std::string::npos) << message;
+    };
+    const char* const entry = "an entry of the head's maps is not finite";
+    says([&](HeadMaps& m) { m.query = matrix; }, entry);
+    says([&](HeadMaps& m) { m.key = matrix; }, entry);
+    says([&](HeadMaps& m) { m.query_bias = list; }, entry);
+    says([&](HeadMaps& m) { m.key_bias = list; }, entry);
+    says([&](HeadMaps& m) { m.scale = broken; }, entry);
+    says([&](HeadMaps& m) { m.query_error.weight = matrix; }, entry);
+    says([&](HeadMaps& m) { m.key_error = {{fine.data(), c.dim, c.norm.width}, list}; }, entry);
+    says([&](HeadMaps& m) { m.soft_cap = broken; }, "a soft cap of");
+    const Rotation factor{.dims = 0, .score_factor = broken};
+    says([&](HeadMaps& m) { m.rotation = &factor; }, "frequency or score factor");
+  }
+  HeadMaps negative = c.maps();
+  negative.soft_cap = -1.0;
+  EXPECT_NE(refusal(c.norm, negative, ErrorCode::Argument).find("a soft cap of -1"), std::string::npos);
+  // Maps within the range, and a bias outside it.
+  const std::vector<double> large(c.dim, 1e200);
+  HeadMaps beyond = c.maps();
+  beyond.query_bias = large;
+  EXPECT_NE(refusal(c.norm, beyond, ErrorCode::Unsupported).find("2^-120 to 2^120"), std::string::npos);
+}
+
+TEST(Attention, ANegativeScaleExchangesTheKeys) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Case c = random_case(seed);
+    HeadMaps maps = c.maps();
+    const Attention plain = attention(c.norm, maps);
+    maps.scale = -maps.scale;
+    const Attention a = attention(c.norm, maps);
+    EXPECT_NEAR(a.sharpest.upper, plain.sharpest.upper, 1e-12 * c.scale()) << seed;
+    EXPECT_NEAR(a.most_uniform.upper, plain.most_uniform.upper, 1e-10 * c.scale()) << seed;
+    ASSERT_TRUE(a.sharpest_keys.has_value()) << seed;
+    const std::vector<double> high = c.apply(c.key, a.sharpest_keys->high_row, {});
+    const std::vector<double> low = c.apply(c.key, a.sharpest_keys->low_row, {});
+    double spread = 0.0;
+    for (std::size_t i = 0; i < c.dim; ++i) spread += a.sharpest.query[i] * (high[i] - low[i]) * maps.scale;
+    EXPECT_NEAR(spread, a.sharpest.lower, 1e-10 * c.scale()) << seed;
+  }
+}
+
+TEST(Attention, ASoftCapOfEqualScoresIsZero) {
+  Case c = random_case(3);
+  std::fill(c.key.begin(), c.key.end(), 0.0);
+  HeadMaps maps = c.maps();
+  maps.soft_cap = 2.0;
+  const Attention a = attention(c.norm, maps);
+  EXPECT_EQ(a.sharpest.lower, 0.0);
+  EXPECT_LE(a.sharpest.upper, 1e-12);
+  EXPECT_LE(a.most_uniform.upper, 1e-12);
 }
 
 }  // namespace

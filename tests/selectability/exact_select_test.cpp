@@ -168,6 +168,52 @@ TEST(ExactSelect, ForgedIntegersProveNothing) {
   EXPECT_TRUE(rejects([](Selection& s) { s.exact[0].key = 4; }));
 }
 
+TEST(ExactSelect, IntegersOfASelectableKeyAreChecked) {
+  // The third key lies one bit beside a side of the triangle, so that only integers decide.
+  const Keys set{{0, 0, 3, 3, std::nextafter(1.0, 2.0), 1, -9, 9}, 2};
+  Selection honest = keys(set.view(), {.tolerance = 0.0});
+  honest.keys[2] = {};
+  decide_exactly(set.view(), honest);
+  ASSERT_EQ(honest.keys[2].answer, Selectability::selectable);
+  ASSERT_EQ(honest.keys[2].proof, Proof::exact);
+  ASSERT_TRUE(verify(set.view(), honest));
+  EXPECT_EQ(honest.query(set.view(), 2), honest.keys[2].query);
+  const auto rejects = [&](auto forge) {
+    Selection forged = honest;
+    forge(forged);
+    return !verify(set.view(), forged);
+  };
+  EXPECT_TRUE(rejects([](Selection& s) { s.keys[2].margin = 1.0; }));
+  EXPECT_TRUE(rejects([](Selection& s) { s.exact[0].separation.normal[0] = "x"; }));
+  EXPECT_TRUE(rejects([](Selection& s) { s.exact[0].separation.answer = convex::Answer::undecided; }));
+  EXPECT_FALSE(rejects([](Selection& s) { s.keys[2].margin = 0.0; }));
+  // An answer of the only key has no other key to be compared with.
+  const Keys one{{1, 2}, 2};
+  Selection alone = keys(one.view());
+  alone.keys[0].proof = Proof::exact;
+  alone.exact = {{.key = 0, .separation = honest.exact[0].separation}};
+  EXPECT_FALSE(verify(one.view(), alone));
+}
+
+TEST(ExactSelect, WideKeysAreDecidedOneByOne) {
+  Keys set = normal_keys(5, 130, 3);
+  for (double& value : set.values) value = std::round(4.0 * value);
+  std::vector<double> middle = set.row(0);
+  for (std::size_t i = 0; i < 130; ++i) middle[i] = 0.5 * (middle[i] + set.view().row(1)[i]);
+  set.add(middle);
+  Selection selection = keys(set.view(), {.tolerance = 0.0});
+  std::vector<std::string> reports;
+  decide_exactly(set.view(), selection, {}, 1,
+                 Progress([&](std::string_view what, std::size_t now, std::size_t of) {
+                   if (what == "exact key") reports.push_back(std::to_string(now) + "/" + std::to_string(of));
+                   return true;
+                 }));
+  EXPECT_EQ(selection.keys[5].answer, Selectability::unselectable);
+  EXPECT_EQ(selection.count(Selectability::selectable), 5U);
+  EXPECT_EQ(reports, (std::vector<std::string>{"0/1", "1/1"}));
+  EXPECT_TRUE(verify(set.view(), selection));
+}
+
 TEST(ExactSelect, LimitsAreNamed) {
   const Keys set{{0, 0, 4, 0, 0, 4, 1, 1}, 2};
   Selection found = keys(set.view(), {.tolerance = 0.0});

@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <numeric>
 #include <set>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -14,6 +17,7 @@
 #include <normscope/selectability/reach.hpp>
 
 #include "heads.hpp"
+#include "support/thread_team.hpp"
 
 namespace normscope::selectability {
 namespace {
@@ -329,6 +333,101 @@ TEST(Reach, ForgedProofsAreFound) {
   }
 }
 
+TEST(Reach, ForgedPointsAndEndsProveNothing) {
+  const Logits logits = random_head(40, 3, NormKind::rms, 6, 2.0).logits();
+  const std::vector<TokenReach> tokens = decided(logits);
+  const auto accepts = [&](std::size_t token, const auto& forge) {
+    TokenReach forged = tokens[token];
+    forge(forged);
+    return verify(logits, token, forged);
+  };
+  std::size_t argmaxable = 0;
+  for (std::size_t token = 0; token < tokens.size(); ++token) {
+    ASSERT_TRUE(accepts(token, [](TokenReach&) {})) << token;
+    // The norm's outputs are no two points.
+    EXPECT_FALSE(accepts(token, [](TokenReach& t) { t.ends = {1, 2}; })) << token;
+    if (tokens[token].answer == Answer::yes) {
+      EXPECT_FALSE(accepts(token, [](TokenReach& t) { t.witness = {0.1, 0.1}; })) << token;
+      EXPECT_FALSE(accepts(token, [](TokenReach& t) { t.witness.assign(4, 0.1); })) << token;
+      EXPECT_FALSE(accepts(token, [](TokenReach& t) { t.witness.assign(3, std::nan("")); })) << token;
+    } else if (tokens[token].unbounded == Answer::yes) {
+      ++argmaxable;
+      EXPECT_FALSE(accepts(token, [](TokenReach& t) { t.unbounded_witness.pop_back(); })) << token;
+      EXPECT_FALSE(accepts(token, [](TokenReach& t) {
+        for (double& value : t.unbounded_witness) value *= 2.0;
+      })) << token;
+      EXPECT_TRUE(accepts(token, [](TokenReach& t) { t.unbounded = Answer::undecided; })) << token;
+    }
+  }
+  EXPECT_GT(argmaxable, 0U);
+}
+
+TEST(Reach, TheOnlyTokenAlwaysLeads) {
+  const Logits logits = random_head(1, 3, NormKind::layer, 1, 1.0).logits();
+  std::vector<TokenReach> tokens = decided(logits);
+  EXPECT_TRUE(verify(logits, 0, tokens[0]));
+  const TokenReach before = tokens[0];
+  sharpen(logits, tokens, {0}, {.threads = 1});
+  EXPECT_EQ(tokens[0].lower, before.lower);
+  std::vector<bool> sharp;
+  std::size_t worked = 0;
+  EXPECT_EQ(sharpen_nearest(logits, tokens, sharp, worked, 1, 1, {.threads = 1}), 0U);
+  TokenReach forged = before;
+  forged.answer = Answer::no;
+  EXPECT_FALSE(verify(logits, 0, forged));
+  forged = before;
+  forged.unbounded = Answer::no;
+  EXPECT_FALSE(verify(logits, 0, forged));
+}
+
+TEST(Reach, TheNearestTokensTakeNoMoreWorkThanAllowed) {
+  const Logits logits = random_head(150, 6, NormKind::rms, 3, 0.5).logits();
+  std::vector<TokenReach> tokens = decided(logits);
+  const std::vector<TokenReach> before = tokens;
+  std::vector<bool> sharp;
+  std::size_t worked = 0;
+  const std::size_t left = sharpen_nearest(logits, tokens, sharp, worked, 5, 2, {.threads = 1});
+  EXPECT_EQ(worked, 2U);
+  EXPECT_GT(left, 0U);
+  EXPECT_LE(std::count(sharp.begin(), sharp.end(), true), 2);
+  for (std::size_t token = 0; token < tokens.size(); ++token) {
+    EXPECT_GE(tokens[token].lower, before[token].lower) << token;
+    EXPECT_LE(tokens[token].upper, before[token].upper) << token;
+  }
+  EXPECT_EQ(all_unproved(logits, tokens), std::vector<std::size_t>{});
+  // With more work the rest follows.
+  EXPECT_EQ(sharpen_nearest(logits, tokens, sharp, worked, 5, 1000, {.threads = 1}), 0U);
+  EXPECT_GE(std::count(sharp.begin(), sharp.end(), true), 5);
+}
+
+TEST(Reach, ATeamScreensTheSameTokens) {
+  Head head = random_head(2600, 40, NormKind::rms, 4, 0.0);
+  // Two equal tokens far apart: which of them is the runner-up of others does not depend on who saw it first.
+  for (const std::size_t first : {std::size_t{3}, std::size_t{700}}) {
+    std::copy_n(head.weights.begin() + static_cast<std::ptrdiff_t>(first * 40), 40,
+                head.weights.begin() + static_cast<std::ptrdiff_t>((first + 1800) * 40));
+  }
+  const Logits logits = head.logits();
+  // The screen alone.
+  const ReachOptions options{.threads = 1, .until = std::chrono::steady_clock::time_point::min()};
+  std::vector<TokenReach> alone;
+  decide(logits, alone, options);
+  EXPECT_TRUE(alone[0].done);
+  for (const std::size_t size : {std::size_t{2}, std::size_t{3}}) {
+    ThreadTeam::run(size, [&](const Team& team) {
+      std::vector<TokenReach> tokens;
+      ReachOptions shared = options;
+      shared.team = &team;
+      decide(logits, tokens, shared);
+      for (std::size_t token = 0; token < tokens.size(); ++token) {
+        EXPECT_EQ(tokens[token].answer, alone[token].answer) << token;
+        EXPECT_EQ(tokens[token].runner_up, alone[token].runner_up) << token;
+        EXPECT_EQ(tokens[token].lower, alone[token].lower) << token;
+      }
+    });
+  }
+}
+
 TEST(Reach, BadInputIsNamed) {
   Head head = random_head(4, 6, NormKind::layer, 1, 1.0);
   head.bias.pop_back();
@@ -339,6 +438,39 @@ TEST(Reach, BadInputIsNamed) {
   head = random_head(4, 6, NormKind::layer, 1, 1.0);
   head.norm.groups = 2;
   EXPECT_THROW(static_cast<void>(head.logits()), Error);
+  const auto message = [](const NormSpec& norm, MatrixView<const double> weights,
+                          const std::vector<double>& bias, ErrorCode code) -> std::string {
+    try {
+      static_cast<void>(fold(norm, weights, bias));
+      return "accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code) << error.what();
+      return error.what();
+    }
+  };
+  head = random_head(4, 6, NormKind::layer, 1, 1.0);
+  const double* const weights = head.weights.data();
+  for (const MatrixView<const double>& shape :
+       {MatrixView<const double>(weights, 0, 6), MatrixView<const double>(weights, 4, 5)}) {
+    EXPECT_NE(message(head.norm, shape, {}, ErrorCode::Shape).find("expected tokens x 6"), std::string::npos);
+  }
+  head.bias[2] = std::numeric_limits<double>::infinity();
+  EXPECT_NE(message(head.norm, {weights, 4, 6}, head.bias, ErrorCode::Argument).find("token 2 has a weight"),
+            std::string::npos);
+  // Products with the norm's bias cancel, but each is near the largest double.
+  const std::vector<double> opposite{1e108, -1e108, -1e108, 1e108};
+  const NormSpec shifted{.kind = NormKind::rms, .width = 2, .bias = {1.5e200, 1.5e200}};
+  EXPECT_NE(message(shifted, {opposite.data(), 2, 2}, {}, ErrorCode::Argument).find("token 0 are beyond"),
+            std::string::npos);
+  const Logits two = random_head(2, 3, NormKind::rms, 1, 0.0).logits();
+  std::vector<TokenReach> three(3);
+  try {
+    decide(two, three, {.threads = 1});
+    FAIL() << "accepted answers for other tokens";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Shape);
+    EXPECT_NE(std::string(error.what()).find("answers for 3 tokens, expected 2"), std::string::npos);
+  }
 }
 
 }  // namespace

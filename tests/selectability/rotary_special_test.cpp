@@ -168,5 +168,140 @@ TEST(RotaryAttention, RejectsInvalidRotations) {
   EXPECT_THROW((void)c.bounds(), Error);
 }
 
+void expect_ordered(const Attention& a) {
+  EXPECT_LE(a.sharpest.lower, a.sharpest.upper);
+  EXPECT_LE(a.most_uniform.lower, a.most_uniform.upper);
+  EXPECT_LE(a.most_uniform.upper, a.sharpest.upper * (1.0 + 1e-12));
+}
+
+TEST(RotaryAttention, SomePairsOfFrequencyZeroCountAsStill) {
+  RotaryCase c = random_rotary_case(13);
+  c.has_own_norms = false;
+  c.dim = 4;
+  Random random(5);
+  c.query.resize(c.dim * c.norm.width);
+  c.key.resize(c.dim * c.norm.width);
+  for (double& value : c.query) value = random.normal();
+  for (double& value : c.key) value = random.normal();
+  c.query_bias = {0.3, -0.4, 0.5, 0.6};
+  c.key_bias = {};
+  c.rotation = {.dims = 4};
+  c.frequencies = {0.7, 0.0};
+  c.context = 12;
+  const Attention part = c.bounds();
+  ASSERT_TRUE(part.distances.has_value());
+  expect_ordered(part);
+  // The same head with the pair outside the rotation: coordinates (0, 2) turn, (1, 3) do not.
+  RotaryCase other = c;
+  const auto row = [&](std::vector<double>& to, const std::vector<double>& from, std::size_t i,
+                       std::size_t j) {
+    std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(j * c.norm.width), c.norm.width,
+                to.begin() + static_cast<std::ptrdiff_t>(i * c.norm.width));
+  };
+  const std::size_t order[] = {0, 2, 1, 3};
+  for (std::size_t i = 0; i < 4; ++i) {
+    row(other.query, c.query, i, order[i]);
+    row(other.key, c.key, i, order[i]);
+    other.query_bias[i] = c.query_bias[order[i]];
+  }
+  other.rotation = {.dims = 2};
+  other.frequencies = {0.7};
+  const Attention expected = other.bounds();
+  EXPECT_NEAR(part.sharpest.upper, expected.sharpest.upper, 1e-6 * expected.sharpest.upper);
+  EXPECT_NEAR(part.sharpest.lower, expected.sharpest.lower, 1e-6 * expected.sharpest.upper);
+  // A rotation of no coordinates is none.
+  c.rotation = {.dims = 0};
+  c.frequencies = {};
+  HeadMaps plain = c.maps();
+  const Attention none = c.bounds();
+  plain.rotation = nullptr;
+  EXPECT_FALSE(none.distances.has_value());
+  EXPECT_EQ(none.sharpest.upper, attention(c.norm, plain).sharpest.upper);
+}
+
+TEST(RotaryAttention, BoundsAreOrderedForMapsThatMissCoordinates) {
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    RotaryCase c = random_rotary_case(seed);
+    const std::size_t half = c.dim / 2 * c.norm.width;
+    switch (seed % 4) {
+      // No query depends on the row; no coordinate that stays has a query; no key turns; nothing at all.
+      case 0: std::fill(c.query.begin(), c.query.end(), 0.0); break;
+      case 1:
+        c.rotation.dims = 2;
+        c.frequencies.assign(1, 0.3);
+        c.norm.bias.clear();
+        c.query_bias.clear();
+        if (c.dim > 2) {
+          std::fill(c.query.begin() + static_cast<std::ptrdiff_t>(2 * c.norm.width), c.query.end(), 0.0);
+        }
+        break;
+      case 2: std::fill(c.key.begin(), c.key.begin() + static_cast<std::ptrdiff_t>(half), 0.0); break;
+      case 3:
+        std::fill(c.key.begin(), c.key.end(), 0.0);
+        c.key_bias.clear();
+        break;
+    }
+    c.has_own_norms = false;
+    for (const std::size_t context : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{9}}) {
+      c.context = context;
+      c.window = 0;
+      expect_ordered(c.bounds());
+      expect_ordered(c.bounds({.operations = 0.0}));
+    }
+  }
+}
+
+TEST(RotaryAttention, OneSideMayHaveItsOwnNorm) {
+  for (const bool on_queries : {true, false}) {
+    for (const double cap : {0.0, 5.0}) {
+      for (const std::uint64_t seed : {8, 17, 26}) {
+        RotaryCase c = random_rotary_case(seed);
+        c.soft_cap = cap;
+        c.query_norm.eps = c.key_norm.eps = 0.01;
+        c.rotation.frequencies = c.frequencies;
+        HeadMaps maps = c.maps();
+        (on_queries ? maps.key_norm : maps.query_norm) = nullptr;
+        const Attention a = attention(c.norm, maps);
+        expect_ordered(a);
+        EXPECT_EQ(a.queries_fill == 1.0, !on_queries);
+        EXPECT_EQ(a.keys_fill == 1.0, on_queries);
+        if (cap > 0.0) {
+          EXPECT_LE(a.sharpest.upper, 2.0 * cap * (1.0 + 1e-14));
+        }
+      }
+    }
+  }
+}
+
+TEST(RotaryAttention, SoftCapBoundsScoresAtDistanceZeroWithoutProjection) {
+  for (const bool interleaved : {true, false}) {
+    for (const std::uint64_t seed : {0, 3, 6, 9}) {
+      RotaryCase c = random_rotary_case(seed);
+      ASSERT_TRUE(c.norm.centers());
+      c.has_own_norms = false;
+      c.rotation.interleaved = interleaved;
+      const Attention raw = c.bounds();
+      c.soft_cap = 0.2 * raw.sharpest.upper;
+      const Attention a = c.bounds();
+      expect_ordered(a);
+      ASSERT_TRUE(a.distances->sharpest_at_zero_without_projection.has_value());
+      const Spread& capped = *a.distances->sharpest_at_zero_without_projection;
+      const double before = raw.distances->sharpest_at_zero_without_projection->upper;
+      EXPECT_NEAR(capped.upper, 2.0 * c.soft_cap * std::tanh(0.5 * before / c.soft_cap), 1e-12 * c.soft_cap);
+      // The stored context attains the lower bound after the cap.
+      ASSERT_TRUE(a.sharpest_keys.has_value());
+      const auto vector = [](const std::vector<double>& values) {
+        return VectorXd(Eigen::Map<const VectorXd>(values.data(), static_cast<Index>(values.size())));
+      };
+      const VectorXd query = c.query_of(vector(a.sharpest.row));
+      const double high = c.score(query, c.key_of(vector(a.sharpest_keys->high_row)),
+                                  c.angles_at(a.sharpest_keys->high_distance));
+      const double low = c.score(query, c.key_of(vector(a.sharpest_keys->low_row)),
+                                 c.angles_at(a.sharpest_keys->low_distance));
+      EXPECT_GE(high - low, a.sharpest.lower - 1e-9 * c.soft_cap) << seed;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace normscope::selectability

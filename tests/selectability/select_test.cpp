@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <span>
 #include <string>
@@ -8,6 +9,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/core/packed.hpp>
 #include <normscope/numeric/sum.hpp>
 #include <normscope/selectability/select.hpp>
 #include <normscope/selectability/verify.hpp>
@@ -294,6 +296,268 @@ TEST(Select, AForgedStateIsRefused) {
     }
   }
   EXPECT_GT(refused, 75);
+}
+
+/// The contents of a saved search, to be saved again with other numbers and a matching checksum.
+struct Saved {
+  struct Entry {
+    std::uint64_t row = 0;
+    std::uint8_t answer = 0;
+    std::uint8_t proof = 0;
+    Verdict verdict{};
+  };
+  std::uint64_t blocks = 0;
+  std::vector<Entry> entries{};
+  std::vector<std::size_t> front{};
+
+  explicit Saved(const std::vector<std::byte>& payload) {
+    Unpacker from(payload);
+    std::uint64_t count = 0;
+    from.get(blocks);
+    from.get(count);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      Entry& entry = entries.emplace_back();
+      from.get(entry.row);
+      from.get(entry.answer);
+      from.get(entry.proof);
+      from.get(entry.verdict.margin);
+      from.get(entry.verdict.residual);
+      from.get(entry.verdict.query);
+      from.get(entry.verdict.weights);
+    }
+    from.get(front);
+    from.finish();
+  }
+  [[nodiscard]] std::vector<std::byte> payload() const {
+    Packer to;
+    to.put(blocks);
+    to.put<std::uint64_t>(entries.size());
+    for (const Entry& entry : entries) {
+      to.put(entry.row);
+      to.put(entry.answer);
+      to.put(entry.proof);
+      to.put(entry.verdict.margin);
+      to.put(entry.verdict.residual);
+      to.put(entry.verdict.query);
+      to.put(entry.verdict.weights);
+    }
+    to.put(front);
+    return to.bytes();
+  }
+};
+
+class ForgedState : public testing::Test {
+ protected:
+  /// The message with which the state is refused after a change; empty if it is accepted.
+  template <typename Change>
+  [[nodiscard]] std::string refusal(const Change& change) const {
+    Saved saved(open_.payload());
+    change(saved);
+    Search other(set_.view(), {});
+    try {
+      other.resume(text(open_.with(saved.payload())), "keys.state");
+      while (!other.done()) other.step();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::Format) << error.what();
+      return error.what();
+    }
+    return "";
+  }
+  /// The same for a change of the first entry with this answer.
+  template <typename Change>
+  void expect_misfit(Selectability answer, const Change& change) const {
+    const std::string message = refusal([&](Saved& saved) { change(first_with(saved, answer)); });
+    EXPECT_EQ(message, "keys.state: holds what select did not save; delete it to start again");
+  }
+  static Saved::Entry& first_with(Saved& saved, Selectability answer) {
+    return *std::find_if(saved.entries.begin(), saved.entries.end(), [&](const Saved::Entry& entry) {
+      return entry.answer == static_cast<std::uint8_t>(answer);
+    });
+  }
+
+ private:
+  static std::string saved_state(const Keys& set) {
+    Search search(set.view(), {});
+    while (!search.done()) search.step();
+    return search.state();
+  }
+
+  Keys set_ = normal_keys(300, 3, 7);
+  std::string state_ = saved_state(set_);
+  test::OpenSnapshot open_{std::as_bytes(std::span(state_))};
+};
+
+TEST_F(ForgedState, NumbersOfAnAnswerAreChecked) {
+  EXPECT_EQ(refusal([](Saved&) {}), "");
+  const auto selectable = Selectability::selectable;
+  const auto inside = Selectability::unselectable;
+  const double infinity = std::numeric_limits<double>::infinity();
+  const auto code = [](Proof proof) { return static_cast<std::uint8_t>(proof); };
+  using Entry = Saved::Entry;
+  for (const double broken : {infinity, std::nan("")}) {
+    expect_misfit(selectable, [&](Entry& e) { e.verdict.margin = broken; });
+    expect_misfit(selectable, [&](Entry& e) { e.verdict.residual = broken; });
+    expect_misfit(inside, [&](Entry& e) { e.verdict.residual = broken; });
+    expect_misfit(inside, [&](Entry& e) { e.verdict.weights[0].weight = broken; });
+    expect_misfit(selectable, [&](Entry& e) {
+      e.proof = code(Proof::query);
+      e.verdict.query = {1.0, broken, 0.0};
+    });
+  }
+  expect_misfit(inside, [](Entry& e) { e.verdict.weights[0].id = 300; });
+  expect_misfit(inside, [](Entry& e) { e.verdict.query = {1.0, 0.0, 0.0}; });
+  expect_misfit(selectable, [&](Entry& e) {
+    e.proof = code(Proof::query);
+    e.verdict.query = {1.0, 0.0};
+  });
+  // Proofs of the other answers, and codes that are none.
+  for (const Proof proof : {Proof::none, Proof::alone, Proof::weights, Proof::duplicate}) {
+    expect_misfit(selectable, [&](Entry& e) {
+      e.proof = code(proof);
+      e.verdict.query.clear();
+    });
+  }
+  for (const Proof proof :
+       {Proof::none, Proof::own_direction, Proof::query, Proof::duplicate, Proof::exact}) {
+    expect_misfit(inside, [&](Entry& e) { e.proof = code(proof); });
+  }
+  expect_misfit(inside, [](Entry& e) { e.answer = static_cast<std::uint8_t>(Selectability::undecided); });
+  expect_misfit(inside, [](Entry& e) { e.answer = 3; });
+  expect_misfit(inside, [](Entry& e) { e.proof = 200; });
+  expect_misfit(inside, [](Entry& e) { e.row = 300; });
+}
+
+TEST_F(ForgedState, KeysAreThoseOfTheSearch) {
+  const std::string misfit = "keys.state: holds what select did not save; delete it to start again";
+  EXPECT_EQ(refusal([](Saved& s) { ++s.blocks; }), misfit);
+  EXPECT_EQ(refusal([](Saved& s) { s.blocks = std::numeric_limits<std::uint64_t>::max(); }), misfit);
+  EXPECT_EQ(refusal([](Saved& s) { --s.blocks; }), misfit);
+  EXPECT_EQ(refusal([](Saved& s) { s.entries.pop_back(); }), misfit);
+  EXPECT_EQ(refusal([](Saved& s) { std::swap(s.entries[0], s.entries[1]); }), misfit);
+  EXPECT_EQ(refusal([](Saved& s) { s.entries[1] = s.entries[0]; }), misfit);
+  EXPECT_EQ(refusal([](Saved& s) { s.front.push_back(300); }), misfit);
+  EXPECT_EQ(refusal([](Saved& s) { s.front.clear(); }), "");
+}
+
+TEST_F(ForgedState, TheFirstUnprovedKeyIsNamed) {
+  std::uint64_t least = 300;
+  const std::string message = refusal([&](Saved& saved) {
+    for (Saved::Entry& entry : saved.entries) {
+      if (entry.answer != static_cast<std::uint8_t>(Selectability::unselectable)) continue;
+      entry.verdict.residual = 0.0;
+      entry.verdict.weights[0].weight += 1e-3;
+      least = std::min(least, entry.row);
+    }
+  });
+  EXPECT_EQ(message, "keys.state: holds an answer for key " + std::to_string(least) +
+                         " that its proof does not support; delete it to start again");
+}
+
+TEST(Select, KeysMayLieApartInMemory) {
+  const Keys packed = normal_keys(300, 3, 7);
+  Keys spaced{.width = 4};
+  for (std::size_t row = 0; row < packed.rows(); ++row) {
+    spaced.add(packed.row(row));
+    spaced.values.push_back(std::nan(""));
+  }
+  const MatrixView<const double> view(spaced.values.data(), packed.rows(), 3, 4);
+  Search search(view, {});
+  while (!search.done()) search.step();
+  const std::string state = search.state();
+  EXPECT_EQ(answers(std::move(search).result()), answers(keys(packed.view())));
+  Search other(view, {});
+  other.resume(state);
+  EXPECT_EQ(other.state(), state);
+  spaced.values[0] += 1.0;
+  EXPECT_THROW(Search(view, {}).resume(state), Error);
+}
+
+TEST(Select, ThreadsFindTheSameAmongManyKeys) {
+  // Keys of one length and means of some of them: keys of every place are violated.
+  Keys set = vertices(2200, 5);
+  Random random(3);
+  for (std::size_t row = 0; row < 20; ++row) set.add(mixture(set, 2200, 3, random));
+  const Selection one = keys(set.view(), {.threads = 1});
+  const Selection four = keys(set.view(), {.threads = 4});
+  EXPECT_EQ(answers(one), answers(four));
+  for (std::size_t i = 0; i < set.rows(); ++i) {
+    EXPECT_EQ(one.keys[i].margin, four.keys[i].margin) << i;
+    EXPECT_EQ(one.keys[i].query, four.keys[i].query) << i;
+  }
+  EXPECT_TRUE(verify(set.view(), one));
+}
+
+TEST(Select, PairsCloserThanFloat32AreAllVertices) {
+  const Keys set{{1, 0, 1, 1e-9, -1, 0, -1, -1e-9, 0.3, 0.01, -0.3, -0.01}, 2};
+  const Selection selection = keys(set.view());
+  EXPECT_EQ(answers(selection), all(6, Selectability::selectable));
+  EXPECT_TRUE(verify(set.view(), selection));
+}
+
+TEST(Select, TheOnlyKeyMayHaveAnySize) {
+  for (const double size : {1.0, 1e300, 1e-300}) {
+    const Keys one{{size, 2.0 * size}, 2};
+    const Selection selection = keys(one.view());
+    EXPECT_EQ(selection.keys[0].proof, Proof::alone);
+    EXPECT_TRUE(std::isinf(selection.keys[0].margin));
+    EXPECT_TRUE(verify(one.view(), selection));
+    EXPECT_FALSE(selection.margins().has_value());
+  }
+}
+
+TEST(Select, AQueryBelongsToASelectableKey) {
+  const Keys square{{0, 0, 1, 0, 0, 1, 1, 1, 0.5, 0.5}, 2};
+  const Selection selection = keys(square.view());
+  ASSERT_EQ(selection.keys[4].answer, Selectability::unselectable);
+  EXPECT_TRUE(selection.query(square.view(), 4).empty());
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_GT(verified_margin(square.view(), i, selection.query(square.view(), i)), 0.0) << i;
+  }
+}
+
+TEST(Select, NumbersThatAreNotFiniteProveNothing) {
+  const Keys set{{0, 0, 4, 0, 0, 4, 1, 1}, 2};
+  const double infinity = std::numeric_limits<double>::infinity();
+  const std::vector<convex::PointWeight> weights{{0, 0.5}, {1, 0.25}, {2, 0.25}};
+  ASSERT_LT(verified_residual(set.view(), 3, weights), 1e-15);
+  for (const double broken : {infinity, -infinity, std::nan("")}) {
+    for (const std::vector<double>& query :
+         {std::vector<double>{broken, 1.0}, {1.0, broken}, {0.0, broken}}) {
+      EXPECT_EQ(verified_margin(set.view(), 1, query), -infinity) << broken;
+    }
+    std::vector<convex::PointWeight> forged = weights;
+    forged[1].weight = broken;
+    EXPECT_EQ(verified_residual(set.view(), 3, forged), infinity) << broken;
+    Keys open = set;
+    open.values[2] = open.values[4] = broken;
+    EXPECT_EQ(verified_margin(open.view(), 3, std::vector<double>{1.0, 1.0}), -infinity) << broken;
+    EXPECT_EQ(verified_residual(open.view(), 3, weights), infinity) << broken;
+    const std::vector<double> distances = verified_distances(open.view(), 3, weights);
+    ASSERT_EQ(distances.size(), 2U);
+    EXPECT_EQ(distances[0], infinity) << broken;
+  }
+  // A sum of the largest double and three quarters of its last place.
+  const std::vector<convex::PointWeight> beyond{
+      {0, std::numeric_limits<double>::max()}, {1, 0x1.8p969}, {2, 0x1.8p969}};
+  EXPECT_EQ(verified_residual(set.view(), 3, beyond), infinity);
+}
+
+TEST(Select, VerifyAsksForTheTolerance) {
+  const Keys set = normal_keys(200, 4, 4);
+  const Selection honest = keys(set.view());
+  Selection forged = honest;
+  // No distance is 0 to the last bit, nor that small beside an extent of 0.
+  forged.tolerance = 0.0;
+  EXPECT_FALSE(verify(set.view(), forged));
+  forged = honest;
+  forged.scale = 0.0;
+  EXPECT_FALSE(verify(set.view(), forged));
+  forged = honest;
+  forged.extents.assign(4, 0.0);
+  EXPECT_FALSE(verify(set.view(), forged));
+  forged = honest;
+  forged.extents.pop_back();
+  EXPECT_FALSE(verify(set.view(), forged));
 }
 
 TEST(Select, ScaleAndTranslationDoNotMatter) {

@@ -147,6 +147,110 @@ TEST(Sphere, IgnoresIrrelevantDirections) {
   }
 }
 
+TEST(Sphere, LargestLeadsAreThoseOfTheSphere) {
+  std::size_t seen = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    Random random(seed);
+    std::vector<double> weights;
+    std::vector<double> bias;
+    const std::size_t count = 3 + seed % 6;
+    for (std::size_t i = 0; i < 3 * count; ++i) weights.push_back(random.normal());
+    for (std::size_t i = 0; i < count; ++i) bias.push_back(random.normal());
+    // A token near the middle with an offset, whose lead is largest inside the ball.
+    for (std::size_t i = 0; i < 3; ++i) weights[i] *= 0.05;
+    bias[0] = 2.5;
+    const Logits logits = head(NormKind::rms, 3, weights, bias);
+    std::vector<TokenReach> tokens = decided_with_sphere(logits);
+    std::vector<std::size_t> reachable;
+    for (std::size_t token = 0; token < count; ++token) {
+      if (tokens[token].answer == Answer::yes) reachable.push_back(token);
+    }
+    const std::vector<TokenReach> before = tokens;
+    sharpen(logits, tokens, reachable, {.threads = 1});
+    for (const std::size_t token : reachable) {
+      ++seen;
+      EXPECT_GE(tokens[token].lower, before[token].lower) << seed << " " << token;
+      EXPECT_LE(tokens[token].upper, before[token].upper) << seed << " " << token;
+      EXPECT_TRUE(verify(logits, token, tokens[token])) << seed << " " << token;
+      const std::vector<double> point = witness(logits, token, tokens[token]);
+      EXPECT_NEAR(std::hypot(point[0], point[1], point[2]), 1.0, 1e-9) << seed << " " << token;
+      EXPECT_GE(stand(logits, token, point).lead, tokens[token].lower - 1e-12) << seed << " " << token;
+    }
+  }
+  EXPECT_GT(seen, 60U);
+}
+
+// A token in the middle of others with an offset: paths from inside the ball to the sphere end at corners.
+TEST(Sphere, EveryTokenIsProvedAmongEqualAndOppositeOnes) {
+  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+    Random random(seed);
+    const std::size_t width = 2 + seed % 3;
+    const std::size_t count = 4 + random.below(8);
+    std::vector<double> weights;
+    std::vector<double> bias;
+    for (std::size_t i = 0; i < width * count; ++i) {
+      weights.push_back(static_cast<double>(random.below(5)) - 2.0);
+    }
+    for (std::size_t i = 0; i < count; ++i) bias.push_back(0.5 * static_cast<double>(random.below(3)));
+    for (std::size_t i = 0; i < width; ++i) weights[i] = 0.0;
+    bias[0] = 0.5 + static_cast<double>(random.below(3));
+    const NormKind kind = seed % 2 == 0 ? NormKind::rms : NormKind::layer;
+    const Logits logits = head(kind, width, weights, bias);
+    const std::vector<TokenReach> tokens = decided_with_sphere(logits);
+    for (std::size_t token = 0; token < count; ++token) {
+      EXPECT_TRUE(verify(logits, token, tokens[token])) << seed << " " << token;
+      if (tokens[token].answer != Answer::yes) continue;
+      const std::vector<double> point = witness(logits, token, tokens[token]);
+      EXPECT_GE(stand(logits, token, point).lead, tokens[token].lower - 1e-12) << seed << " " << token;
+    }
+  }
+}
+
+TEST(Sphere, MoreDimensionsThanAxesAreTried) {
+  Random random(5);
+  std::vector<double> weights;
+  for (int i = 0; i < 6 * 20; ++i) weights.push_back(0.1 * random.normal());
+  const Logits logits = head(NormKind::rms, 20, weights, {3, 2, 2, 2, 2, 1.9});
+  const std::vector<TokenReach> tokens = decided_with_sphere(logits);
+  EXPECT_EQ(tokens[0].answer, Answer::yes);
+  for (std::size_t token = 0; token < 6; ++token) EXPECT_TRUE(verify(logits, token, tokens[token])) << token;
+}
+
+TEST(Sphere, TwoPointsOfOneNumber) {
+  // An rms norm of width 1 gives 1 or -1: the middle token leads at neither.
+  const Logits logits = head(NormKind::rms, 1, {1, -1, 0.25}, {});
+  const std::vector<TokenReach> tokens = decided_with_sphere(logits);
+  EXPECT_EQ(tokens[0].answer, Answer::yes);
+  EXPECT_EQ(tokens[2].answer, Answer::no);
+  EXPECT_NEAR(tokens[2].upper, -0.75, 1e-12);
+  ASSERT_EQ(tokens[2].ends.size(), 2U);
+  EXPECT_TRUE(verify(logits, 2, tokens[2]));
+  const auto accepts = [&](const std::vector<std::size_t>& ends) {
+    TokenReach forged = tokens[2];
+    forged.ends = ends;
+    return verify(logits, 2, forged);
+  };
+  EXPECT_FALSE(accepts({tokens[2].ends[0]}));
+  EXPECT_FALSE(accepts({2, tokens[2].ends[1]})) << "the token itself";
+  EXPECT_FALSE(accepts({tokens[2].ends[0], 3})) << "no token";
+  EXPECT_FALSE(accepts({tokens[2].ends[1], tokens[2].ends[0]}));
+  // A sphere of more dimensions has more points.
+  const Logits wide = head(NormKind::rms, 2, {1, 0, -1, 0, 0.25, 0}, {});
+  TokenReach forged = decided_with_sphere(wide)[2];
+  ASSERT_EQ(forged.answer, Answer::no);
+  forged.ends = {0, 1};
+  EXPECT_FALSE(verify(wide, 2, forged));
+}
+
+TEST(Sphere, EqualTokensShareTheProbability) {
+  const Logits logits = head(NormKind::rms, 3, std::vector<double>(9, 0.5), {});
+  const std::vector<std::size_t> asked{0, 1, 2};
+  for (const Probability& probability : largest_probabilities(logits, asked, {.threads = 1})) {
+    EXPECT_LE(probability.lower, 1.0 / 3.0);
+    EXPECT_NEAR(probability.upper, 1.0 / 3.0, 1e-12);
+  }
+}
+
 TEST(Sphere, VerifyAsksForAPointOfTheSphere) {
   const Logits logits = head(NormKind::rms, 2, {0, 0, 1, 0, -1, 0, 0, 0.1}, {0.3, 0, 0, -5});
   std::vector<TokenReach> tokens = decided_with_sphere(logits);

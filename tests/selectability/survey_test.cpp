@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <numeric>
 #include <vector>
 
@@ -103,6 +104,26 @@ TEST(Survey, LeftOutWorkIsCountedAndCompletedLater) {
         EXPECT_EQ(part.tokens[token].upper, whole.tokens[token].upper) << token;
       }
     }
+  }
+}
+
+TEST(Survey, InALargeVocabularyOnlyExtremeProbabilitiesAreComputed) {
+  const Logits logits = random_head(1010, 100, NormKind::rms, 5, 0.0).logits();
+  const SurveyOptions few{.nearest = 2, .asked = {17}};
+  const Survey survey = surveyed(logits, few, {.threads = 1});
+  EXPECT_EQ(survey.left_out.tokens, 0U);
+  EXPECT_EQ(survey.left_out.probabilities, 0U);
+  EXPECT_LE(survey.refined.size(), 5U);
+  std::vector<std::size_t> expected = survey.nearest(2);
+  expected.push_back(17);
+  for (const std::size_t token : expected) {
+    EXPECT_TRUE(std::binary_search(survey.refined.begin(), survey.refined.end(), token)) << token;
+    const Probability& probability = survey.probabilities[token];
+    EXPECT_LE(std::log(probability.upper) - std::log(probability.lower), 1.1e-3) << token;
+  }
+  // All others are bounded by their leads.
+  for (std::size_t token = 0; token < logits.tokens; ++token) {
+    EXPECT_LE(survey.probabilities[token].lower, survey.probabilities[token].upper) << token;
   }
 }
 

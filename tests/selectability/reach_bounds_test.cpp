@@ -1,13 +1,18 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <optional>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include <normscope/core/error.hpp>
 #include <normscope/norm/norm.hpp>
+#include <normscope/selectability/probability.hpp>
 #include <normscope/selectability/reach.hpp>
 
+#include "convex/mixed_sizes.hpp"
 #include "heads.hpp"
 
 // Logits near the ends of the range of float64, and leads near its rounding.
@@ -87,6 +92,35 @@ TEST(Reach, LogitsOfAnySize) {
   }
   const Head huge{.norm = {.kind = NormKind::rms, .width = 2}, .weights = {1.7e308, 0, -1.7e308, 0}};
   EXPECT_THROW(static_cast<void>(huge.logits()), Error);
+}
+
+TEST(Reach, LeadsAndProbabilitiesAreOrderedForTokensOfManySizes) {
+  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+    const convex::MixedRows rows = convex::mixed_rows(seed);
+    const NormSpec norm{.kind = NormKind::rms, .width = rows.width, .eps = seed % 2 == 0 ? 0.0 : 1e-5};
+    std::optional<Logits> logits;
+    try {
+      logits = fold(norm, rows.view(), seed % 3 == 0 ? std::vector<double>{} : rows.offsets);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::Argument) << seed << ": " << error.what();
+      continue;
+    }
+    std::vector<TokenReach> tokens = decided(*logits);
+    const std::vector<TokenReach> before = tokens;
+    std::vector<bool> sharp;
+    std::size_t worked = 0;
+    static_cast<void>(sharpen_nearest(*logits, tokens, sharp, worked, 2, 4, {.threads = 1}));
+    EXPECT_LE(worked, 4U) << seed;
+    std::vector<std::size_t> asked(tokens.size());
+    std::iota(asked.begin(), asked.end(), 0);
+    const std::vector<Probability> chances = largest_probabilities(*logits, asked, {.threads = 1});
+    for (std::size_t token = 0; token < tokens.size(); ++token) {
+      EXPECT_GE(tokens[token].lower, before[token].lower) << seed << " " << token;
+      EXPECT_LE(tokens[token].upper, before[token].upper) << seed << " " << token;
+      EXPECT_LE(chances[token].lower, chances[token].upper) << seed << " " << token;
+      EXPECT_TRUE(chances[token].lower >= 0.0 && chances[token].upper <= 1.0) << seed << " " << token;
+    }
+  }
 }
 
 TEST(Reach, ALargeTokenDoesNotMakeOthersUnreachable) {

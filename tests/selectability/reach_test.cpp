@@ -407,12 +407,18 @@ TEST(Reach, ATeamScreensTheSameTokens) {
     std::copy_n(head.weights.begin() + static_cast<std::ptrdiff_t>(first * 40), 40,
                 head.weights.begin() + static_cast<std::ptrdiff_t>((first + 1800) * 40));
   }
+  // A shorter token in the direction of two of them, between both in the order of blocks.
+  for (std::size_t i = 0; i < 40; ++i) {
+    head.weights[1600 * 40 + i] = head.weights[700 * 40 + i];
+    head.weights[700 * 40 + i] = head.weights[2500 * 40 + i] = 4.0 * head.weights[1600 * 40 + i];
+  }
   const Logits logits = head.logits();
   // The screen alone.
   const ReachOptions options{.threads = 1, .until = std::chrono::steady_clock::time_point::min()};
   std::vector<TokenReach> alone;
   decide(logits, alone, options);
   EXPECT_TRUE(alone[0].done);
+  EXPECT_EQ(alone[1600].runner_up, 700U);
   for (const std::size_t size : {std::size_t{2}, std::size_t{3}}) {
     ThreadTeam::run(size, [&](const Team& team) {
       std::vector<TokenReach> tokens;

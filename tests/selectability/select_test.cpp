@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -14,6 +15,7 @@
 #include <normscope/selectability/select.hpp>
 #include <normscope/selectability/verify.hpp>
 
+#include "convex/mixed_sizes.hpp"
 #include "selectability/test_keys.hpp"
 #include "support/snapshots.hpp"
 
@@ -470,6 +472,26 @@ TEST(Select, KeysMayLieApartInMemory) {
   EXPECT_EQ(other.state(), state);
   spaced.values[0] += 1.0;
   EXPECT_THROW(Search(view, {}).resume(state), Error);
+}
+
+TEST(Select, EveryAnswerIsProvedForKeysOfManySizes) {
+  for (std::uint64_t seed = 0; seed < 130; ++seed) {
+    const convex::MixedRows rows = convex::mixed_rows(seed);
+    for (const double tolerance : {1e-12, 0.0}) {
+      Selection selection;
+      try {
+        selection = keys(rows.view(), {.tolerance = tolerance, .threads = 1});
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::Argument) << seed << ": " << error.what();
+        continue;
+      }
+      EXPECT_TRUE(verify(rows.view(), selection, 1U)) << seed;
+      for (const Verdict& verdict : selection.keys) {
+        EXPECT_TRUE(verdict.answer != Selectability::selectable || verdict.margin > 0.0) << seed;
+        EXPECT_FALSE(std::isnan(verdict.residual)) << seed;
+      }
+    }
+  }
 }
 
 TEST(Select, ThreadsFindTheSameAmongManyKeys) {

@@ -108,25 +108,26 @@ double rounded_up(double value) {
 class Scores {
  public:
   Scores(MatrixView<const double> a, MatrixView<const double> b, const std::vector<double>& normal)
-      : normal_(normal), rows_(BinaryScale::of(largest_entry(a, b, normal))) {
-    double largest = 0.0;
-    for (const MatrixView<const double>& set : {a, b}) {
-      for (std::size_t row = 0; row < set.rows(); ++row) {
-        const std::span<const double> values = set.row(row);
-        for (std::size_t i = 0; i < normal_.size(); ++i) {
-          if (normal_[i] != 0.0) largest = std::max(largest, std::abs(normal_[i] * rows_.divide(values[i])));
-        }
-      }
+      : normal_(normal), columns_(normal.size()), origin_(normal.size(), 0.0) {
+    int largest = least_exponent;
+    for (std::size_t i = 0; i < normal_.size(); ++i) {
+      const double size = largest_entry(a, b, i);
+      columns_[i] = BinaryScale::of(size);
+      if (size == 0.0) normal_[i] = 0.0;
+      if (normal_[i] == 0.0) continue;
+      largest = std::max(largest, columns_[i].exponent() + std::ilogb(normal_[i]));
     }
-    products_ = BinaryScale::of(largest);
-    products_.divide(normal_);
-    origin_.assign(normal_.size(), 0.0);
+    exponent_ = largest == least_exponent ? 0 : largest;
+    // Each column has its own unit: what underflows is 2⁻¹⁰⁷⁴ of the largest product, whatever their sizes.
+    for (std::size_t i = 0; i < normal_.size(); ++i) {
+      normal_[i] = std::scalbn(normal_[i], columns_[i].exponent() - exponent_);
+    }
   }
 
   /// Number of products computed from this row on.
   void set_origin(std::span<const double> row) {
     for (std::size_t i = 0; i < origin_.size(); ++i) {
-      if (normal_[i] != 0.0) origin_[i] = rows_.divide(row[i]);
+      if (normal_[i] != 0.0) origin_[i] = columns_[i].divide(row[i]);
     }
   }
   /// normalᵀ(row − origin), in plain arithmetic.
@@ -135,7 +136,7 @@ class Scores {
     double size = 0.0;
     for (std::size_t i = 0; i < normal_.size(); ++i) {
       if (normal_[i] == 0.0) continue;
-      const double term = normal_[i] * (rows_.divide(row[i]) - origin_[i]);
+      const double term = normal_[i] * (columns_[i].divide(row[i]) - origin_[i]);
       total += term;
       size += std::abs(term);
     }
@@ -146,7 +147,7 @@ class Scores {
   [[nodiscard]] Bounded close(std::span<const double> row) const {
     ExactSum sum;
     for (std::size_t i = 0; i < normal_.size(); ++i) {
-      if (normal_[i] != 0.0) sum.add(two_sum(rows_.divide(row[i]), -origin_[i]), normal_[i]);
+      if (normal_[i] != 0.0) sum.add(two_sum(columns_[i].divide(row[i]), -origin_[i]), normal_[i]);
     }
     return sum.result();
   }
@@ -166,7 +167,7 @@ class Scores {
       // Used as it is even if something overflowed, which then proves nothing.
       if (scores[row].low() > reach) continue;
       const Bounded score = close(set.row(row));
-      if (!std::isfinite(score.value) || !std::isfinite(score.error)) return {-infinity, infinity};
+      if (!std::isfinite(score.value)) return {-infinity, infinity};
       if (sign * score.value - score.error < result.low()) {
         result = {sign * score.value, score.error};
         if (at != nullptr) *at = row;
@@ -178,34 +179,38 @@ class Scores {
   [[nodiscard]] Bounded origin_above(double offset) const {
     ExactSum sum;
     for (std::size_t i = 0; i < normal_.size(); ++i) sum.add(DoubleDouble{origin_[i]}, normal_[i]);
-    sum.add(DoubleDouble{-products_.divide(rows_.divide(offset))}, 1.0);
+    sum.add(DoubleDouble{-std::scalbn(offset, -exponent_)}, 1.0);
     return sum.result();
   }
   /// Error bound of sums of double-doubles, in any order.
   [[nodiscard]] double twofold_error() const { return 512.0 * 0x1p-53 * largest_error_; }
-  [[nodiscard]] double in_units_of_the_data(double value) const {
-    return std::scalbn(value, products_.exponent() + rows_.exponent());
+  [[nodiscard]] double in_units_of_the_data(double value) const { return std::scalbn(value, exponent_); }
+  /// The distance of which `value` is the product with the direction as given, whose length may be of any
+  /// size.
+  [[nodiscard]] double distance(double value, const std::vector<double>& direction) const {
+    const BinaryScale by = BinaryScale::of(direction);
+    std::vector<double> unit = direction;
+    by.divide(unit);
+    return std::scalbn(value / euclidean_norm(unit), exponent_ - by.exponent());
   }
 
  private:
-  static double largest_entry(MatrixView<const double> a, MatrixView<const double> b,
-                              const std::vector<double>& normal) {
+  static constexpr int least_exponent = std::numeric_limits<int>::min();
+
+  static double largest_entry(MatrixView<const double> a, MatrixView<const double> b, std::size_t column) {
     double largest = 0.0;
     for (const MatrixView<const double>& set : {a, b}) {
       for (std::size_t row = 0; row < set.rows(); ++row) {
-        const std::span<const double> values = set.row(row);
-        for (std::size_t i = 0; i < normal.size(); ++i) {
-          if (normal[i] != 0.0) largest = std::max(largest, std::abs(values[i]));
-        }
+        largest = std::max(largest, std::abs(set.row(row)[column]));
       }
     }
     return largest;
   }
 
   std::vector<double> normal_;
-  BinaryScale rows_;
-  BinaryScale products_{};
-  std::vector<double> origin_{};
+  std::vector<BinaryScale> columns_;
+  std::vector<double> origin_;
+  int exponent_ = 0;
   double largest_error_ = 0.0;
 };
 
@@ -229,9 +234,9 @@ SeparatedBy separated_by(MatrixView<const double> a, MatrixView<const double> b,
   SeparatedBy result;
   const double gap = of_a.low() + of_b.low() - scores.twofold_error();
   // The sums and the length round by 12u.
-  const double margin = (gap - 16.0 * 0x1p-53 * std::abs(gap)) / euclidean_norm(normal);
+  const double margin = scores.distance(gap - 16.0 * 0x1p-53 * std::abs(gap), normal);
   if (std::isnan(margin)) return result;
-  result.margin = std::min(scores.in_units_of_the_data(margin), std::numeric_limits<double>::max());
+  result.margin = std::min(margin, std::numeric_limits<double>::max());
   if (std::abs(result.margin) < 0x1p-1020) result.margin = std::nextafter(result.margin, -infinity);
   // Halfway between the sets, or the nearest double if doubles are dense enough.
   const Bounded origin = scores.origin_above(0.0);
@@ -252,12 +257,15 @@ bool is_between(MatrixView<const double> a, MatrixView<const double> b, const st
                 double offset) {
   Scores scores(a, b, normal);
   scores.set_origin(a.row(0));
-  const Bounded above = scores.origin_above(offset);
+  // An infinite offset stands for one beyond the largest double.
+  constexpr double most = std::numeric_limits<double>::max();
+  const Bounded above = scores.origin_above(std::clamp(offset, -most, most));
   const Bounded of_a = scores.least(a, 1.0);
   const Bounded of_b = scores.least(b, -1.0);
   // If no double lies between the sets, one next to them is used.
   const double rounding = 8.0 * 0x1p-53 * std::abs(scores.origin_above(0.0).value);
-  return above.high() + of_a.high() >= -rounding && above.low() - of_b.high() <= rounding;
+  return (offset == -infinity || above.high() + of_a.high() >= -rounding) &&
+         (offset == infinity || above.low() - of_b.high() <= rounding);
 }
 
 double verified_margin(MatrixView<const double> a, MatrixView<const double> b,

@@ -196,6 +196,48 @@ TEST(Separate, ValuesOfAnySizeGiveTheSameDigits) {
   EXPECT_TRUE(std::isinf(beyond.residual));
 }
 
+TEST(Separate, MarginsAreProvedForNumbersOfEverySize) {
+  // The row of A lies behind the first of B along the normal, by an entry 2^-1076 times the largest.
+  const Points a{{0x1p915, -0x1p-76}, 2};
+  const Points b{{0, 0, -0x1p1000, 0}, 2};
+  EXPECT_LE(verified_margin(a.view(), b.view(), {0x1p-1000, 1.0}), 0.0);
+  EXPECT_LE(verified_margin(b.view(), a.view(), {-1.0, -0x1p1000}), 0.0);
+  // A normal of any length.
+  const Points one{{1}, 1};
+  const Points zero{{0}, 1};
+  for (const double length : {0x1p-1074, 1e-320, 1e-300, 1.0, 1e300, 1.7e308}) {
+    EXPECT_NEAR(verified_margin(one.view(), zero.view(), {length}), 1.0, 1e-14) << length;
+    EXPECT_NEAR(verified_margin(zero.view(), one.view(), {length}), -1.0, 1e-14) << length;
+  }
+}
+
+TEST(Separate, OffsetsBeyondTheRangeAreVerified) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const Points far{{1.7e308, 1.7e308}, 2};
+  const Points near{{1.6e308, 1.6e308}, 2};
+  for (const double sign : {1.0, -1.0}) {
+    const Points& a = sign > 0.0 ? far : near;
+    const Points& b = sign > 0.0 ? near : far;
+    Separation result = separate(a.view(), b.view());
+    ASSERT_EQ(result.answer, Answer::yes);
+    EXPECT_EQ(result.offset, sign * infinity);
+    EXPECT_TRUE(verify(a.view(), b.view(), result));
+    result.offset = -result.offset;
+    EXPECT_FALSE(verify(a.view(), b.view(), result));
+    result.offset = 0.0;
+    EXPECT_FALSE(verify(a.view(), b.view(), result));
+  }
+  // Sets that doubles lie between.
+  const Points high{{3}, 1};
+  const Points low{{1}, 1};
+  Separation result = separate(high.view(), low.view());
+  ASSERT_TRUE(verify(high.view(), low.view(), result));
+  for (const double offset : {infinity, -infinity}) {
+    result.offset = offset;
+    EXPECT_FALSE(verify(high.view(), low.view(), result)) << offset;
+  }
+}
+
 RC_GTEST_PROP(Separate, AgreesWithTheExactDecision, (std::uint64_t seed)) {
   const IllConditionedPair sets = ill_conditioned_pair(seed);
   Separation result = separate(sets.a.view(), sets.b.view());

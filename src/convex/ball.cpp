@@ -97,6 +97,12 @@ double scale_of(MatrixView<const double> rows, std::span<const double> offsets) 
   return scale;
 }
 
+/// What the bounds prove.
+Answer proved_by(const BallMargin& margin) {
+  if (margin.upper <= margin.tolerance * margin.scale) return Answer::no;
+  return margin.lower > 0.0 ? Answer::yes : Answer::undecided;
+}
+
 }  // namespace
 
 BallMargin largest_margin(MatrixView<const double> rows, std::span<const double> offsets, double tolerance) {
@@ -106,6 +112,8 @@ BallMargin largest_margin(MatrixView<const double> rows, std::span<const double>
     result.lower = other->lower(result.lower);
     result.upper = other->upper(result.upper);
     result.scale = scale_of(rows, offsets);
+    // Where the numbers are subnormal, the bounds may have lost what proved the answer.
+    result.answer = proved_by(result);
     return result;
   }
   BallMargin result;
@@ -121,11 +129,7 @@ BallMargin largest_margin(MatrixView<const double> rows, std::span<const double>
   result.iterations = state.iterations;
   result.lower = verified_lower(rows, offsets, result.point);
   result.upper = verified_upper(rows, offsets, result.shares);
-  if (result.upper <= tolerance * result.scale) {
-    result.answer = Answer::no;
-  } else if (result.lower > 0.0) {
-    result.answer = Answer::yes;
-  }
+  result.answer = proved_by(result);
   return result;
 }
 
@@ -157,18 +161,25 @@ double verified_upper(MatrixView<const double> rows, std::span<const double> off
   std::vector<CompensatedSum> sums(rows.width());
   CompensatedSum offset;
   CompensatedSum size;
+  double longest = 0.0;
   for (const PointWeight& share : shares) {
     const double weight = share.weight / total.value();
     const std::span<const double> row = rows.row(share.id);
     for (std::size_t i = 0; i < row.size(); ++i) sums[i].add(weight * row[i]);
     offset.add(weight * offsets[share.id]);
-    size.add(weight * (euclidean_norm(row) + std::abs(offsets[share.id])));
+    const double length = euclidean_norm(row) + std::abs(offsets[share.id]);
+    longest = std::max(longest, length);
+    size.add(weight * length);
   }
   std::vector<double> sum(rows.width());
   std::transform(sums.begin(), sums.end(), sum.begin(), [](const CompensatedSum& s) { return s.value(); });
-  // Weight, product and sum round the terms by u, u and 2u; the length rounds by 8u.
+  // Weight, product and sum round the terms by u, u and 2u; the length rounds by 8u. A weight or a product
+  // that underflows is off by less than 2⁻¹⁰⁷⁴.
+  const double terms = static_cast<double>((rows.width() + 1) * (shares.size() + 8));
+  const double lost =
+      longest > 0.0 ? terms * std::max(1.0, longest) * std::numeric_limits<double>::denorm_min() : 0.0;
   return euclidean_norm(sum) * (1.0 + 8.0 * unit_roundoff) + offset.value() +
-         8.0 * unit_roundoff * size.value();
+         8.0 * unit_roundoff * size.value() + lost;
 }
 
 bool verify(MatrixView<const double> rows, std::span<const double> offsets, const BallMargin& margin) {

@@ -61,7 +61,7 @@ class WorkingSet {
  private:
   bool lengthen(double length) {
     if (!std::isfinite(length)) return false;
-    unit_ = length > 0.0 ? length : 1.0;
+    unit_ = length;
     Set larger(dimension_, 1, unit_);
     for (Index j = 0; j < set_.size(); ++j) {
       const auto at = static_cast<std::size_t>(j);
@@ -99,7 +99,8 @@ MinimumNorm minimum_norm_point(const Hull& hull, double tolerance, std::size_t i
     largest = std::max(largest, point.norm());
     result.gap = square - x.dot(point);
     progress("nearing, digits", std::min(digits(result.gap / square), digits(tolerance)), digits(tolerance));
-    const bool at_origin = std::sqrt(square) <= 16.0 * std::numeric_limits<double>::epsilon() * largest;
+    const bool at_origin = std::isfinite(largest) &&
+                           std::sqrt(square) <= 16.0 * std::numeric_limits<double>::epsilon() * largest;
     if (result.gap <= tolerance * square || at_origin) {
       result.converged = true;
       break;

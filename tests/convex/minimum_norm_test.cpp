@@ -40,6 +40,15 @@ TEST(MinimumNorm, SegmentGivesThePerpendicularFoot) {
   ASSERT_EQ(result.shares.size(), 2);
 }
 
+TEST(MinimumNorm, APointWithoutASquareDoesNotConverge) {
+  const PointList points{{1, 0}, {-1e200, 0}};
+  const MinimumNorm result = minimum_norm_point(hull_of(points));
+  EXPECT_FALSE(result.converged);
+  EXPECT_EQ(result.point, points[0]);
+  ASSERT_EQ(result.shares.size(), 1U);
+  EXPECT_EQ(result.shares[0].weight, 1.0);
+}
+
 TEST(MinimumNorm, HullAroundTheOriginGivesZero) {
   const PointList points{{1, 0, 0}, {-1, 1, 0}, {-1, -1, 1}, {0, 0, -1}, {9, 9, 9}};
   const MinimumNorm result = minimum_norm_point(hull_of(points));

@@ -69,14 +69,17 @@ struct QueriedColumns {
 
  private:
   void rescale(const std::vector<int>& exponents) {
-    BinaryScale::of(query).divide(query);
-    const double before = euclidean_norm(query);
+    const BinaryScale by = BinaryScale::of(query);
+    std::vector<double> unit = query;
+    by.divide(unit);
     exponent = std::numeric_limits<int>::min();
     for (std::size_t i = 0; i < query.size(); ++i) {
-      if (query[i] != 0.0) exponent = std::max(exponent, std::ilogb(query[i]) + exponents[i]);
+      exponent = std::max(exponent, std::ilogb(query[i]) + exponents[i]);
     }
+    // In one step, so that an entry underflows only where its product is negligible beside the largest one.
     for (std::size_t i = 0; i < query.size(); ++i) query[i] = std::scalbn(query[i], exponents[i] - exponent);
-    length = euclidean_norm(query) / before * (1.0 - 18.0 * u);
+    exponent -= by.exponent();
+    length = euclidean_norm(query) / euclidean_norm(unit) * (1.0 - 18.0 * u);
   }
 };
 
@@ -115,21 +118,29 @@ double verified_margin(MatrixView<const double> keys, std::size_t index, std::sp
                : 0.0;
   }
   if (const std::optional<ScaledKeys> scaled = scaled_keys(keys)) {
-    return scaled->lower(verified_margin(scaled->view(), index, query));
+    const double margin = verified_margin(scaled->view(), index, query);
+    return margin == infinity ? margin : scaled->lower(margin);
   }
   const BinaryScale by = BinaryScale::of(query);
   std::vector<double> unit(query.begin(), query.end());
   by.divide(unit);
   const double length = euclidean_norm(unit);
   if (!(length > 0.0) || !std::isfinite(length)) return -infinity;
+  // Entries that underflow are off by less than 2⁻¹⁰⁷⁴, and coordinates differ by at most twice the largest.
+  double lost = 0.0;
+  for (std::size_t i = 0; i < unit.size(); ++i) {
+    if (by.multiply(unit[i]) != query[i]) lost += std::numeric_limits<double>::denorm_min();
+  }
+  if (lost > 0.0) lost *= 2.0 * largest_size(keys);
   double least = infinity;
   for (std::size_t row = 0; row < keys.rows(); ++row) {
     if (row == index) continue;
-    const double quick = quick_difference_dot(unit, keys.row(index), keys.row(row)).low();
+    const double quick = quick_difference_dot(unit, keys.row(index), keys.row(row)).low() - lost;
     if (quick >= least) continue;
-    const double low = difference_dot(unit, keys.row(index), keys.row(row)).low();
+    const double low = difference_dot(unit, keys.row(index), keys.row(row)).low() - lost;
     least = std::isnan(low) ? -infinity : std::min(least, low);
   }
+  if (least == infinity) return infinity;
   const double margin = least / length;
   return margin - 16.0 * u * std::abs(margin);
 }
@@ -170,8 +181,7 @@ double verified_residual(MatrixView<const double> keys, std::size_t index,
                          std::span<const convex::PointWeight> weights) {
   const std::vector<double> distances = verified_distances(keys, index, weights);
   if (distances.empty()) return infinity;
-  const double residual = euclidean_norm(distances) * (1.0 + 16.0 * u);
-  return std::isnan(residual) ? infinity : residual;
+  return euclidean_norm(distances) * (1.0 + 16.0 * u);
 }
 
 bool verify(MatrixView<const double> keys, const Selection& selection, std::size_t index) {

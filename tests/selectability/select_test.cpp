@@ -627,6 +627,31 @@ TEST(Select, VerifyIsIndependent) {
   EXPECT_FALSE(verify(set.view(), Selection{}));
 }
 
+TEST(Select, MarginsAreProvedForQueriesOfEverySize) {
+  // The second entry of the query is 2^-1076 times the first, and decides.
+  const std::vector<double> query{0x1p900, -0x1p-176};
+  const Keys wide{{0x1p-100, 0x1p999, 0, 0}, 2};
+  EXPECT_LE(verified_margin(wide.view(), 0, query), 0.0);
+  const Keys alike{{0x1p-900, 0x1p200, 0, 0, -1, 0}, 2};
+  EXPECT_LE(verified_margin(alike.view(), 0, query), 0.0);
+  // Without it the first key is ahead.
+  EXPECT_GT(verified_margin(wide.view(), 0, std::vector<double>{0x1p900, 0.0}), 0.0);
+  EXPECT_GT(verified_margin(alike.view(), 0, std::vector<double>{0x1p900, 0.0}), 0.0);
+  for (const double size : {0x1p-1000, 0x1p-1070, 1.0, 0x1p1000}) {
+    const std::vector<double> scaled{size, size};
+    EXPECT_NEAR(verified_margin(wide.view(), 0, scaled) / (std::sqrt(0.5) * 0x1p999), 1.0, 1e-13) << size;
+  }
+}
+
+TEST(Select, TheOnlyKeyHasNoMargin) {
+  for (const double size : {1.0, 1e300, 1e-300}) {
+    const Keys one{{size, 2.0 * size}, 2};
+    EXPECT_TRUE(std::isinf(verified_margin(one.view(), 0, std::vector<double>{1.0, 1.0}))) << size;
+  }
+  const Keys wide{{1e200, 1e-200}, 2};
+  EXPECT_TRUE(std::isinf(verified_margin(wide.view(), 0, std::vector<double>{1.0, 1.0})));
+}
+
 TEST(Select, BadInputIsNamed) {
   for (const double broken : {std::nan(""), std::numeric_limits<double>::infinity()}) {
     const Keys set{{1, 2, broken, 3}, 2};

@@ -160,7 +160,7 @@ class ReachCheck {
                      "its weights do not bound its lead as stated");
       }
       if (stated.answer == Answer::no) {
-        found_.check(head_.in_units(stated.upper) <= std::min(tie_, own_tie(i)), token(i),
+        found_.check(is_tie(i), token(i),
                      "is stated to be unreachable, but the bound of its lead exceeds a tie");
       }
       if (stated.answer == Answer::undecided) {
@@ -169,11 +169,24 @@ class ReachCheck {
     }
   }
 
-  /// The tie threshold by the size of the rows in the proof alone.
-  [[nodiscard]] double own_tie(std::size_t index) const {
+  /// Whether the token leads by no more than a tie with the tokens of its proof; at each of two points with
+  /// the token that leads there, however large the other is.
+  [[nodiscard]] bool is_tie(std::size_t index) const {
     const TokenClaims& stated = tokens_[index];
-    std::vector<Weight> weights = stated.weights;
-    if (!stated.ends.empty()) weights = {{stated.ends[0], 0.5}, {stated.ends[1], 0.5}};
+    const double upper = head_.in_units(stated.upper);
+    if (!(upper <= tie_)) return false;
+    if (stated.ends.empty()) return upper <= own_tie(index, stated.weights);
+    if (!head_.sphere() || head_.dimension() != 1) return false;
+    const std::vector<std::vector<double>> points = head_.two_points();
+    for (std::size_t end = 0; end < points.size(); ++end) {
+      const double most = head_.lead(index, stated.ends[end], points[end]).high();
+      if (!(most <= own_tie(index, {{stated.ends[end], 1.0}}))) return false;
+    }
+    return true;
+  }
+
+  /// The tie threshold by the size of the rows with weights alone.
+  [[nodiscard]] double own_tie(std::size_t index, const std::vector<Weight>& weights) const {
     double total = 0.0;
     double size = 0.0;
     double terms = 0.0;

@@ -11,7 +11,7 @@ namespace normscope::selectability {
 namespace {
 
 bool has_two_points(const LeadOracle& oracle) {
-  return oracle.logits->sphere && oracle.logits->dimension() == 1 && !oracle.last_is_positive;
+  return oracle.logits->sphere && oracle.logits->dimension() == 1;
 }
 
 /// In one dimension the sphere consists of two points; the token is checked at each.
@@ -34,11 +34,9 @@ Outcome decide_two_points(const LeadOracle& oracle, std::size_t token, double re
     most = std::max(most, lead_at_most(oracle, token, point, outcome.ends.back()));
   }
   outcome.upper = most;
-  // The tie threshold counts the rows of both tokens.
-  const std::vector<convex::PointWeight> ends = {{outcome.ends[0], 0.5}, {outcome.ends[1], 0.5}};
-  outcome.answer = outcome.lower > 0.0                                   ? convex::Answer::yes
-                   : outcome.upper <= tie(oracle, token, ends, relative) ? convex::Answer::no
-                                                                         : convex::Answer::undecided;
+  outcome.answer = outcome.lower > 0.0                                            ? convex::Answer::yes
+                   : is_none_at_two_points(oracle, token, outcome.ends, relative) ? convex::Answer::no
+                                                                                  : convex::Answer::undecided;
   return outcome;
 }
 
@@ -83,8 +81,7 @@ struct TokenSearch {
       outcome.largest = true;
       if (outcome.lower > 0.0) return close(convex::Answer::yes);
       // All violated constraints are in the working set already; only rounding remains.
-      outcome.answer = is_none(oracle, relative) ? convex::Answer::no : convex::Answer::undecided;
-      return close(outcome.answer);
+      return close(convex::Answer::undecided);
     }
     if (solver.rows() == 0) return close(outcome.answer);
     convex::BallSolver::State state = solver.solve(1e-15, 0.25 * std::min(tolerance, least_tie));
@@ -106,8 +103,7 @@ struct TokenSearch {
   /// replaced by one on the sphere.
   void take_standing(const LeadOracle& oracle) {
     double lower = evaluation.lower;
-    const bool sphere = oracle.logits->sphere && !oracle.last_is_positive;
-    if (sphere) {
+    if (oracle.logits->sphere) {
       const double distance = distance_to_sphere(*oracle.logits, evaluation.point);
       const bool inside = std::isinf(distance);
       if (inside && lower > 0.0 && !(outcome.lower > 0.0)) {

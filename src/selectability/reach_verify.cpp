@@ -20,14 +20,6 @@ using convex::Answer;
 /// Points checked in one product.
 constexpr std::size_t tokens_per_task = 64;
 
-/// The tokens and weights of a proof that a token never leads.
-std::vector<convex::PointWeight> objectors(const TokenReach& reach) {
-  if (reach.ends.empty()) return upper_weights(reach);
-  std::vector<convex::PointWeight> shares;
-  for (const std::size_t end : reach.ends) shares.push_back({end, 0.5});
-  return shares;
-}
-
 /// The logits, their float32 copy, and the cone over them, constructed once for all tokens.
 class Verifier {
  public:
@@ -45,8 +37,13 @@ class Verifier {
                                             : upper_bound_at_two_points(oracle, token, reach.ends);
     if (!(reach.upper >= scaled_.upper(upper))) return false;
     if (reach.answer == Answer::yes) return reach.unbounded == Answer::yes;
-    if (reach.answer == Answer::no && !(upper <= tie(oracle, token, objectors(reach), tolerance_)))
-      return false;
+    if (reach.answer == Answer::no) {
+      // A bound of a point of the sphere is judged by the token that leads there, however large the other is.
+      const bool none = reach.ends.empty() ? upper <= tie(oracle, token, upper_weights(reach), tolerance_)
+                                           : std::isfinite(upper) &&
+                                                 is_none_at_two_points(oracle, token, reach.ends, tolerance_);
+      if (!none) return false;
+    }
     if (reach.unbounded == Answer::yes) return leads_somewhere(token, reach.unbounded_witness);
     if (reach.unbounded == Answer::undecided) return true;
     if (cone_.tokens == 0) return reach.answer == Answer::no;

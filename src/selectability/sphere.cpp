@@ -231,6 +231,16 @@ double lead_at_most(const LeadOracle& oracle, std::size_t token, std::span<const
          oracle.logits->own[token].rounding + oracle.logits->own[other].rounding;
 }
 
+bool is_none_at_two_points(const LeadOracle& oracle, std::size_t token, const std::vector<std::size_t>& ends,
+                           double relative) {
+  const std::array<std::vector<double>, 2> points = two_points(*oracle.logits);
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const double most = lead_at_most(oracle, token, points[i], ends[i]);
+    if (!(most <= tie(oracle, token, {{ends[i], 1.0}}, relative))) return false;
+  }
+  return true;
+}
+
 double upper_bound_at_two_points(const LeadOracle& oracle, std::size_t token,
                                  const std::vector<std::size_t>& ends) {
   const Logits& logits = *oracle.logits;

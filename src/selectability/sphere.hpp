@@ -40,6 +40,13 @@ namespace normscope::selectability {
 [[nodiscard]] double lead_at_most(const LeadOracle& oracle, std::size_t token, std::span<const double> point,
                                   std::size_t other);
 
+/// Whether the tokens `ends`, one for each of the two points, keep the token from leading there by more than
+/// a tie with that one.
+///
+/// Requires  as `upper_bound_at_two_points` does for a finite result
+[[nodiscard]] bool is_none_at_two_points(const LeadOracle& oracle, std::size_t token,
+                                         const std::vector<std::size_t>& ends, double relative);
+
 /// The maximum of that over both points, each with its token of `ends`; infinite if one is missing.
 [[nodiscard]] double upper_bound_at_two_points(const LeadOracle& oracle, std::size_t token,
                                                const std::vector<std::size_t>& ends);

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <vector>
 
@@ -77,6 +78,32 @@ TEST(Sphere, TwoPointsAreCheckedSeparately) {
   EXPECT_NEAR(most.lower, exact, 1e-12);
   EXPECT_NEAR(largest_probabilities(open, asked, {.threads = 1})[0].upper,
               std::exp(0.1) / (std::exp(0.1) + 2), 1e-3);
+}
+
+TEST(Sphere, ALargeTokenAtOnePointDecidesNothingAtTheOther) {
+  // The first two tokens differ by 1e-6 where the third, which is large, is far below them.
+  for (const double large : {1e3, 1e6, 1e8, 1e10, 1e13, 1e15}) {
+    const Logits layer = head(NormKind::layer, 2, {1, -1, 1 + 1e-6, -1 - 1e-6, large, -large}, {});
+    const Logits rms = head(NormKind::rms, 1, {1, 1 + 1e-6, large}, {});
+    for (const Logits& logits : {layer, rms}) {
+      const std::vector<TokenReach> tokens = decided_with_sphere(logits);
+      // The first token leads; from some size on the rounding of the logits hides it.
+      EXPECT_EQ(tokens[0].answer, large < 1e9 ? Answer::yes : Answer::undecided) << large;
+      EXPECT_NE(tokens[1].answer, Answer::yes) << large;
+      EXPECT_EQ(tokens[2].answer, Answer::yes) << large;
+      for (std::size_t token = 0; token < 3; ++token) {
+        EXPECT_TRUE(verify(logits, token, tokens[token])) << large << " " << token;
+      }
+      TokenReach forged = tokens[0];
+      forged.answer = Answer::no;
+      if (forged.ends.empty()) forged.ends = {1, 2};
+      EXPECT_FALSE(verify(logits, 0, forged)) << large;
+      // Ends that are none prove nothing, whatever the bound.
+      forged.upper = std::numeric_limits<double>::infinity();
+      forged.ends = {7, 9};
+      EXPECT_FALSE(verify(logits, 0, forged)) << large;
+    }
+  }
 }
 
 TEST(Sphere, AgreesWithBruteForceOverTheCircle) {

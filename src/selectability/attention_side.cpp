@@ -93,8 +93,9 @@ std::vector<double> AttentionSide::row(const VectorXd& point) const {
   if (own_) keep_in_image(*norm_, projects_ && norm_->centers(), u);
   std::vector<double> result(norm_->width);
   const double radius = norm_->radius();
-  // The rounding of the row itself must not take it out of the image.
-  for (int attempt = 0; attempt < 3; ++attempt) {
+  // The rounding of the row itself must not take it out of the image. Beside a large bias that is more than
+  // the rounding of u, so u is shortened by more each time.
+  for (long double times = 1.0L;; times *= 2.0L) {
     long double square = 0.0L;
     for (std::size_t j = 0; j < norm_->width; ++j) {
       const double gain = norm_->gain_at(j);
@@ -105,10 +106,9 @@ std::vector<double> AttentionSide::row(const VectorXd& point) const {
                                                  (static_cast<long double>(radius) * gain);
       square += back * back;
     }
-    if (square <= 1.0L) break;
-    u *= static_cast<double>((1.0L - 0x1p-52L) / std::sqrt(square));
+    if (!(square > 1.0L)) return result;
+    u *= static_cast<double>((1.0L - 0x1p-52L) / (1.0L + times * (std::sqrt(square) - 1.0L)));
   }
-  return result;
 }
 
 }  // namespace normscope::selectability

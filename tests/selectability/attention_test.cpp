@@ -147,6 +147,27 @@ TEST(Attention, QueriesAttainTheBounds) {
   }
 }
 
+TEST(Attention, RowsBesideALargeBiasLieInTheImage) {
+  for (const double size : {1e3, 1e6, 1e9, 1e12, 1e15, 1e17}) {
+    for (std::uint64_t seed = 1; seed < 30; ++seed) {
+      Case c = random_case(seed);
+      Random random(seed + 3);
+      c.norm.bias.clear();
+      for (std::size_t j = 0; j < c.norm.width; ++j) c.norm.bias.push_back(size * random.normal());
+      for (double& gain : c.norm.gain) gain = 0.5 + std::abs(gain);
+      const Attention a = attention(c.norm, c.maps());
+      ASSERT_EQ(a.sharpest.row.size(), c.norm.width) << seed;
+      long double square = 0.0L;
+      for (std::size_t j = 0; j < c.norm.width; ++j) {
+        const long double u = (static_cast<long double>(a.sharpest.row[j]) - c.norm.bias[j]) /
+                              (static_cast<long double>(c.norm.radius()) * c.norm.gain_at(j));
+        square += u * u;
+      }
+      EXPECT_LE(square, 1.0L) << size << " " << seed;
+    }
+  }
+}
+
 TEST(Attention, SphereAttainsTheBoundsIfMapsHaveAKernel) {
   std::size_t moved = 0;
   for (std::uint64_t seed = 0; seed < 100; ++seed) {

@@ -6,13 +6,6 @@
 
 #include <normscope/numeric/double_double.hpp>
 
-namespace normscope {
-
-/// Functions that Eigen requires of a scalar type.
-[[nodiscard]] inline DoubleDouble abs(const DoubleDouble& value) { return value < 0.0 ? -value : value; }
-
-}  // namespace normscope
-
 namespace Eigen {
 
 template <>

@@ -61,11 +61,11 @@ std::vector<Vector> scaled(MatrixView<const double> points) {
 
 using Flat = std::array<double, 2>;
 
-/// Signed distance of `c` to the left of the line from a to b.
+/// Signed distance of `c` to the left of the line from a to b, which differ.
 double left_of(const Flat& a, const Flat& b, const Flat& c) {
   const Flat edge{b[0] - a[0], b[1] - a[1]};
   const double size = std::hypot(edge[0], edge[1]);
-  return size == 0.0 ? 0.0 : (edge[0] * (c[1] - a[1]) - edge[1] * (c[0] - a[0])) / size;
+  return (edge[0] * (c[1] - a[1]) - edge[1] * (c[0] - a[0])) / size;
 }
 
 /// The convex polygon of `rows`, counterclockwise, by Andrew's monotone chain.

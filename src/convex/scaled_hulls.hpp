@@ -38,7 +38,6 @@ class ScaledHulls {
 
   [[nodiscard]] Eigen::Index dimension() const { return static_cast<Eigen::Index>(center_.size()); }
   [[nodiscard]] std::size_t rows() const { return a_.rows() + b_.rows(); }
-  [[nodiscard]] std::size_t rows_of_a() const { return a_.rows(); }
   [[nodiscard]] Eigen::Index group(std::size_t row) const { return row < a_.rows() ? 0 : 1; }
   [[nodiscard]] std::size_t first_of(Eigen::Index group) const { return group == 0 ? 0 : a_.rows(); }
   [[nodiscard]] std::size_t end_of(Eigen::Index group) const { return group == 0 ? a_.rows() : rows(); }

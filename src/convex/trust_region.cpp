@@ -176,7 +176,7 @@ double shift_to_ball(double most, const Length& length) {
   if (length(low) <= 1.0) return low;
   while (high > low * (1.0 + 4.0 * unit_roundoff)) {
     const double middle = high / low > 2.0 ? std::sqrt(low) * std::sqrt(high) : low + 0.5 * (high - low);
-    if (middle <= low || middle >= high) break;
+    if (middle <= low) break;
     (length(middle) > 1.0 ? low : high) = middle;
   }
   return high;
@@ -236,7 +236,7 @@ ExtremeLength largest_length(MatrixView<const double> matrix, std::span<const do
   VectorXd v = most == 0.0 ? VectorXd::Zero(d.s.size()).eval() : at(t);
   // The hard case: no component along the longest axis, so either direction along it is optimal.
   const double rest = 1.0 - (v.squaredNorm() - v[0] * v[0]);
-  if (v.norm() < 1.0 && rest > 0.0) v[0] = std::copysign(std::sqrt(rest), v[0]);
+  if (v.norm() < 1.0) v[0] = std::copysign(std::sqrt(rest), v[0]);
   return p.scaled_back(prove_largest(p, drawn_in(d.v * v), top + t));
 }
 

@@ -32,9 +32,7 @@ std::vector<std::size_t> find_duplicates(MatrixView<const double> rows, std::spa
 }
 
 bool are_duplicates(std::span<const std::size_t> duplicates, std::size_t a, std::size_t b) {
-  if (a >= duplicates.size() || b >= duplicates.size() || duplicates[a] == no_duplicate ||
-      duplicates[b] == no_duplicate)
-    return false;
+  if (duplicates.empty() || duplicates[a] == no_duplicate || duplicates[b] == no_duplicate) return false;
   // The first of several equal rows is one of the pair.
   return std::min(a, duplicates[a]) == std::min(b, duplicates[b]);
 }

@@ -18,7 +18,8 @@ inline constexpr std::size_t no_duplicate = std::numeric_limits<std::size_t>::ma
 [[nodiscard]] std::vector<std::size_t> find_duplicates(MatrixView<const double> rows,
                                                        std::span<const double> numbers = {});
 
-/// Whether two rows are equal, according to the result of `find_duplicates`.
+/// Whether two rows are equal, according to the result of `find_duplicates`; an empty one says that all
+/// differ.
 [[nodiscard]] bool are_duplicates(std::span<const std::size_t> duplicates, std::size_t a, std::size_t b);
 
 }  // namespace normscope::selectability

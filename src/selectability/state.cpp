@@ -184,7 +184,6 @@ void Search::resume(std::string_view state, const std::string& source) {
   }
   parts.restored = std::move(searched);
   parts.restored_from = source;
-  if (parts.own.done()) parts.use_restored();
 }
 
 }  // namespace normscope::selectability

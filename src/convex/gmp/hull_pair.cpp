@@ -113,7 +113,7 @@ Bounded Functional::difference(std::size_t row) const {
   const double n = static_cast<double>(varying.size());
   const double error =
       2.0 * (n + 8.0) * 0x1p-53 * size + (n + 8.0) * std::numeric_limits<double>::denorm_min();
-  return std::isfinite(error) && std::isfinite(total) ? Bounded{total, error} : Bounded{0.0, infinity};
+  return std::isfinite(error) ? Bounded{total, error} : Bounded{0.0, infinity};
 }
 
 Bounded Functional::in_units(const Dyadic& value) const {

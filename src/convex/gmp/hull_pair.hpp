@@ -17,7 +17,6 @@ class HullPair {
   HullPair(MatrixView<const double> a, MatrixView<const double> b, std::span<const std::size_t> left_out);
 
   [[nodiscard]] std::size_t rows() const { return a_.rows() + b_.rows(); }
-  [[nodiscard]] std::size_t rows_of_a() const { return a_.rows(); }
   [[nodiscard]] std::size_t width() const { return a_.width(); }
   [[nodiscard]] bool is_of_a(std::size_t row) const { return row < a_.rows(); }
   [[nodiscard]] bool is_left_out(std::size_t row) const { return left_out_[row]; }
@@ -46,18 +45,17 @@ class Functional {
 
   [[nodiscard]] const std::vector<Dyadic>& weights() const { return weights_; }
   [[nodiscard]] Dyadic exact(std::size_t row) const;
-  /// exact(row) − exact(0), times 2^−unit().
+  /// exact(row) − exact(0), in units of 2^`unit_`.
   [[nodiscard]] Bounded difference(std::size_t row) const;
-  [[nodiscard]] long unit() const { return unit_; }
-  /// A value times 2^−unit().
+  /// A value in the same units.
   [[nodiscard]] Bounded in_units(const Dyadic& value) const;
   [[nodiscard]] const Dyadic& at_first() const { return at_first_; }
 
  private:
   const HullPair& hulls_;
   std::vector<Dyadic> weights_;
-  long unit_ = 0;
-  std::vector<double> rounded_{};  ///< weights times 2^−unit; empty if they exceed a double's range
+  long unit_ = 0;                  ///< exponent of a power of two above all weights
+  std::vector<double> rounded_{};  ///< weights in units of 2^`unit_`; empty if they exceed a double's range
   Dyadic at_first_{};
 };
 

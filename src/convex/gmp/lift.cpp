@@ -54,7 +54,7 @@ void Basis::choose_exponents() {
 }
 
 std::size_t Basis::bits() {
-  if (!integer_) choose_exponents();
+  choose_exponents();
   return order() * order() * static_cast<std::size_t>(most_bits_);
 }
 

@@ -17,8 +17,7 @@ class Modulus {
     __extension__ using Wide = unsigned __int128;
     const auto quotient = static_cast<std::uint64_t>((static_cast<Wide>(value) * reciprocal_) >> 64U);
     std::uint64_t rest = value - quotient * prime_;
-    // The quotient is at most two below the exact one.
-    if (rest >= prime_) rest -= prime_;
+    // The quotient is at most one below the exact one.
     if (rest >= prime_) rest -= prime_;
     return static_cast<std::uint32_t>(rest);
   }

@@ -49,7 +49,14 @@ class BallSolver::Work {
     best.upper = before;
     for (; state.iterations < most; ++state.iterations) {
       VectorXd point;
-      if (!working_set_.settle(point)) break;
+      if (!working_set_.settle(point)) {
+        if (state.iterations > 0) break;
+        // The rows of the last call have become dependent beside longer ones.
+        working_set_ = BallWorkingSet(rows_.rows());
+        start();
+        [[maybe_unused]] const bool settled = working_set_.settle(point);
+        NORMSCOPE_ASSERT(settled);
+      }
       const double length = point.norm();
       if (length > 1.0) point /= length;
       state.upper = working_set_.sum().norm() + working_set_.offset();

@@ -25,7 +25,8 @@ class Verifier {
  public:
   Verifier(const Logits& logits, double tolerance)
       : scaled_(logits), tolerance_(tolerance), single_(single_precision(scaled_.logits())) {
-    if (!has_offsets(logits)) return;
+    // Without offsets the ball decides this too, but not the two points of a sphere.
+    if (!has_offsets(logits) && !(logits.sphere && logits.dimension() == 1)) return;
     cone_ = cone(scaled_.logits());
     cone_single_ = single_precision(cone_);
   }
@@ -63,8 +64,10 @@ class Verifier {
       const TokenReach& reach = tokens[asked[i]];
       std::vector<double> point = witness(logits(), asked[i], reach);
       if (!(reach.lower > 0.0) || point.size() != logits().width || !is_in_ball(point)) continue;
-      evaluations.push_back(
-          {.token = asked[i], .point = std::move(point), .within = scaled_.divide(reach.lower)});
+      // Tokens that the lead is not smaller for by more than rounding are evaluated.
+      evaluations.push_back({.token = asked[i],
+                             .point = std::move(point),
+                             .within = scaled_.divide(reach.lower) + 2.0 * logits().rounding});
       at.push_back(i);
     }
     if (!evaluations.empty()) evaluate_leads(oracle, evaluations, threads);

@@ -9,7 +9,6 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/norm/norm.hpp>
-#include <normscope/selectability/probability.hpp>
 #include <normscope/selectability/reach.hpp>
 
 #include "convex/mixed_sizes.hpp"
@@ -119,6 +118,40 @@ TEST(Reach, LeadsAndProbabilitiesAreOrderedForTokensOfManySizes) {
       EXPECT_LE(tokens[token].upper, before[token].upper) << seed << " " << token;
       EXPECT_LE(chances[token].lower, chances[token].upper) << seed << " " << token;
       EXPECT_TRUE(chances[token].lower >= 0.0 && chances[token].upper <= 1.0) << seed << " " << token;
+    }
+  }
+}
+
+// Among these are rows that longer ones make dependent, common parts of which little remains, and two points
+// without offsets.
+TEST(Reach, EveryAnswerIsProvedForTokensOfManySizes) {
+  std::vector<std::uint64_t> seeds{578, 1138, 2368, 3440, 3804, 7137};
+  for (std::uint64_t seed = 0; seed < 150; ++seed) seeds.push_back(seed);
+  for (const std::uint64_t seed : seeds) {
+    const convex::MixedRows rows = convex::mixed_rows(seed);
+    Random random(7 * seed + 1);
+    NormSpec norm{.width = rows.width};
+    norm.eps = random.below(2) == 1 ? 0.0 : 1e-5;
+    norm.kind = random.below(2) == 1 ? NormKind::rms : NormKind::layer;
+    if (norm.width == 1 && norm.eps == 0.0) norm.kind = NormKind::rms;
+    std::vector<double> bias;
+    if (random.below(2) == 1) bias = rows.offsets;
+    std::optional<Logits> logits;
+    try {
+      logits = fold(norm, rows.view(), bias);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::Argument) << seed << ": " << error.what();
+      continue;
+    }
+    std::vector<TokenReach> tokens = decided(*logits);
+    std::vector<std::size_t> reachable;
+    for (std::size_t token = 0; token < tokens.size(); ++token) {
+      EXPECT_TRUE(verify(*logits, token, tokens[token])) << seed << " " << token;
+      if (tokens[token].answer == Answer::yes) reachable.push_back(token);
+    }
+    sharpen(*logits, tokens, reachable, {.threads = 1});
+    for (const std::size_t token : reachable) {
+      EXPECT_TRUE(verify(*logits, token, tokens[token])) << seed << " " << token;
     }
   }
 }

@@ -205,6 +205,7 @@ TEST(Separate, MarginsAreProvedForNumbersOfEverySize) {
   // A normal of any length.
   const Points one{{1}, 1};
   const Points zero{{0}, 1};
+  EXPECT_LE(verified_margin(zero.view(), zero.view(), {1.0}), 0.0);
   for (const double length : {0x1p-1074, 1e-320, 1e-300, 1.0, 1e300, 1.7e308}) {
     EXPECT_NEAR(verified_margin(one.view(), zero.view(), {length}), 1.0, 1e-14) << length;
     EXPECT_NEAR(verified_margin(zero.view(), one.view(), {length}), -1.0, 1e-14) << length;

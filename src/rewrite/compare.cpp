@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 
 #include "compare_content.hpp"
@@ -49,6 +50,13 @@ bool is_free(const Side& side, const Norm& norm) {
   return norm.readers_known && !norm.readers.empty() && !side.uses.enters_stream(norm.name);
 }
 
+std::vector<double> gains(const NormSpec& spec) {
+  std::vector<double> result(spec.width);
+  for (std::size_t j = 0; j < spec.width; ++j) result[j] = spec.gain_at(j);
+  return result;
+}
+
+/// Of gains that have no direction, 1 if they are equal, otherwise 0.
 double cosine(const NormSpec& a, const NormSpec& b) {
   double product = 0.0;
   double a_length = 0.0;
@@ -58,14 +66,9 @@ double cosine(const NormSpec& a, const NormSpec& b) {
     a_length += a.gain_at(j) * a.gain_at(j);
     b_length += b.gain_at(j) * b.gain_at(j);
   }
-  if (a_length == 0.0 || b_length == 0.0) return a_length == b_length ? 1.0 : 0.0;
-  return std::clamp(product / std::sqrt(a_length * b_length), -1.0, 1.0);
-}
-
-std::vector<double> gains(const NormSpec& spec) {
-  std::vector<double> result(spec.width);
-  for (std::size_t j = 0; j < spec.width; ++j) result[j] = spec.gain_at(j);
-  return result;
+  const double lengths = std::sqrt(a_length * b_length);
+  if (lengths > 0.0 && std::isfinite(lengths)) return std::clamp(product / lengths, -1.0, 1.0);
+  return relative_change(gains(a), gains(b)) == 0.0 ? 1.0 : 0.0;
 }
 
 bool same_shape(const Linear& a, const Linear& b) { return a.in == b.in && a.out == b.out; }
@@ -280,7 +283,7 @@ void find_misplaced(const Side& before, const Side& after, const NormPairs& norm
       const auto now = std::find_if(of_new.begin(), of_new.end(), [&](const Linear& map) {
         return map.weight.selector() == reader.new_weight;
       });
-      if (now == of_new.end()) continue;
+      NORMSCOPE_ASSERT(now != of_new.end());
       for (const Norm& norm : before.model.norms) {
         for (const Linear& map : norm.readers) {
           if (!reader.taken_from.empty() || map.weight.selector() == reader.old_weight ||

@@ -8,9 +8,17 @@ namespace {
 
 constexpr std::uint64_t compared_elements = std::uint64_t{1} << 20U;
 
+/// b - a, where the same value that is not finite is no difference.
+double difference(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)) ? 0.0 : b - a; }
+
+/// 1 for what is not finite.
+double relative(double error, double scale) {
+  return std::isfinite(error) && std::isfinite(scale) ? error / scale : 1.0;
+}
+
 double ratio(double squared_error, double squared_length) {
   if (squared_error == 0.0) return 0.0;
-  return squared_length == 0.0 ? std::sqrt(squared_error) : std::sqrt(squared_error / squared_length);
+  return relative(std::sqrt(squared_error), squared_length == 0.0 ? 1.0 : std::sqrt(squared_length));
 }
 
 std::uint64_t outputs_of_block(const model::Linear& map) {
@@ -40,7 +48,8 @@ double relative_change(const std::vector<double>& a, const std::vector<double>& 
   double error = 0.0;
   double length = 0.0;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    error += (b[i] - a[i]) * (b[i] - a[i]);
+    const double change = difference(a[i], b[i]);
+    error += change * change;
     length += a[i] * a[i];
   }
   return ratio(error, length);
@@ -62,9 +71,12 @@ ReaderComparison compare_readers(const MapOfFile& before, const MapOfFile& after
         const double b = new_weight[i * in + j];
         const double a_gain = a * before.norm.gain_at(j);
         const double b_gain = b * after.norm.gain_at(j);
-        sums.composite += (b_gain - a_gain) * (b_gain - a_gain);
-        sums.raw += (b - a) * (b - a);
-        sums.twice += (b - a_gain) * (b - a_gain);
+        const double composite = difference(a_gain, b_gain);
+        const double raw = difference(a, b);
+        const double twice = difference(a_gain, b);
+        sums.composite += composite * composite;
+        sums.raw += raw * raw;
+        sums.twice += twice * twice;
         sums.length += a_gain * a_gain;
         sums.weight += a * a;
         sums.old_bias += a * before.norm.bias_at(j);
@@ -76,9 +88,9 @@ ReaderComparison compare_readers(const MapOfFile& before, const MapOfFile& after
       result.folded_twice = std::max(result.folded_twice, ratio(sums.twice, sums.length));
       const double old_constant = old_bias.empty() ? 0.0 : old_bias[first + i];
       const double new_constant = new_bias.empty() ? 0.0 : new_bias[first + i];
-      const double error = std::abs((new_constant + sums.new_bias) - (old_constant + sums.old_bias));
+      const double error = std::abs(difference(old_constant + sums.old_bias, new_constant + sums.new_bias));
       const double scale = std::abs(old_constant) + std::abs(new_constant) + sums.magnitude;
-      if (error > 0.0) result.bias = std::max(result.bias, error / scale);
+      if (error != 0.0) result.bias = std::max(result.bias, relative(error, scale));
     }
   }
   return result;
@@ -96,8 +108,9 @@ WriterComparison compare_writers(const MapOfFile& before, const MapOfFile& after
   // One more for the bias.
   std::vector<Input> inputs(in + 1);
   const auto add = [](Input& input, double a, double b) {
-    input.error += (b - a) * (b - a);
-    input.error_sum += b - a;
+    const double change = difference(a, b);
+    input.error += change * change;
+    input.error_sum += change;
     input.length += a * a;
     input.sum += a;
   };
@@ -114,7 +127,8 @@ WriterComparison compare_writers(const MapOfFile& before, const MapOfFile& after
   }
   const double features = static_cast<double>(before.map.out);
   for (const Input& input : inputs) {
-    const double centered = std::max(0.0, input.error - input.error_sum * input.error_sum / features);
+    // NaN stays, since it is not less than 0.
+    const double centered = std::max(input.error - input.error_sum * input.error_sum / features, 0.0);
     result.raw = std::max(result.raw, ratio(input.error, input.length));
     // Relative to the whole vector written: a constant row has length 0 after its mean is subtracted.
     result.centered = std::max(result.centered, ratio(centered, input.length));

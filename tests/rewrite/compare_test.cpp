@@ -1,7 +1,9 @@
 #include <normscope/rewrite/compare.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -447,6 +449,41 @@ TEST(RewriteCompare, AReaderIsSearchedForInAllStacks) {
   const Comparison comparison = compared_with("clip", [&](Copy& copy) { values_of(copy, name)[0] += 1.0; });
   EXPECT_EQ(comparison.agreement, Agreement::different);
   EXPECT_FALSE(names_kind(comparison, "wrong_reader"));
+}
+
+TEST(RewriteCompare, ValuesThatAreNotFiniteDiffer) {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (const char* name : {"transformer.h.0.attn.c_attn.weight", "transformer.h.0.attn.c_attn.bias",
+                           "transformer.h.0.attn.c_proj.weight", "transformer.h.0.attn.c_proj.bias",
+                           "transformer.h.0.ln_1.weight", "transformer.h.0.ln_1.bias"}) {
+    for (const double value : {nan, infinity}) {
+      const auto breaks = [&](Copy& copy) { values_of(copy, name)[0] = value; };
+      const Comparison comparison = compared_with("gpt2", breaks);
+      EXPECT_EQ(comparison.agreement, Agreement::different) << name << " " << value;
+      for (const NormComparison& norm : comparison.norms) {
+        EXPECT_TRUE(std::isfinite(norm.gain_change) && std::isfinite(norm.gain_cosine)) << name;
+        EXPECT_TRUE(std::isfinite(norm.bias_change)) << name;
+        for (const ReaderComparison& reader : norm.readers) {
+          EXPECT_TRUE(std::isfinite(reader.composite) && std::isfinite(reader.bias)) << name;
+        }
+      }
+      const Scratch scratch;
+      Copy copy(fixture("gpt2"));
+      breaks(copy);
+      const checkpoint::Checkpoint broken = copy.open(scratch / "in");
+      const Model described = model::describe(broken);
+      EXPECT_EQ(compare(broken, described, broken, described).agreement, Agreement::same) << name;
+      const checkpoint::Checkpoint whole(fixture("gpt2"));
+      EXPECT_EQ(compare(broken, described, whole, described).agreement, Agreement::different) << name;
+      // A bias of the norm that is not finite reaches every output.
+      if (std::string(name) == "transformer.h.0.ln_1.bias") continue;
+      values_of(copy, name)[1] += 1.0;
+      const checkpoint::Checkpoint changed = copy.open(scratch / "changed");
+      EXPECT_EQ(compare(broken, described, changed, described).agreement, Agreement::different)
+          << name << " " << value << ": beside it";
+    }
+  }
 }
 
 /// A checkpoint, and the ONNX file that torch exported of it.

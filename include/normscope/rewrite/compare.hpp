@@ -23,7 +23,7 @@ enum class Agreement {
 [[nodiscard]] const char* to_string(Agreement agreement);
 
 /// One linear map of both models, and the norm that it reads. Errors are of the worst output, relative to its
-/// row.
+/// row; 1 where they differ in a value that is not finite.
 struct ReaderComparison {
   std::string old_weight;
   std::string new_weight;
@@ -46,7 +46,8 @@ struct NormComparison {
   double old_eps = 0.0;
   double new_eps = 0.0;
   double gain_change = 0.0;  ///< |g' - g| / |g|
-  double gain_cosine = 1.0;  ///< of the angle between both gains; 1 for two of length 0
+  /// Of the angle between both gains; of those without a direction, 1 if they are equal, else 0.
+  double gain_cosine = 1.0;
   double bias_change = 0.0;  ///< |b' - b| / |b|, or |b'| where b is 0
   std::vector<ReaderComparison> readers{};
 

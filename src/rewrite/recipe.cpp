@@ -110,7 +110,6 @@ class RecipeReader {
     edit.in = item.at("in").get<std::uint64_t>();
     edit.stored_out = item.at("stored_out").get<std::uint64_t>();
     edit.part.roundings = item.at("roundings").get<double>();
-    if (!item.at("norm").is_null()) edit.norm = item.at("norm").get<std::size_t>();
     if (!edit.is_matrix()) {
       const Tensor& original = array(part_name(index, "original"), std::nullopt);
       const auto bytes = original.bytes.memory();
@@ -121,12 +120,11 @@ class RecipeReader {
       fail("an edit of it has another size than its matrix");
     }
     const bool reads = edit.change == Change::scale_inputs || edit.change == Change::rotate_inputs;
-    if (!item.at("rotation").is_null()) {
+    if (edit.change == Change::rotate_inputs || edit.change == Change::rotate_outputs) {
+      if (item.at("rotation").is_null()) fail("an edit of it has no rotation");
       edit.rotation = item.at("rotation").get<std::size_t>();
       if (*edit.rotation >= recipe.rotations.size()) fail("an edit of it has a rotation that is not there");
       expect_size(recipe.rotations[*edit.rotation]->width(), reads ? edit.in : edit.stored_out);
-    } else if (edit.change == Change::rotate_inputs || edit.change == Change::rotate_outputs) {
-      fail("an edit of it has no rotation");
     }
     if (!reads) {
       if (edit.change == Change::rotate_outputs && find(part_name(index, "means")) == nullptr) return edit;
@@ -134,7 +132,8 @@ class RecipeReader {
       expect_size(edit.part.means.size(), edit.in);
       return edit;
     }
-    if (!edit.norm) fail("an edit of it has no norm");
+    if (item.at("norm").is_null()) fail("an edit of it has no norm");
+    edit.norm = item.at("norm").get<std::size_t>();
     if (!recipe.factors.contains(*edit.norm)) {
       recipe.factors[*edit.norm] = numbers(array(factors_name(*edit.norm), Dtype::F64));
     }

@@ -37,7 +37,7 @@ struct UndoEdit {
   model::Layout layout = model::Layout::out_in;
   std::uint64_t in = 0;
   std::uint64_t stored_out = 0;
-  std::optional<std::size_t> norm{};      ///< key of `Recipe::factors`
+  std::optional<std::size_t> norm{};      ///< key of `Recipe::factors`, of what reads a norm alone
   std::optional<std::size_t> rotation{};  ///< index in `Recipe::rotations`
   UndoPart part{};
   std::vector<std::byte> original{};  ///< of a vector

@@ -142,7 +142,7 @@ void Rotation::reflect(double* row) const {
 void Rotation::factors(double* row, std::vector<double>& work, bool transposed) const {
   const std::size_t odd = width_ / block_;
   const double scale = 1.0 / std::sqrt(static_cast<double>(block_));
-  if (!transposed && !signs_.empty()) {
+  if (!transposed) {
     for (std::size_t j = 0; j < width_; ++j) row[j] *= signs_[j];
   }
   if (block_ > 1) {
@@ -156,14 +156,14 @@ void Rotation::factors(double* row, std::vector<double>& work, bool transposed) 
              MatrixView<double>(work.data(), odd, block_));
     std::copy(work.begin(), work.end(), row);
   }
-  if (transposed && !signs_.empty()) {
+  if (transposed) {
     for (std::size_t j = 0; j < width_; ++j) row[j] *= signs_[j];
   }
 }
 
 void Rotation::apply_all(std::span<double> rows, unsigned threads, bool transposed) const {
   const std::size_t count = rows.size() / width_;
-  if (block_ == 1 && signs_.empty() && reflection_.empty()) {
+  if (signs_.empty()) {
     const std::size_t pieces = (count + rows_at_a_time - 1) / rows_at_a_time;
     parallel_for(pieces, 1, threads, [&](std::size_t from, std::size_t to) {
       std::vector<double> work(rows_at_a_time * width_);
@@ -210,7 +210,7 @@ Rotation Rotation::from_numbers(std::span<const double> numbers, std::size_t wid
   };
   expect(width > 0 && numbers.size() >= 4);
   Rotation result(width);
-  while (static_cast<double>(result.block_) < numbers[0] && width % (2 * result.block_) == 0) {
+  while (static_cast<double>(result.block_) < numbers[0] && width / result.block_ % 2 == 0) {
     result.block_ *= 2;
   }
   expect(static_cast<double>(result.block_) == numbers[0]);
@@ -231,6 +231,9 @@ Rotation Rotation::from_numbers(std::span<const double> numbers, std::size_t wid
     take(result.dense_, odd * odd);
   }
   expect(rest.empty());
+  // A matrix alone, or random signs with R where that is not 1.
+  expect(has_signs ? odd == 1 || !result.dense_.empty()
+                   : result.block_ == 1 && !has_reflection && !result.dense_.empty());
   return result;
 }
 

@@ -177,6 +177,25 @@ TEST(RewriteRecipe, RotatedMatricesHaveTheirRotation) {
                         "an array has 3 elements, expected 18"));
 }
 
+// What reads no norm has no factors, whatever the recipe says.
+TEST(RewriteRecipe, ANormOfAWriterIsIgnored) {
+  for (const Options& options : {without_rotation, with_rotation}) {
+    RewrittenModel model(options);
+    const char* const change = options.rotation ? "rotate_outputs" : "center_outputs";
+    static_cast<void>(undo(model.rewritten.output, model.scratch / "whole"));
+    for (const int norm : {0, 99}) {
+      test::put(model.scratch / "out/rewrite.undo", model.whole);
+      RecipeFile file(model.scratch / "out");
+      file.edit(change)["norm"] = norm;
+      file.save();
+      const fs::path back = model.scratch / ("back." + std::to_string(norm));
+      static_cast<void>(undo(model.rewritten.output, back));
+      EXPECT_EQ(test::text_of(back / "model.safetensors"),
+                test::text_of(model.scratch / "whole/model.safetensors"));
+    }
+  }
+}
+
 TEST(RewriteRecipe, KeptElementsAscendInTheirMatrix) {
   RewrittenModel model(without_rotation);
   const auto refusal = [&](const std::vector<std::uint64_t>& at) {

@@ -151,6 +151,19 @@ TEST(RewriteRotation, NumbersOfNoRotationAreRefused) {
   refuse({good.begin(), good.begin() + 7}, 6);
 }
 
+// A forged recipe has any numbers.
+TEST(RewriteRotation, NumbersWithoutAMatrixAreRefused) {
+  const auto refuse = [](const std::vector<double>& numbers, std::size_t width) {
+    error_of(ErrorCode::Format, [&] { static_cast<void>(Rotation::from_numbers(numbers, width)); });
+  };
+  refuse({1.0, 0.0, 0.0, 1.0}, 3);
+  refuse({1.0, 0.0, 0.0, 1.0}, 1);
+  refuse({1.0, 1.0, 0.0, 0.0, 1.0, -1.0, 1.0}, 3);
+  refuse({4.0, 0.0, 0.0, 0.0, 1.0}, 4);
+  refuse({1.0, 0.0, 1.0, 0.0, 1.0, 1.0}, 1);
+  refuse({1e30, 0.0, 0.0, 0.0}, std::size_t{1} << 63U);
+}
+
 TEST(RewriteRotation, OutputsStayWithinTheirBounds) {
   struct Case {
     const char* name;

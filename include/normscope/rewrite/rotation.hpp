@@ -49,7 +49,7 @@ class Rotation {
   std::size_t width_ = 0;
   std::size_t block_ = 1;             ///< 2^k
   std::vector<double> dense_{};       ///< R (m × m); empty for m = 1
-  std::vector<double> signs_{};       ///< empty for ones
+  std::vector<double> signs_{};       ///< empty for a dense matrix alone
   std::vector<double> reflection_{};  ///< unit vector; empty without one
   bool keeps_ones_ = false;
 };

@@ -20,12 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 using checkpoint::Checkpoint;
 
-bool is_index(const fs::path& path) { return path.filename().string().ends_with(".index.json"); }
-
-fs::path folder_of(const fs::path& path) {
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) return path;
-  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+fs::path folder_of(const fs::path& file) {
+  return file.has_parent_path() ? file.parent_path() : fs::path(".");
 }
 
 [[noreturn]] void refuse_name(const fs::path& output, const char* what) {
@@ -34,11 +30,14 @@ fs::path folder_of(const fs::path& path) {
 
 }  // namespace
 
-Places::Places(const Checkpoint& checkpoint, const fs::path& to) : is_folder(false), output(to) {
+Places::Places(const Checkpoint& checkpoint, const fs::path& to)
+    : is_folder(checkpoint.files().front() != checkpoint.path()), output(to) {
   std::error_code ignored;
-  is_folder = fs::is_directory(checkpoint.path(), ignored) || is_index(checkpoint.path());
-  from = is_folder ? folder_of(checkpoint.path()) : checkpoint.path();
-  if (fs::equivalent(from, output, ignored) || spelled_out(from) == spelled_out(output)) {
+  // All files of weights are in the folder of the index.
+  from = is_folder ? folder_of(checkpoint.files().front()) : checkpoint.path();
+  const bool names_index = is_folder && fs::is_regular_file(checkpoint.path(), ignored);
+  index = names_index ? checkpoint.path().filename() : fs::path("model.safetensors.index.json");
+  if (fs::equivalent(from, output, ignored)) {
     refuse_name(output, "is the input, expected another name");
   }
   const fs::path inside =
@@ -49,7 +48,7 @@ Places::Places(const Checkpoint& checkpoint, const fs::path& to) : is_folder(fal
 }
 
 fs::path Places::name_of(const fs::path& file) const {
-  return is_folder ? file.lexically_relative(from) : output.filename();
+  return is_folder ? file.filename() : output.filename();
 }
 
 Digest run_of(const Checkpoint& checkpoint, const std::string& options) {
@@ -79,8 +78,6 @@ Written ShardWriter::write_all(const Checkpoint& checkpoint, const Places& place
       ++taken_over;
       done += static_cast<std::size_t>(fs::file_size(work.files() / name));
     } else {
-      std::error_code ignored;
-      fs::create_directories((work.files() / name).parent_path(), ignored);
       const auto fingerprint = std::make_shared<Fingerprint>();
       const auto output = std::make_shared<checkpoint::SafetensorsWriter>(
           work.files() / name, headers(file), metadata,

@@ -23,8 +23,9 @@ namespace normscope::rewrite {
 struct Places {
   Places(const checkpoint::Checkpoint& checkpoint, const std::filesystem::path& output);
 
-  bool is_folder;              ///< a folder or an index of shards was named
-  std::filesystem::path from;  ///< the folder or the file
+  bool is_folder;  ///< a folder, an index of shards or a model in the hub's cache was named, not its file
+  std::filesystem::path from;   ///< the folder or the file
+  std::filesystem::path index;  ///< name of the index of shards in the folder, if there is one
   std::filesystem::path output;
 
   /// The name that a file of the input has in the output.

@@ -7,6 +7,7 @@
 
 #include <normscope/bytes/source.hpp>
 #include <normscope/checkpoint/json_value.hpp>
+#include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/rewrite/rewrite.hpp>
 
@@ -19,8 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 using checkpoint::Checkpoint;
 using checkpoint::TensorHeader;
-
-constexpr const char* index_name = "model.safetensors.index.json";
 
 /// The tensors of one file of the output.
 std::vector<TensorHeader> headers_of(const Checkpoint& checkpoint, const Plan& plan, const fs::path& file) {
@@ -63,19 +62,15 @@ struct Replaced {
 
 /// config.json and the index of shards, if a separate head changes them.
 void write_untied(const Checkpoint& checkpoint, const Plan& plan, const Replaced& replaced,
-                  const fs::path& to, Result& result) {
-  if (checkpoint.config_text()) {
-    const std::optional<std::string> config =
-        checkpoint::with_json_flag(*checkpoint.config_text(), "tie_word_embeddings", false);
-    if (!config) {
-      throw Error(ErrorCode::Format,
-                  "rewrite: config.json: \"tie_word_embeddings\" is not a flag, expected true or false");
-    }
-    replaced.add("config.json");
-    write_text(to / "config.json", *config);
-    result.files.emplace_back("config.json");
-    result.configuration.emplace_back("\"tie_word_embeddings\" is false");
-  }
+                  const fs::path& index_name, const fs::path& to, Result& result) {
+  NORMSCOPE_ASSERT(checkpoint.config_text());
+  const std::optional<std::string> config =
+      checkpoint::with_json_flag(*checkpoint.config_text(), "tie_word_embeddings", false);
+  NORMSCOPE_ASSERT(config);  // a flag that is none is refused when the model is described
+  replaced.add("config.json");
+  write_text(to / "config.json", *config);
+  result.files.emplace_back("config.json");
+  result.configuration.emplace_back("\"tie_word_embeddings\" is false");
   if (plan.untied->bytes == 0 || !fs::exists(replaced.from / index_name)) return;
   auto index = nlohmann::ordered_json::parse(read_text(replaced.from / index_name));
   index["weight_map"][plan.untied->head] = index["weight_map"][plan.untied->table];
@@ -146,8 +141,8 @@ Result write(const Checkpoint& checkpoint, const model::Model& model, const Plan
     const Replaced replaced{places.from, recipe};
     replaced.add("rewrite.json");
     replaced.add("rewrite.undo");
-    if (plan.untied) write_untied(checkpoint, plan, replaced, work.files(), result);
-  } else if (plan.untied && checkpoint.config_text()) {
+    if (plan.untied) write_untied(checkpoint, plan, replaced, places.index, work.files(), result);
+  } else if (plan.untied) {
     result.configuration.emplace_back(
         "config.json, which is not copied for a single file, must set "
         "\"tie_word_embeddings\" to false");
@@ -165,7 +160,9 @@ Result write(const Checkpoint& checkpoint, const model::Model& model, const Plan
     result.not_copied = copy_small_files(places.from, work.files(), names);
   }
   if (!activations.empty()) {
-    const Checkpoint after(places.is_folder ? work.files() : work.files() / last, bytes::read_file);
+    const fs::path index = work.files() / places.index;
+    const fs::path opened = places.is_folder ? work.files() : work.files() / last;
+    const Checkpoint after(places.is_folder && fs::exists(index) ? index : opened, bytes::read_file);
     result.on_rows = compare_on_rows(checkpoint, after, model, plan, activations, threads);
   }
   if (describe) write_text(work.files() / document, describe(result));

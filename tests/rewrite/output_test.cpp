@@ -1,7 +1,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -212,6 +214,59 @@ TEST(RewriteOutput, AnIndexMayBeNamed) {
   EXPECT_TRUE(fs::exists(scratch / "out/config.json"));
   EXPECT_TRUE(has_text(error_of(ErrorCode::Argument, [&] { write_folded(source, scratch / "in"); }),
                        "is the input, expected another name"));
+}
+
+// A file of any name that holds the JSON of an index.
+TEST(RewriteOutput, AnIndexOfAnotherNameListsASeparateHead) {
+  for (const char* name : {"weights.index.json", "shards.json"}) {
+    const Scratch scratch;
+    static_cast<void>(Copy(fixture("gpt2")).open(scratch / "in", 2));
+    fs::rename(scratch / "in/model.safetensors.index.json", scratch / "in" / name);
+    const checkpoint::Checkpoint source(scratch / "in" / name);
+    const model::Model model = model::describe(source);
+    const Plan plan = make_plan(source, model, head_separated);
+    const std::vector<Activations> activations = {{0, 1, std::vector<double>(18, 0.5)}};
+    const Result result = write(source, model, plan, scratch / "out", 1, {}, {}, activations);
+    EXPECT_EQ(result.on_rows.size(), 1U);
+    const checkpoint::Checkpoint output(scratch / "out" / name);
+    EXPECT_EQ(output.files().size(), 2U);
+    EXPECT_EQ(output.tensors().size(), source.tensors().size() + 1);
+    EXPECT_NE(output.find("lm_head.weight"), nullptr);
+    static_cast<void>(undo(output, scratch / "back"));
+    EXPECT_EQ(test::text_of(scratch / "back" / name), test::text_of(scratch / "in" / name));
+  }
+}
+
+// Named as in the cache of downloads, a model is a folder too.
+TEST(RewriteOutput, EveryShardOfAModelInTheCacheIsWritten) {
+  const Scratch scratch;
+  const std::string variable = "HF_HUB_CACHE";
+  const char* const given = std::getenv(variable.c_str());
+  const std::optional<std::string> before =
+      given == nullptr ? std::nullopt : std::optional<std::string>(given);
+  ::setenv(variable.c_str(), scratch.folder().c_str(), 1);
+  static_cast<void>(Copy(fixture("llama")).open(scratch / "models--org--name/snapshots/1", 3));
+  for (const fs::path& name : {fs::path("org/name"), scratch / "models--org--name"}) {
+    const fs::path to = scratch / ("out." + std::to_string(entries_of(scratch.folder())));
+    const Rewritten rewritten(checkpoint::Checkpoint(name), gains_folded, to);
+    EXPECT_EQ(rewritten.output.files().size(), 3U) << name;
+    EXPECT_TRUE(rewritten.output.config_text()) << name;
+    EXPECT_TRUE(fs::exists(to / "rewrite.undo")) << name;
+  }
+  before ? ::setenv(variable.c_str(), before->c_str(), 1) : ::unsetenv(variable.c_str());
+}
+
+TEST(RewriteOutput, AnIndexOfTheCurrentFolderMayBeNamed) {
+  const Scratch scratch;
+  static_cast<void>(Copy(fixture("llama")).open(scratch / "in", 2));
+  struct Back {
+    fs::path folder = fs::current_path();
+    ~Back() { fs::current_path(folder); }
+  } const back;
+  fs::current_path(scratch / "in");
+  const Rewritten rewritten(checkpoint::Checkpoint("model.safetensors.index.json"), gains_folded, "../out");
+  EXPECT_EQ(rewritten.output.files().size(), 2U);
+  EXPECT_TRUE(fs::exists(scratch / "out/config.json"));
 }
 
 TEST(RewriteOutput, TheRowsOfASingleFileAreTried) {

@@ -177,11 +177,12 @@ class MatrixRewrite {
     }
     std::array<double, most_lanes> shift{};
     std::array<double, most_lanes> factor{};
-    RowChange change{shift_.data() + begin, factor_.data() + begin};
+    RowChange change{shift.data(), factor.data(), true};
     if (by_row_) {
       shift.fill(shift_of(first_ + row));
       factor.fill(factor_of(first_ + row));
-      change = {shift.data(), factor.data(), true};
+    } else {
+      change = {shift_.data() + begin, factor_.data() + begin};
     }
     const RowValues values = memory.row(offset);
     const RowFlags flags = convert_row(dtype_, read, change, padded(count), written, values);

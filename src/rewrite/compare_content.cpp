@@ -78,22 +78,22 @@ std::vector<Linear> stored_readers(const Norm& norm) {
   return result;
 }
 
-/// A tensor as a matrix of rows along its first axis.
+/// A tensor that has elements as a matrix of rows along its first axis.
 Linear rows_of(const Tensor& tensor) {
   Linear map;
   map.weight = {std::string(tensor.name), 0, tensor.elements(), {}};
   map.out = tensor.shape.size() > 1 ? tensor.shape[0] : 1;
-  map.in = map.out == 0 ? 0 : tensor.elements() / map.out;
+  map.in = tensor.elements() / map.out;
   map.stored_out = map.out;
   return map;
 }
 
-/// The matrices that a tensor may represent: itself and its transpose.
+/// The matrices that a tensor with as many elements as `wanted` may represent: itself and its transpose.
 std::vector<Linear> readings_of(const Tensor& tensor, const Linear& wanted) {
   std::vector<Linear> result;
   Linear map = rows_of(tensor);
-  if (map.in == wanted.in && map.out == wanted.out) result.push_back(map);
-  if (tensor.shape.size() == 2 && tensor.shape[0] == wanted.in && tensor.shape[1] == wanted.out) {
+  if (map.in == wanted.in) result.push_back(map);
+  if (tensor.shape.size() == 2 && tensor.shape[0] == wanted.in) {
     map.layout = Layout::in_out;
     map.in = wanted.in;
     map.out = map.stored_out = wanted.out;

@@ -114,11 +114,6 @@ class FoldPlanner : Planner {
     return result;
   }
 
-  [[nodiscard]] bool is_tied_head(const Linear& reader) const {
-    return model_.vocabulary && model_.vocabulary->tied && model_.vocabulary->unembedding &&
-           place_of(model_.vocabulary->unembedding->weight) == place_of(reader.weight);
-  }
-
   /// Why no change of the readers can replace the gain; empty if one can.
   [[nodiscard]] std::string why_not(std::size_t index) const {
     const Norm& norm = model_.norms[index];
@@ -168,7 +163,7 @@ class FoldPlanner : Planner {
       const checkpoint::Tensor& bias = *checkpoint_.find(reader.bias->tensor);
       if (!is_rewritable(bias.dtype)) return stored_as(bias);
     }
-    if (is_tied_head(reader) && !plan_.untied) {
+    if (is_head_table(model_, reader) && !plan_.untied) {
       return fmt::format(
           "its reader {} is the token embedding too; --untie gives the head a tensor of its own, {} bytes",
           name, tensor.bytes.size());
@@ -182,7 +177,7 @@ class FoldPlanner : Planner {
       const std::string name = bytes::quote(reader.weight.selector());
       if (!reader.bias) return fmt::format("{} has no bias", name);
       if (uses_.biases_at(*reader.bias) > 1) return fmt::format("{} shares its bias", name);
-      if (reader.role == "unembedding" && model_.vocabulary && model_.vocabulary->logit_scale != 1.0) {
+      if (reader.role == "unembedding" && model_.vocabulary->logit_scale != 1.0) {
         return fmt::format("the bias of {} is not scaled as its products are", name);
       }
     }
@@ -211,7 +206,7 @@ class FoldPlanner : Planner {
     for (const Linear& reader : norm.readers) {
       if (std::find(done.begin(), done.end(), place_of(reader.weight)) != done.end()) continue;
       done.push_back(place_of(reader.weight));
-      const bool moved = plan_.untied && is_tied_head(reader);
+      const bool moved = plan_.untied && is_head_table(model_, reader);
       Edit edit{Change::scale_inputs, moved ? plan_.untied->head : reader.weight.tensor, reader.weight,
                 whole(reader), index};
       plan_.edits.push_back(edit);

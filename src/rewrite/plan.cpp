@@ -96,8 +96,8 @@ const char* to_string(Change change) {
 std::string why_not_untied(const Checkpoint& checkpoint, const Model& model) {
   if (!checkpoint.config_text())
     return "without a config.json, the code that loads the file decides whether it is tied";
-  const std::optional<nlohmann::json> config = checkpoint::read_json(*checkpoint.config_text());
-  if (config && config->is_object() && config->contains("text_config")) {
+  const nlohmann::json config = checkpoint::read_json(*checkpoint.config_text()).value_or(nlohmann::json());
+  if (config.contains("text_config")) {
     return "its configuration has a section for the language model";
   }
   for (const model::Norm& norm : model.norms) {

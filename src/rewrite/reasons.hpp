@@ -28,7 +28,7 @@ class Uses {
   [[nodiscard]] const std::set<std::size_t>& readers_of(const model::Slice& weight) const;
   /// Whether the norm's readers with this weight cover all of its stored outputs.
   [[nodiscard]] bool covered(std::size_t norm, const model::Linear& reader) const;
-  /// Norms whose gain or bias is stored there.
+  /// Norms whose gain or bias is stored there, of a slice that some norm has; so for the next two.
   [[nodiscard]] std::size_t parameters_at(const model::Slice& slice) const;
   /// Weights of readers whose bias is stored there.
   [[nodiscard]] std::size_t biases_at(const model::Slice& slice) const;
@@ -90,5 +90,8 @@ void plan_rotations(const checkpoint::Checkpoint& checkpoint, const model::Model
 
 /// `map` as the whole stored matrix.
 [[nodiscard]] model::Linear whole(model::Linear map);
+
+/// Whether a map is a head that is the token embedding too.
+[[nodiscard]] bool is_head_table(const model::Model& model, const model::Linear& map);
 
 }  // namespace normscope::rewrite

@@ -35,11 +35,6 @@ bool is_of_stream(const Norm& norm) {
   return norm.placement == Placement::pre || norm.placement == Placement::post;
 }
 
-bool is_head_table(const Model& model, const Linear& map) {
-  return model.vocabulary && model.vocabulary->tied && model.vocabulary->unembedding &&
-         place_of(model.vocabulary->unembedding->weight) == place_of(map.weight);
-}
-
 void add_once(std::vector<Linear>& maps, const Linear& map) {
   const bool known = std::any_of(maps.begin(), maps.end(), [&](const Linear& other) {
     return place_of(other.weight) == place_of(map.weight);
@@ -93,7 +88,7 @@ class RotationPlanner : Planner {
     for (const std::size_t index : stream.norms) {
       if (std::string why = why_not_norm(index); !why.empty()) return why;
     }
-    if (stream.norms.empty() || model_.norms[stream.norms.back()].role != "final") {
+    if (model_.norms[stream.norms.back()].role != "final") {
       return "its last reader is not a final norm";
     }
     for (const Linear& writer : writers) {

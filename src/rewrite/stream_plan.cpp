@@ -71,7 +71,7 @@ class StreamPlanner : Planner {
     for (const std::size_t index : stream.norms) {
       if (std::string why = why_not_reader(model_.norms[index]); !why.empty()) return why;
     }
-    if (stream.norms.empty() || model_.norms[stream.norms.back()].role != "final") {
+    if (model_.norms[stream.norms.back()].role != "final") {
       return "its last reader is not a final norm";
     }
     for (const Linear& writer : writers) {

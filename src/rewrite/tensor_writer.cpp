@@ -89,7 +89,7 @@ void TensorWriter::write_edit(const Tensor& tensor, const Edit& edit, const Sink
   certificate.dtype = tensor.dtype;
   certificate.rounding = unit_roundoff(tensor.dtype);
   certificate.undo_roundings = undo_roundings(plan_, edit);
-  if (edit.norm) certificate.norm = model_.norms[*edit.norm].name;
+  certificate.norm = model_.norms[*edit.norm].name;
   UndoPart part{static_cast<std::uint64_t>(&edit - plan_.edits.data())};
   if (edit.change == Change::scale_inputs) {
     scale_inputs({tensor, edit.map}, plan_.specs[*edit.norm], longest_input(*edit.norm), threads_, sink,

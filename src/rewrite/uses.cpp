@@ -17,6 +17,11 @@ model::Linear whole(model::Linear map) {
   return map;
 }
 
+bool is_head_table(const model::Model& model, const Linear& map) {
+  return model.vocabulary && model.vocabulary->tied &&
+         place_of(model.vocabulary->unembedding->weight) == place_of(map.weight);
+}
+
 bool is_rewritable(Dtype dtype) {
   return dtype == Dtype::F64 || dtype == Dtype::F32 || dtype == Dtype::F16 || dtype == Dtype::BF16;
 }
@@ -56,19 +61,10 @@ bool Uses::covered(std::size_t norm, const Linear& reader) const {
   return std::find(outputs.begin(), outputs.end(), false) == outputs.end();
 }
 
-std::size_t Uses::parameters_at(const Slice& slice) const {
-  const auto found = parameters_.find(place_of(slice));
-  return found == parameters_.end() ? 0 : found->second;
-}
+std::size_t Uses::parameters_at(const Slice& slice) const { return parameters_.at(place_of(slice)); }
 
-std::size_t Uses::biases_at(const Slice& slice) const {
-  const auto found = biases_.find(place_of(slice));
-  return found == biases_.end() ? 0 : found->second.size();
-}
+std::size_t Uses::biases_at(const Slice& slice) const { return biases_.at(place_of(slice)).size(); }
 
-std::size_t Uses::stacks_written(const Slice& slice) const {
-  const auto found = writers_.find(place_of(slice));
-  return found == writers_.end() ? 0 : found->second.size();
-}
+std::size_t Uses::stacks_written(const Slice& slice) const { return writers_.at(place_of(slice)).size(); }
 
 }  // namespace normscope::rewrite

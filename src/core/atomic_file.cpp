@@ -110,7 +110,7 @@ void send_to_disk([[maybe_unused]] int descriptor, [[maybe_unused]] std::size_t 
 #if defined(__linux__) && defined(SYNC_FILE_RANGE_WRITE)
   const off_t end = ::lseek(descriptor, 0, SEEK_CUR);
   const auto count = static_cast<off_t>(size);
-  if (end >= count) ::sync_file_range(descriptor, end - count, count, SYNC_FILE_RANGE_WRITE);
+  ::sync_file_range(descriptor, end - count, count, SYNC_FILE_RANGE_WRITE);
 #endif
 }
 
@@ -137,6 +137,7 @@ std::uint64_t random_bits(const path& file) {
   return value;
 }
 
+/// New, because 64 bits of it are random.
 path temporary_name(const path& file) {
   return folder_of(file) / fmt::format("{}{}-{:016x}", temporary_prefix, boot_tag(), random_bits(file));
 }
@@ -144,7 +145,7 @@ path temporary_name(const path& file) {
 /// The name under which the kernel shows an open file, by which it can be given one in a folder.
 std::string open_name(int descriptor) { return fmt::format("/proc/self/fd/{}", descriptor); }
 
-/// Tries of a random name before giving up.
+/// Tries to keep a temporary file that other processes remove before giving up.
 constexpr int attempts = 100;
 
 thread_local AtomicGroup* current_group = nullptr;
@@ -175,8 +176,7 @@ AtomicFile::AtomicFile(path file, Temporary kind) : path_(std::move(file)) {
   if (descriptor_ < 0) create_named();
   if (exists && ::fchmod(descriptor_, status.st_mode & 0777) != 0) {
     const int error = errno;
-    ::close(descriptor_);
-    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+    discard();
     errno = error;
     fail_errno(path_, "its permissions cannot be kept");
   }
@@ -191,19 +191,17 @@ void AtomicFile::create_unnamed([[maybe_unused]] const path& folder) {
 }
 
 void AtomicFile::create_named() {
-  for (int attempt = 0; descriptor_ < 0; ++attempt) {
+  for (int attempt = 0; attempt < attempts; ++attempt) {
     temporary_ = temporary_name(path_);
     Descriptor created(
         ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
-    if (created.value() < 0 && (errno != EEXIST || attempt == attempts))
-      fail_errno(path_, "cannot be written");
-    if (created.value() < 0) continue;
+    if (created.value() < 0) fail_errno(path_, "cannot be written");
     if (claim(created.value())) {
       descriptor_ = created.release();
-    } else if (attempt == attempts) {
-      fail(path_, "cannot be written: its temporary file is removed each time");
+      return;
     }
   }
+  fail(path_, "cannot be written: its temporary file is removed each time");
 }
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
@@ -216,7 +214,9 @@ AtomicFile::AtomicFile(AtomicFile&& other) noexcept
   other.temporary_.clear();
 }
 
-AtomicFile::~AtomicFile() {
+AtomicFile::~AtomicFile() { discard(); }
+
+void AtomicFile::discard() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
   if (descriptor_ >= 0) ::close(descriptor_);
 }
@@ -235,7 +235,7 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
   NORMSCOPE_ASSERT(descriptor_ >= 0);
   if (!piece_) {
     put(bytes);
-    if (!temporary_.empty() && bytes.size() >= large_piece) send_to_disk(descriptor_, bytes.size());
+    if (replaces_ && bytes.size() >= large_piece) send_to_disk(descriptor_, bytes.size());
     return;
   }
   while (!bytes.empty()) {
@@ -294,14 +294,12 @@ void AtomicFile::sync() {
 
 void AtomicFile::name_it() {
   const std::string open = open_name(descriptor_);
-  for (int attempt = 0;; ++attempt) {
-    // Known before it exists, so that the destructor removes it whatever fails.
-    temporary_ = temporary_name(path_);
-    // The file is locked already, so no other process takes it for that of a dead one.
-    if (::linkat(AT_FDCWD, open.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) == 0) return;
-    temporary_.clear();
-    if (errno != EEXIST || attempt == attempts) fail_errno(path_, "cannot be given a name");
-  }
+  // Known before it exists, so that the destructor removes it whatever fails.
+  temporary_ = temporary_name(path_);
+  // The file is locked already, so no other process takes it for that of a dead one.
+  if (::linkat(AT_FDCWD, open.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) == 0) return;
+  temporary_.clear();
+  fail_errno(path_, "cannot be given a name");
 }
 
 void AtomicFile::publish() {

@@ -25,7 +25,7 @@ class Cores {
                CPU_COUNT(&allowed_) > 1),
         avoided_(avoided) {}
 
-  [[nodiscard]] bool may_have(int core) const { return known_ && core >= 0 && core != avoided_; }
+  [[nodiscard]] bool may_have(int core) const { return known_ && core != avoided_; }
   /// Sets the initial affinity of a new worker.
   void give(pthread_t worker) const {
     if (!known_) return;

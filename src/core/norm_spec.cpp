@@ -17,7 +17,7 @@ std::string listed(const std::vector<std::string>& names) {
   return fmt::format("{} or {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
 }
 
-constexpr bool kinds_are_in_order() {
+consteval bool kinds_are_in_order() {
   for (std::size_t i = 0; i < norm_kinds.size(); ++i) {
     if (norm_kinds[i].kind != static_cast<NormKind>(i)) return false;
   }

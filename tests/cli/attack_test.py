@@ -1,4 +1,4 @@
-"""A few attacks of each kind with every build; `scripts/attack HOURS` makes many."""
+"""A few attacks of each kind with every build; `scripts/attack HOURS` makes many. Disks fail in disk_attack_test.py."""
 
 import random
 import unittest
@@ -20,10 +20,6 @@ class Attacks(CommandTest):
     @unittest.skipIf(not attacks.SHIM, "needs the library to preload, which sanitizers do not bear")
     def test_memory_that_ends(self):
         self.attack("allocations")
-
-    @unittest.skipIf(not attacks.SHIM, "needs the library to preload, which sanitizers do not bear")
-    def test_disks_that_fail(self):
-        self.attack("disk")
 
     def test_kills(self):
         self.attack("kills")

@@ -1,7 +1,7 @@
 """Attacks on the command, each a function of a random generator: faults of memory and disk, kills, extreme values.
 
-`attack_test.py` runs a few of each with every build, `scripts/attack` as many as there is time for. A function returns
-how many runs it made, and raises Broken with what happened where a promise does not hold.
+`attack_test.py` and `disk_attack_test.py` run a few of each with every build, `scripts/attack` as many as there is time
+for. A function returns how many runs it made, and raises Broken with what happened where a promise does not hold.
 """
 
 import json
@@ -147,9 +147,10 @@ def disk(folder, numbers, first=4, sampled=2, names=tuple(COMMANDS)):
     runs = 0
     for name in names:
         subject = Subject(folder, name)
-        for kind in ("read", "write", "fsync", "rename", "link"):
+        for kind in ("read", "write", "fsync", "rename", "link", "stat", "map", "lock", "mode", "random"):
             for k in chosen(subject.count(kind), first, sampled, numbers):
-                subject.fails_at(kind, k, always=numbers.random() < 0.5)
+                # Where no folder can be locked at all, rewrite refuses to write and leaves the one that it made.
+                subject.fails_at(kind, k, always=kind not in ("stat", "lock") and numbers.random() < 0.5)
                 runs += 1
     return runs
 

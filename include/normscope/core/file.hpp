@@ -107,6 +107,7 @@ class AtomicFile {
   void put_last_piece();
   void sync();
   void publish();
+  void discard();
 
   struct Free {
     void operator()(std::byte* piece) const;

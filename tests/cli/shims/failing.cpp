@@ -1,7 +1,7 @@
 // A library to preload: the K-th call of one kind in the process fails, and every later one, too, if the disk
-// stays full. NORMSCOPE_FAIL=KIND:K[:always], where KIND is malloc, read, write, fsync, rename or link; K
-// counts from 1. With K = 0 nothing fails. At the end the number of calls is written to the file
-// NORMSCOPE_FAIL_COUNT.
+// stays full. NORMSCOPE_FAIL=KIND:K[:always], where KIND is malloc, read, write, fsync, rename, link, stat,
+// random, or what some file systems do not have: map, lock, mode; K counts from 1. With K = 0 nothing fails.
+// At the end the number of calls is written to the file NORMSCOPE_FAIL_COUNT.
 //
 // KIND power: before the K-th call that changes a file the power fails. Every file loses what was written to
 // it since its last fsync, and the process ends. What is written is taken to be appended, as it is everywhere
@@ -10,6 +10,8 @@
 // Calls before `main` of shared libraries that come before this one are not counted.
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -216,6 +218,43 @@ int linkat(int from_folder, const char* from, int to_folder, const char* to, int
   may_lose_power();
   if (!fails("link")) return real(from_folder, from, to_folder, to, flags);
   errno = ENOSPC;
+  return -1;
+}
+
+/// Counters of clang's coverage are mapped as shared.
+void* mmap(void* address, std::size_t size, int protection, int flags, int file, off_t offset) {
+  static auto* const real = next<void*(void*, std::size_t, int, int, int, off_t)>("mmap");
+  if (file < 0 || (flags & MAP_PRIVATE) == 0 || !fails("map"))
+    return real(address, size, protection, flags, file, offset);
+  errno = ENODEV;
+  return MAP_FAILED;
+}
+
+int flock(int file, int operation) {
+  static auto* const real = next<int(int, int)>("flock");
+  if (!fails("lock")) return real(file, operation);
+  errno = ENOLCK;
+  return -1;
+}
+
+int fchmod(int file, mode_t mode) {
+  static auto* const real = next<int(int, mode_t)>("fchmod");
+  if (!fails("mode")) return real(file, mode);
+  errno = EPERM;
+  return -1;
+}
+
+int fstat(int file, struct stat* status) {
+  static auto* const real = next<int(int, struct stat*)>("fstat");
+  if (!fails("stat")) return real(file, status);
+  errno = EIO;
+  return -1;
+}
+
+int getentropy(void* buffer, std::size_t size) {
+  static auto* const real = next<int(void*, std::size_t)>("getentropy");
+  if (!fails("random")) return real(buffer, size);
+  errno = ENOSYS;
   return -1;
 }
 

@@ -12,7 +12,6 @@
 #include <limits>
 #include <mutex>
 #include <new>
-#include <system_error>
 #include <thread>
 
 #include "cores.hpp"
@@ -255,9 +254,7 @@ class Pool {
       std::thread worker([this, cores] { serve(cores); });
       cores.give(worker.native_handle());
       worker.detach();
-    } catch (const std::system_error&) {
-      return false;
-    } catch (const std::bad_alloc&) {
+    } catch (const std::exception&) {
       return false;
     }
     ++started_;

@@ -22,7 +22,6 @@ class ByteCursor {
   ByteCursor(std::span<const std::byte> bytes, std::string_view what, const std::string& where)
       : rest_(bytes), what_(what), where_(where) {}
 
-  [[nodiscard]] bool empty() const { return rest_.empty(); }
   [[nodiscard]] std::size_t left() const { return rest_.size(); }
   [[nodiscard]] std::span<const std::byte> rest() const { return rest_; }
 

@@ -93,6 +93,8 @@ std::optional<Hdf5Type> element_type(Hdf5File& file, std::span<const Hdf5Message
     return std::nullopt;
   // Elements of an enumeration, as h5py stores booleans, are those of its base type.
   if (head.kind == Hdf5Class::enumeration) head = take_type_head(fields);
+  const bool is_vax = head.kind == Hdf5Class::floating && (head.flags & 0x40) != 0;
+  if (is_vax) file.fail(ErrorCode::Unsupported, fmt::format("tensor {} has elements in VAX order", quoted));
   std::optional<Dtype> dtype;
   if (head.kind == Hdf5Class::integer) dtype = integer_of(head, fields);
   if (head.kind == Hdf5Class::floating) dtype = floating_of(head, fields);
@@ -107,8 +109,6 @@ std::optional<Hdf5Type> element_type(Hdf5File& file, std::span<const Hdf5Message
                           "floating-point numbers",
                           quoted, static_cast<unsigned>(head.kind), head.size));
   }
-  const bool is_vax = head.kind == Hdf5Class::floating && (head.flags & 0x40) != 0;
-  if (is_vax) file.fail(ErrorCode::Unsupported, fmt::format("tensor {} has elements in VAX order", quoted));
   return Hdf5Type{*dtype, head.size, head.size > 1 && (head.flags & 1) != 0};
 }
 

@@ -37,17 +37,16 @@ struct ArrayName {
 std::optional<ArrayName> find_name(const std::string& name) {
   std::error_code ignored;  // a name that is too long for a path does not exist
   if (fs::exists(name, ignored)) return ArrayName{name, std::nullopt};
-  std::optional<ArrayName> in_cache;
   for (std::size_t colon = name.rfind(':'); colon != std::string::npos && colon > 0;
        colon = name.rfind(':', colon - 1)) {
     const std::string file = name.substr(0, colon);
     if (fs::exists(file, ignored)) return ArrayName{file, name.substr(colon + 1)};
-    if (in_cache) continue;
+    // A model's name has no colon, so that this is the last part that is tried.
     if (const std::optional<fs::path> snapshot = cached(file)) {
-      in_cache = ArrayName{*snapshot, name.substr(colon + 1)};
+      return ArrayName{*snapshot, name.substr(colon + 1)};
     }
   }
-  return in_cache;
+  return std::nullopt;
 }
 
 [[noreturn]] void fail_missing(const std::string& name) {

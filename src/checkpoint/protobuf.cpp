@@ -37,8 +37,9 @@ void WireReader::fail(const std::string& fact) const { fail_message(where_, what
 
 std::uint64_t WireReader::varint() {
   std::uint64_t value = 0;
-  for (std::size_t i = 0; i < rest_.size() && i < 10; ++i) {
+  for (std::size_t i = 0; i < rest_.size(); ++i) {
     const auto byte = std::to_integer<std::uint64_t>(rest_[i]);
+    // The tenth byte is the last one, and holds one bit.
     if (i == 9 && byte > 1) fail("has a varint beyond 64 bits");
     value |= (byte & 0x7f) << (7 * i);
     if (byte < 0x80) {
@@ -46,7 +47,7 @@ std::uint64_t WireReader::varint() {
       return value;
     }
   }
-  fail(rest_.size() < 10 ? "ends within a varint" : "has a varint beyond 64 bits");
+  fail("ends within a varint");
 }
 
 std::span<const std::byte> WireReader::raw(std::uint64_t size) {

@@ -172,7 +172,9 @@ std::pair<Shard, std::string_view> open_shard(std::unique_ptr<bytes::Source> fil
     }
     case FileFormat::onnx: return {open_onnx(std::move(file), path, open), "onnx"};
     case FileFormat::hdf5: return {open_parsed(std::move(file), path, "hdf5: " + name, parse_hdf5), "hdf5"};
-    case FileFormat::tensorflow_index: return {open_tensorflow(std::move(file), path, open), "tensorflow"};
+    case FileFormat::tensorflow_index:
+      if (!open) break;  // its elements are in other files
+      return {open_tensorflow(std::move(file), path, open), "tensorflow"};
     case FileFormat::tflite:
       return {open_parsed(std::move(file), path, "tflite: " + name, parse_tflite), "tflite"};
     case FileFormat::msgpack:
@@ -184,11 +186,11 @@ std::pair<Shard, std::string_view> open_shard(std::unique_ptr<bytes::Source> fil
                             return parse_torch_legacy(bytes, where, member);
                           }),
               "pytorch"};
-    default:
-      throw Error(ErrorCode::Unsupported,
-                  fmt::format("checkpoint: {}: format is {}, expected {}{}{}", name, describe(format),
-                              expected, advice(format).empty() ? "" : "; ", advice(format)));
+    default: break;
   }
+  throw Error(ErrorCode::Unsupported,
+              fmt::format("checkpoint: {}: format is {}, expected {}{}{}", name, describe(format), expected,
+                          advice(format).empty() ? "" : "; ", advice(format)));
 }
 
 Shard open_gguf(std::unique_ptr<bytes::Source> file, const fs::path& path) {

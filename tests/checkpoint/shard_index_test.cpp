@@ -8,6 +8,7 @@
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/error.hpp>
 
+#include "checkpoint/fixture_files.hpp"
 #include "checkpoint/onnx_files.hpp"
 #include "checkpoint/test_files.hpp"
 #include "checkpoint/torch_files.hpp"
@@ -149,7 +150,9 @@ TEST_F(ShardIndex, RejectsAHugeFile) {
 TEST_F(ShardIndex, RejectsShardsOfFormatsThatAreNotSharded) {
   put(scratch_ / "1.gguf", "GGUF");
   put(scratch_ / "1.json", R"({"weight_map":{}})");
-  for (const auto& [name, format] : {std::pair("1.gguf", "GGUF"), std::pair("1.json", "index of shards")}) {
+  fs::copy_file(test::fixture_file("tf_names.index"), scratch_ / "tf_names.index");
+  for (const auto& [name, format] : {std::pair("1.gguf", "GGUF"), std::pair("1.json", "index of shards"),
+                                     std::pair("tf_names.index", "TensorFlow checkpoint")}) {
     EXPECT_EQ(test::error_of(
                   ErrorCode::Unsupported,
                   [&, name = name] { (void)open(R"({"weight_map":{"a":")" + std::string(name) + "\"}}"); }),

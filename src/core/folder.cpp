@@ -37,22 +37,28 @@ void remove_folder_at(int parent, const char* name) noexcept {
 
 }  // namespace
 
-FolderLock::FolderLock(const path& folder) {
+FolderLock::FolderLock(const path& folder, bool is_new) {
   Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (opened.value() < 0) return;
+  if (::flock(opened.value(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return;
+    without_locks_ = {errno, std::generic_category()};
+    if (!is_new) return;
+  }
   struct stat locked {};
   struct stat named {};
-  if (::flock(opened.value(), LOCK_EX | LOCK_NB) == 0 && ::fstat(opened.value(), &locked) == 0 &&
-      ::lstat(folder.c_str(), &named) == 0 && locked.st_dev == named.st_dev &&
-      locked.st_ino == named.st_ino) {
+  if (::fstat(opened.value(), &locked) == 0 && ::lstat(folder.c_str(), &named) == 0 &&
+      locked.st_dev == named.st_dev && locked.st_ino == named.st_ino) {
     descriptor_ = opened.release();
   }
 }
 
-FolderLock::FolderLock(FolderLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+FolderLock::FolderLock(FolderLock&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)), without_locks_(other.without_locks_) {}
 
 FolderLock& FolderLock::operator=(FolderLock&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
+  std::swap(without_locks_, other.without_locks_);
   return *this;
 }
 

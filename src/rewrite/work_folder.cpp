@@ -134,8 +134,13 @@ WorkFolder::WorkFolder(const fs::path& output, bool is_folder, const Digest& run
   work_ = output_.parent_path() / (std::string(prefix) + output_.filename().string());
   // A second time, if another process took the new and empty folder for a stale one.
   for (int attempt = 0; attempt < 2 && !lock_.is_held(); ++attempt) {
-    if (!fs::create_directory(work_, error) && error) fail(work_, "cannot be created: " + error.message());
-    lock_ = FolderLock(work_);
+    const bool is_new = fs::create_directory(work_, error);
+    if (error) fail(work_, "cannot be created: " + error.message());
+    lock_ = FolderLock(work_, is_new);
+  }
+  if (!lock_.is_held() && lock_.without_locks()) {
+    fail(work_, fmt::format("cannot be locked ({}): if no other process writes it, remove it",
+                            lock_.without_locks().message()));
   }
   if (!lock_.is_held())
     fail(work_, "cannot be locked: another process writes it, or it is not a folder of this user");

@@ -10,16 +10,20 @@ class FolderLock {
  public:
   FolderLock() = default;
   /// Holds nothing if there is no such folder, it is a link, another lock is on it, or it was removed
-  /// meanwhile.
-  explicit FolderLock(const std::filesystem::path& folder);
+  /// meanwhile; nor where the file system has no locks, unless this process has just made the folder
+  /// (`is_new`).
+  explicit FolderLock(const std::filesystem::path& folder, bool is_new = false);
   FolderLock(FolderLock&& other) noexcept;
   FolderLock& operator=(FolderLock&& other) noexcept;
   ~FolderLock();
 
   [[nodiscard]] bool is_held() const { return descriptor_ >= 0; }
+  /// Why the file system gives no lock at all; no error if it does.
+  [[nodiscard]] std::error_code without_locks() const { return without_locks_; }
 
  private:
   int descriptor_ = -1;
+  std::error_code without_locks_;
 };
 
 /// Removes a folder and what is in it, as far as it can; follows no links. Allocates nothing, so that it

@@ -184,6 +184,11 @@ class Scores {
   }
   /// Error bound of sums of double-doubles, in any order.
   [[nodiscard]] double twofold_error() const { return 512.0 * 0x1p-53 * largest_error_; }
+  /// What underflow can take from a difference of scores: entries, weights and products are off by less than
+  /// 2⁻¹⁰⁷⁴, and what they are multiplied by is at most 4.
+  [[nodiscard]] double lost() const {
+    return 16.0 * static_cast<double>(normal_.size()) * std::numeric_limits<double>::denorm_min();
+  }
   [[nodiscard]] double in_units_of_the_data(double value) const { return std::scalbn(value, exponent_); }
   /// The distance of which `value` is the product with the direction as given, whose length may be of any
   /// size.
@@ -232,7 +237,7 @@ SeparatedBy separated_by(MatrixView<const double> a, MatrixView<const double> b,
   const Bounded of_a = scores.least(a, 1.0);
   const Bounded of_b = scores.least(b, -1.0);
   SeparatedBy result;
-  const double gap = of_a.low() + of_b.low() - scores.twofold_error();
+  const double gap = of_a.low() + of_b.low() - scores.twofold_error() - scores.lost();
   // The sums and the length round by 12u.
   const double margin = scores.distance(gap - 16.0 * 0x1p-53 * std::abs(gap), normal);
   if (std::isnan(margin)) return result;

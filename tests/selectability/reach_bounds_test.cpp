@@ -9,6 +9,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/norm/norm.hpp>
+#include <normscope/selectability/probability.hpp>
 #include <normscope/selectability/reach.hpp>
 
 #include "convex/mixed_sizes.hpp"

@@ -100,7 +100,7 @@ class BallWorkingSet {
           step = reach;
         }
       }
-      if (leaving < 0 || size() == 1 || !std::isfinite(step)) return false;
+      if (leaving < 0 || !std::isfinite(step)) return false;
       weights_ += step * move;
       drop(leaving);
       weights_ = weights_.cwiseMax(0.0);

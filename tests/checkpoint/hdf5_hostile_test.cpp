@@ -162,6 +162,9 @@ TEST(Hdf5Hostile, RefusesDatasetsThatItCannotRead) {
         "tensor \"a\" has elements of HDF5's class 0 in 3 bytes" + numbers},
        {hdf5_dataset(single_row + test::hdf5_floats(0, 126) + single_float), ErrorCode::Unsupported,
         "tensor \"a\" has elements of HDF5's class 1 in 4 bytes" + numbers},
+       // A mantissa whose leading bit has no known meaning.
+       {hdf5_dataset(single_row + test::hdf5_floats(0x10) + single_float), ErrorCode::Unsupported,
+        "tensor \"a\" has elements of HDF5's class 1 in 4 bytes" + numbers},
        {hdf5_dataset(single_row + test::hdf5_floats(0x41) + single_float), ErrorCode::Unsupported,
         "tensor \"a\" has elements in VAX order"},
        {hdf5_dataset(single_row + fixed_time + single_float), ErrorCode::Unsupported,

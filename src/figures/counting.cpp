@@ -23,7 +23,8 @@ using vega::ordinal;
 using vega::quantity;
 
 /// Steps to plot: every one, or every n-th and the ends of blocks.
-std::vector<std::size_t> shown_steps(std::size_t steps, std::size_t n, std::size_t points_per_line) {
+std::vector<std::size_t> shown_steps(std::size_t steps, std::size_t n) {
+  constexpr std::size_t points_per_line = 400;
   const std::size_t apart = (steps + points_per_line - 1) / points_per_line;
   std::vector<std::size_t> shown;
   for (std::size_t step = 0; step < steps; ++step) {
@@ -51,13 +52,13 @@ Json panel(int height, Json rows, Json mark, Json encoding, Json ends) {
 
 }  // namespace
 
-Json counting_trace(const Network& network, std::size_t n, std::size_t points_per_line) {
+Json counting_trace(const Network& network, std::size_t n) {
   const Word word = member(network.language, n);
   const Trace seen = trace(network, word);
   const bool has_cell = network.cell.kind == CellKind::lstm;
   const std::span<const double> values = seen.of(has_cell ? "c" : "h");
   const std::vector<UnitDrift> moves = drifts_if_long(network, n);
-  const std::vector<std::size_t> shown = shown_steps(seen.steps, n, points_per_line);
+  const std::vector<std::size_t> shown = shown_steps(seen.steps, n);
 
   Json units = Json::array();
   for (std::size_t unit = 0; unit < seen.width; ++unit) {

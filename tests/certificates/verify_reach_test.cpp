@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -68,6 +69,25 @@ TEST(VerifyReachAtTwoPoints, BothPointsBoundALead) {
   EXPECT_THROW(fails([](Json& json) { json["unreachable"][0]["ends"] = {1}; }), Error);
   EXPECT_TRUE(fails([](Json& json) { json["max_probability"]["upper"][0] = 0.735; }));
   EXPECT_TRUE(fails([](Json& json) { json["max_probability"]["upper"][2] = 0.163; }));
+}
+
+// At u = −1 token 0 leads token 1 by 1e-6; the size of token 2, which is far below both there, is no tie for
+// that.
+TEST(VerifyReachAtTwoPoints, ALargeTokenAtOnePointMakesNoTieAtTheOther) {
+  const std::vector<double> rows{1.0, 1.0 + 1e-6, 1e10};
+  Json json = two_points_result();
+  json["scale"] = (rows[0] + rows[1] + rows[2]) / 3.0;
+  json["tie"] = 1e-12 * (rows[0] + rows[1] + rows[2]) / 3.0;
+  json["unreachable"][0]["token"] = 0;
+  json["unreachable"][0]["ends"] = {1, 2};
+  json["unreachable"][0]["lead_at_most"] = json["lead"]["upper"][0] = 1.1e-6;
+  std::swap(json["proofs"][0], json["proofs"][2]);
+  const VocabularyHead head{.norm = {.kind = NormKind::rms, .width = 1, .eps = 0.0},
+                            .unembedding = {rows.data(), 3, 1}};
+  const Verification got = verify_reach(test::result(json), head, nullptr, {.threads = 1});
+  EXPECT_TRUE(std::any_of(got.failed.begin(), got.failed.end(), [](const Finding& found) {
+    return found.item == "token 0" && found.reason.find("exceeds a tie") != std::string::npos;
+  }));
 }
 
 TEST(VerifyReachAtTwoPoints, APointStandsForTheNearestOfThem) {

@@ -14,7 +14,6 @@ namespace normscope::figures {
 /// Source    [Weiss, Goldberg, Yahav 2018, figure 1]
 ///
 /// Errors    as `automata::accepts`
-[[nodiscard]] nlohmann::ordered_json counting_trace(const automata::Network& network, std::size_t n,
-                                                    std::size_t points_per_line = 400);
+[[nodiscard]] nlohmann::ordered_json counting_trace(const automata::Network& network, std::size_t n);
 
 }  // namespace normscope::figures

@@ -48,8 +48,7 @@ if(NORMSCOPE_SANITIZE)
 endif()
 if(NORMSCOPE_COVERAGE)
   # clang counts outcomes of conditions in the source; GCC counts jumps, to the handlers of exceptions among them.
-  # Without atomic counters threads lose some, and a rare outcome, which is a difference of two counters, with them.
-  add_compile_options(-fprofile-instr-generate -fcoverage-mapping -fprofile-update=atomic)
+  add_compile_options(-fprofile-instr-generate -fcoverage-mapping)
   add_link_options(-fprofile-instr-generate -fcoverage-mapping)
 endif()
 

@@ -138,12 +138,12 @@ WorkFolder::WorkFolder(const fs::path& output, bool is_folder, const Digest& run
     if (error) fail(work_, "cannot be created: " + error.message());
     lock_ = FolderLock(work_, is_new);
   }
-  if (!lock_.is_held() && lock_.without_locks()) {
-    fail(work_, fmt::format("cannot be locked ({}): if no other process writes it, remove it",
-                            lock_.without_locks().message()));
+  if (!lock_.is_held()) {
+    const std::error_code reason = lock_.without_locks();
+    fail(work_, reason ? fmt::format("cannot be locked ({}): if no other process writes it, remove it",
+                                     reason.message())
+                       : "cannot be locked: another process writes it, or it is not a folder of this user");
   }
-  if (!lock_.is_held())
-    fail(work_, "cannot be locked: another process writes it, or it is not a folder of this user");
   try {
     // The process that held the lock until now may have written it.
     require_new_output(output);

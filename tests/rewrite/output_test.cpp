@@ -1,9 +1,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +16,7 @@
 #include "../../src/rewrite/work_folder.hpp"
 #include "rewrite/copy.hpp"
 #include "rewrite/stored_parts.hpp"
+#include "support/environment.hpp"
 #include "support/files.hpp"
 
 namespace normscope::rewrite {
@@ -240,11 +239,7 @@ TEST(RewriteOutput, AnIndexOfAnotherNameListsASeparateHead) {
 // Named as in the cache of downloads, a model is a folder too.
 TEST(RewriteOutput, EveryShardOfAModelInTheCacheIsWritten) {
   const Scratch scratch;
-  const std::string variable = "HF_HUB_CACHE";
-  const char* const given = std::getenv(variable.c_str());
-  const std::optional<std::string> before =
-      given == nullptr ? std::nullopt : std::optional<std::string>(given);
-  ::setenv(variable.c_str(), scratch.folder().c_str(), 1);
+  const test::Environment cache("HF_HUB_CACHE", scratch.folder().string());
   static_cast<void>(Copy(fixture("llama")).open(scratch / "models--org--name/snapshots/1", 3));
   for (const fs::path& name : {fs::path("org/name"), scratch / "models--org--name"}) {
     const fs::path to = scratch / ("out." + std::to_string(entries_of(scratch.folder())));
@@ -253,7 +248,6 @@ TEST(RewriteOutput, EveryShardOfAModelInTheCacheIsWritten) {
     EXPECT_TRUE(rewritten.output.config_text()) << name;
     EXPECT_TRUE(fs::exists(to / "rewrite.undo")) << name;
   }
-  before ? ::setenv(variable.c_str(), before->c_str(), 1) : ::unsetenv(variable.c_str());
 }
 
 TEST(RewriteOutput, AnIndexOfTheCurrentFolderMayBeNamed) {

@@ -26,12 +26,6 @@ struct Range {
   double lower = infinity, upper = -infinity;
 };
 
-double dot(std::span<const double> a, std::span<const double> b) {
-  double sum = 0.0;
-  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-  return sum;
-}
-
 /// The logits before the cap including their common part, and the range of each over the ball.
 class CappedHead {
  public:
@@ -88,9 +82,9 @@ class CappedHead {
 
   void evaluate(std::span<const double> u, std::vector<double>& before) const {
     before.resize(tokens());
-    const double common = dot(head_.common, u) + head_.common_offset;
+    const double common = plain_dot(head_.common, u) + head_.common_offset;
     for (std::size_t j = 0; j < tokens(); ++j) {
-      before[j] = dot(head_.logits.view().row(j), u) + head_.logits.offsets[j] + common;
+      before[j] = plain_dot(head_.logits.view().row(j), u) + head_.logits.offsets[j] + common;
     }
   }
 

@@ -13,6 +13,7 @@
 
 #include "log_softmax_ascent.hpp"
 #include "log_softmax_newton.hpp"
+#include "log_softmax_tangent.hpp"
 
 namespace normscope::convex {
 namespace {
@@ -27,23 +28,39 @@ constexpr double float_scale = 500.0;
 constexpr std::size_t few_rows = 4 * softmax_chunk;
 constexpr std::size_t most_rounds = 30;
 constexpr std::size_t most_newton_steps = 300;
+/// Doubt about an upper bound from which its probabilities are computed in twice the precision.
+constexpr double large_doubt = 1e-5;
 
 /// The whole problem in float64, and the error bound of its values.
 struct Exact {
-  MatrixView<const double> rows{};
+  LogitRows logits;
   SoftmaxProblem<double> problem{};
   double slack = 0.0;
+  double rounding = 0.0;  ///< see `LogSoftmaxOptions`
 
-  Exact(MatrixView<const double> from, std::span<const double> offsets, double scale, unsigned threads)
-      : rows(from),
+  Exact(MatrixView<const double> from, std::span<const double> offsets, double scale,
+        double rounding_of_logits, unsigned threads)
+      : logits(from, offsets),
         problem{.rows = from, .offsets = offsets, .scale = scale, .threads = threads},
         // Products of `width` terms and sums of `rows` terms, in units of u each; four products enter a
         // value.
         slack(unit_roundoff *
               (8.0 * static_cast<double>(from.width() + 16) + 4.0 * static_cast<double>(from.rows())) *
-              (scale + 1.0)) {}
+              (scale + 1.0)),
+        rounding(rounding_of_logits) {}
 
-  [[nodiscard]] const std::span<const double>& offsets() const { return problem.offsets; }
+  /// The largest that f can be by the probabilities at `point`, here `weights` with mean `mean` and logarithm
+  /// `value` of the target's, whoever computes them.
+  [[nodiscard]] double bound(std::size_t target, std::span<const double> point,
+                             std::span<const double> weights, std::span<const double> mean,
+                             double value) const {
+    const double error = std::max(1.0, euclidean_norm(point)) * slack;
+    const Bounded quick = softmax_tangent(logits, target, weights, mean, value, error).bound(point, rounding);
+    if (quick.error <= large_doubt) return quick.high() + error;
+    const Bounded precise =
+        precise_softmax_tangent(logits, target, point, weights, error).bound(point, rounding);
+    return (quick.high() <= precise.high() ? quick : precise).high() + error;
+  }
 };
 
 /// Bounds of the maximum for one target.
@@ -64,8 +81,8 @@ void prove(const Exact& exact, const std::vector<std::span<const double>>& point
            const std::vector<std::size_t>& targets, std::vector<double>& weights,
            const std::vector<LogSoftmaxMaximum*>& results) {
   softmax_scores(exact.problem, points, weights);
-  const std::size_t count = exact.rows.rows();
-  const std::size_t width = exact.rows.width();
+  const std::size_t count = exact.logits.rows.rows();
+  const std::size_t width = exact.logits.rows.width();
   std::vector<double> values(points.size());
   parallel_for(points.size(), 1, exact.problem.threads, [&](std::size_t begin, std::size_t end) {
     for (std::size_t k = begin; k < end; ++k) {
@@ -74,15 +91,18 @@ void prove(const Exact& exact, const std::vector<std::span<const double>>& point
   });
   std::vector<double> means;
   softmax_means(exact.problem, std::span<const double>(weights), points.size(), means);
+  std::vector<double> bounds(points.size());
+  parallel_for(points.size(), 1, exact.problem.threads, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t k = begin; k < end; ++k) {
+      bounds[k] =
+          exact.bound(targets[k], points[k], std::span<const double>(weights).subspan(k * count, count),
+                      std::span<const double>(means).subspan(k * width, width), values[k]);
+    }
+  });
   for (std::size_t k = 0; k < points.size(); ++k) {
-    const std::span<const double> row = exact.rows.row(targets[k]);
-    std::vector<double> gradient(row.begin(), row.end());
-    for (std::size_t i = 0; i < width; ++i) gradient[i] -= means[k * width + i];
-    const double length = euclidean_norm(points[k]);
-    const double slack = std::max(1.0, length) * exact.slack;
-    const double bound = values[k] + euclidean_norm(gradient) - plain_dot(gradient, points[k]) + slack;
-    tighten(*results[k], bound, points[k]);
-    if (length <= 1.0 - 8.0 * unit_roundoff) raise(*results[k], values[k] - slack, points[k]);
+    tighten(*results[k], bounds[k], points[k]);
+    if (euclidean_norm(points[k]) > 1.0 - 8.0 * unit_roundoff) continue;
+    raise(*results[k], values[k] - exact.slack, points[k]);
   }
 }
 
@@ -90,8 +110,8 @@ void prove(const Exact& exact, const std::vector<std::span<const double>>& point
 /// non-negligible are added.
 void finish(const Exact& exact, std::size_t target, std::span<const double> first_weights,
             const LogSoftmaxOptions& options, LogSoftmaxMaximum& result) {
-  const std::size_t count = exact.rows.rows();
-  const std::size_t width = exact.rows.width();
+  const std::size_t count = exact.logits.rows.rows();
+  const std::size_t width = exact.logits.rows.width();
   // Rows of total probability below this change value and gradient by at most an eighth of the gap.
   const double least = 0.125 * options.gap / (static_cast<double>(count) * (1.0 + 2.0 * exact.problem.scale));
   std::vector<bool> taken(count);
@@ -117,8 +137,8 @@ void finish(const Exact& exact, std::size_t target, std::span<const double> firs
     std::vector<double> rows;
     std::vector<double> offsets;
     for (const std::size_t id : ids) {
-      rows.insert(rows.end(), exact.rows.row(id).begin(), exact.rows.row(id).end());
-      offsets.push_back(exact.offsets()[id]);
+      rows.insert(rows.end(), exact.logits.rows.row(id).begin(), exact.logits.rows.row(id).end());
+      offsets.push_back(exact.logits.offsets[id]);
     }
     const SoftmaxPeak peak = log_softmax_peak({rows.data(), ids.size(), width}, offsets, 0,
                                               0.25 * options.gap, static_cast<std::size_t>(steps));
@@ -134,7 +154,7 @@ void solve(const Exact& exact, const SoftmaxProblem<T>& problem, std::span<const
            const LogSoftmaxOptions& options, std::span<LogSoftmaxMaximum> results) {
   std::vector<Ascent<T>> ascents(targets.size());
   for (std::size_t k = 0; k < targets.size(); ++k) {
-    const std::span<const double> row = exact.rows.row(targets[k]);
+    const std::span<const double> row = exact.logits.rows.row(targets[k]);
     ascents[k].target = targets[k];
     ascents[k].next.assign(row.begin(), row.end());
     const double length = euclidean_norm(row);
@@ -142,7 +162,7 @@ void solve(const Exact& exact, const SoftmaxProblem<T>& problem, std::span<const
     project_into_ball(ascents[k].next);
   }
   // Aims at half the gap, because float64 decides the rest.
-  ascend(problem, exact.rows, ascents, 0.5 * options.gap, options.iterations);
+  ascend(problem, exact.logits.rows, ascents, 0.5 * options.gap, options.iterations);
   std::vector<double> weights;
   std::vector<std::span<const double>> points;
   std::vector<std::size_t> owners;
@@ -156,7 +176,7 @@ void solve(const Exact& exact, const SoftmaxProblem<T>& problem, std::span<const
     }
   }
   prove(exact, points, owners, weights, known);
-  const std::size_t count = exact.rows.rows();
+  const std::size_t count = exact.logits.rows.rows();
   parallel_for(targets.size(), 1, problem.threads, [&](std::size_t begin, std::size_t end) {
     for (std::size_t k = begin; k < end; ++k) {
       if (results[k].upper - results[k].lower <= options.gap) continue;
@@ -197,7 +217,7 @@ std::vector<LogSoftmaxMaximum> largest_log_softmax(MatrixView<const double> rows
   std::vector<LogSoftmaxMaximum> results(targets.size());
   // With few rows, one thread per batch; with many, all threads for each batch.
   const bool small = rows.rows() <= few_rows;
-  const Exact exact(rows, offsets, scale, small ? 1 : options.threads);
+  const Exact exact(rows, offsets, scale, options.rounding, small ? 1 : options.threads);
   const bool single = scale <= float_scale && rows.rows() * rows.width() >= float_entries;
   const BinaryScale by = BinaryScale::of(scale);
   std::vector<float> single_rows;
@@ -236,8 +256,8 @@ std::vector<LogSoftmaxMaximum> prove_log_softmax(MatrixView<const double> rows,
                                                  std::span<const double> offsets,
                                                  std::span<const std::size_t> targets,
                                                  const std::vector<std::vector<double>>& points,
-                                                 unsigned threads) {
-  const Exact exact(rows, offsets, scale_of(rows, offsets, targets), threads);
+                                                 double rounding, unsigned threads) {
+  const Exact exact(rows, offsets, scale_of(rows, offsets, targets), rounding, threads);
   const bool fit = std::all_of(points.begin(), points.end(), [&](const std::vector<double>& point) {
     return point.size() == rows.width() && std::isfinite(euclidean_norm(point));
   });
@@ -265,7 +285,7 @@ std::vector<LogSoftmaxMaximum> prove_log_softmax(MatrixView<const double> rows,
 Bounded log_softmax_at(MatrixView<const double> rows, std::span<const double> offsets, std::size_t target,
                        std::span<const double> point) {
   const std::vector<std::size_t> targets{target};
-  const Exact exact(rows, offsets, scale_of(rows, offsets, targets), 1);
+  const Exact exact(rows, offsets, scale_of(rows, offsets, targets), 0.0, 1);
   std::vector<double> weights;
   softmax_scores(exact.problem, {point}, weights);
   return {softmax_weights(std::span<double>(weights), target, 1.0),

@@ -16,12 +16,6 @@ namespace normscope::convex {
 /// Radius that keeps a point inside the ball despite the rounding of a division.
 inline constexpr double inside_ball = 1.0 - 0x1p-49;
 
-inline double plain_dot(std::span<const double> a, std::span<const double> b) {
-  double total = 0.0;
-  for (std::size_t i = 0; i < a.size(); ++i) total += a[i] * b[i];
-  return total;
-}
-
 /// Projects onto the ball, radially.
 inline void project_into_ball(std::vector<double>& point) {
   const double length = euclidean_norm(point);

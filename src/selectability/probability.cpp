@@ -28,6 +28,9 @@ Probability probability_of(const Logits& logits, convex::LogSoftmaxMaximum maxim
           std::move(maximum.point), std::move(maximum.tangent)};
 }
 
+/// How much the folded logits may differ from those by which another checks a bound, with h rounded.
+double rounding_between(const Logits& logits) { return 2.0 * logits.rounding; }
+
 /// Part of a point's size up to which its mean costs the rest of it no digits.
 constexpr double negligible_mean = 0x1p-10;
 
@@ -56,8 +59,8 @@ void subtract_means(const Logits& logits, std::span<const std::size_t> asked,
     std::move(both.begin(), both.end(), std::back_inserter(points));
   }
   if (places.empty()) return;
-  std::vector<convex::LogSoftmaxMaximum> proved =
-      convex::prove_log_softmax(logits.view(), logits.offsets, tokens, points, threads);
+  std::vector<convex::LogSoftmaxMaximum> proved = convex::prove_log_softmax(
+      logits.view(), logits.offsets, tokens, points, rounding_between(logits), threads);
   for (std::size_t i = 0; i < places.size(); ++i) maxima[places[i]] = std::move(proved[i]);
 }
 
@@ -156,6 +159,7 @@ std::vector<Probability> largest_probabilities(const Logits& logits, std::span<c
       convex::largest_log_softmax(logits.view(), logits.offsets, asked,
                                   {.gap = options.gap,
                                    .iterations = options.iterations,
+                                   .rounding = rounding_between(logits),
                                    .threads = options.threads,
                                    .progress = options.progress});
   subtract_means(logits, asked, maxima, options.threads);
@@ -170,8 +174,8 @@ std::vector<Probability> prove_probabilities(const Logits& logits, std::span<con
                                              const std::vector<std::vector<double>>& points,
                                              unsigned threads) {
   std::vector<Probability> results;
-  for (convex::LogSoftmaxMaximum& maximum :
-       convex::prove_log_softmax(logits.view(), logits.offsets, asked, points, threads)) {
+  for (convex::LogSoftmaxMaximum& maximum : convex::prove_log_softmax(
+           logits.view(), logits.offsets, asked, points, rounding_between(logits), threads)) {
     results.push_back(probability_of(logits, std::move(maximum)));
   }
   return results;

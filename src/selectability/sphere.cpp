@@ -18,12 +18,6 @@ constexpr std::size_t random_directions = 16;
 /// Largest dimension in which the axes are tried as directions.
 constexpr std::size_t few_dimensions = 16;
 
-double dot(std::span<const double> a, std::span<const double> b) {
-  double total = 0.0;
-  for (std::size_t i = 0; i < a.size(); ++i) total += a[i] * b[i];
-  return total;
-}
-
 double to_unit_length(std::vector<double>& vector) {
   const double length = euclidean_norm(vector);
   for (double& value : vector) value = length > 0.0 ? value / length : 0.0;
@@ -63,9 +57,9 @@ class Climb {
   [[nodiscard]] std::vector<double> crossing(const std::vector<double>& outside) const {
     std::vector<double> way(outside);
     for (std::size_t i = 0; i < way.size(); ++i) way[i] -= inside_[i];
-    const double a = dot(way, way);
-    const double b = dot(way, inside_);
-    const double c = dot(inside_, inside_) - 1.0;
+    const double a = plain_dot(way, way);
+    const double b = plain_dot(way, inside_);
+    const double c = plain_dot(inside_, inside_) - 1.0;
     const double t = a > 0.0 ? (-b + std::sqrt(std::max(0.0, b * b - a * c))) / a : 0.0;
     for (std::size_t i = 0; i < way.size(); ++i) way[i] = inside_[i] + t * way[i];
     return way;
@@ -85,12 +79,12 @@ class Climb {
     const double before = to_unit_length(direction);
     for (int pass = 0; pass < 2; ++pass) {
       for (const std::vector<double>& face : faces_) {
-        const double along = dot(face, direction);
+        const double along = plain_dot(face, direction);
         for (std::size_t i = 0; i < direction.size(); ++i) direction[i] -= along * face[i];
       }
     }
     if (!(before > 0.0) || !(to_unit_length(direction) > 1e-9)) return false;
-    if (dot(direction, point_) < 0.0 && !faces_.empty()) {
+    if (plain_dot(direction, point_) < 0.0 && !faces_.empty()) {
       for (double& value : direction) value = -value;
     }
     return true;
@@ -102,22 +96,22 @@ class Climb {
     Hit hit;
     work_ += 2.0 * static_cast<double>(logits.tokens * logits.width);
     const std::span<const double> own = logits.view().row(token_);
-    const double here = dot(own, point_) + logits.offsets[token_];
-    const double along = dot(own, direction);
+    const double here = plain_dot(own, point_) + logits.offsets[token_];
+    const double along = plain_dot(own, direction);
     for (std::size_t other = 0; other < logits.tokens; ++other) {
       if (other == token_ || blocked_[other]) continue;
       const std::span<const double> row = logits.view().row(other);
-      const double slope = along - dot(row, direction);
+      const double slope = along - plain_dot(row, direction);
       if (!(slope < 0.0)) continue;
-      const double lead = std::max(0.0, here - dot(row, point_) - logits.offsets[other]);
+      const double lead = std::max(0.0, here - plain_dot(row, point_) - logits.offsets[other]);
       if (lead / -slope < hit.distance) hit = {other, lead / -slope};
     }
     return hit;
   }
 
   [[nodiscard]] double distance_along(const std::vector<double>& direction) const {
-    const double b = dot(point_, direction);
-    const double c = dot(point_, point_) - 1.0;
+    const double b = plain_dot(point_, direction);
+    const double c = plain_dot(point_, point_) - 1.0;
     return c >= 0.0 ? 0.0 : -b + std::sqrt(b * b - c);
   }
 
@@ -133,7 +127,7 @@ class Climb {
     if (!(to_unit_length(face) > 0.0)) return false;
     for (int pass = 0; pass < 2; ++pass) {
       for (const std::vector<double>& known : faces_) {
-        const double along = dot(known, face);
+        const double along = plain_dot(known, face);
         for (std::size_t i = 0; i < face.size(); ++i) face[i] -= along * known[i];
       }
     }

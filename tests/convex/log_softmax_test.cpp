@@ -9,6 +9,7 @@
 #include <normscope/convex/log_softmax.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
+#include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
 
 #include "mixed_sizes.hpp"
@@ -223,6 +224,58 @@ TEST(LogSoftmax, PointsProveTheBoundsThatTheyCameWith) {
   EXPECT_THROW((void)prove_log_softmax(scores.view(), scores.offsets, targets, points), Error);
   points.back() = {1.0, 0.0, std::nan("")};
   EXPECT_THROW((void)prove_log_softmax(scores.view(), scores.offsets, targets, points), Error);
+}
+
+/// f(u) + |g| − g·u with probabilities of logits in extended precision, each changed by up to `rounding`.
+double bound_at(const Scores& scores, std::size_t target, const std::vector<double>& point, double rounding,
+                Random& random) {
+  const std::size_t count = scores.offsets.size();
+  std::vector<long double> logits;
+  for (std::size_t row = 0; row < count; ++row) {
+    long double logit = scores.offsets[row];
+    for (std::size_t i = 0; i < scores.width; ++i) {
+      logit += static_cast<long double>(scores.rows[row * scores.width + i]) * point[i];
+    }
+    logits.push_back(logit + rounding * (random.uniform() < 0.5 ? -1.0 : 1.0));
+  }
+  const long double highest = *std::max_element(logits.begin(), logits.end());
+  long double total = 0.0L;
+  for (const long double logit : logits) total += std::exp(logit - highest);
+  const long double value = logits[target] - highest - std::log(total);
+  long double square = 0.0L;
+  long double along = 0.0L;
+  for (std::size_t i = 0; i < scores.width; ++i) {
+    long double entry = scores.rows[target * scores.width + i];
+    for (std::size_t row = 0; row < count; ++row) {
+      entry -= std::exp(logits[row] - highest) / total * scores.rows[row * scores.width + i];
+    }
+    square += entry * entry;
+    along += entry * point[i];
+  }
+  return static_cast<double>(value + std::sqrt(square) - along);
+}
+
+/// With large logits, the last digits of a point decide its probabilities, and with them the bound.
+TEST(LogSoftmax, OthersFindNoLargerBoundAtTheTangent) {
+  for (const double size : {1.0, 1e3, 1e5, 1e6, 1e7, 1e8}) {
+    for (const double rounding : {0.0, 2.0 * unit_roundoff * size}) {
+      for (std::uint64_t seed = 0; seed < 8; ++seed) {
+        Random random(seed);
+        const Scores scores = random_scores(7, 2 + seed % 3, seed, size);
+        std::vector<std::size_t> targets(7);
+        for (std::size_t i = 0; i < 7; ++i) targets[i] = i;
+        const std::vector<LogSoftmaxMaximum> found =
+            largest_log_softmax(scores.view(), scores.offsets, targets, {.rounding = rounding});
+        for (const std::size_t target : targets) {
+          if (found[target].tangent.empty()) continue;
+          for (int i = 0; i < 20; ++i) {
+            EXPECT_LE(bound_at(scores, target, found[target].tangent, rounding, random), found[target].upper)
+                << size << " " << rounding << " " << seed << " " << target;
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(LogSoftmax, BoundsHoldWhereWorkEnds) {

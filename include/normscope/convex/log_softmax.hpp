@@ -27,6 +27,9 @@ struct LogSoftmaxOptions {
   std::size_t iterations = 300;  ///< of the gradient method, per target
   /// Operations that Newton's method may take for a target that the gradient method does not solve.
   double newton_work = 2e10;
+  /// Error of the logits that rows and offsets stand for. `upper` holds as well for the probabilities at
+  /// `tangent` of whoever computes logits with this error.
+  double rounding = 0.0;
   unsigned threads = 1;
   Progress progress{};
 };
@@ -54,14 +57,15 @@ struct LogSoftmaxOptions {
                                                                  std::span<const std::size_t> targets,
                                                                  const LogSoftmaxOptions& options = {});
 
-/// The bounds that given points prove, two points for each target, as `largest_log_softmax` returns them.
+/// The bounds that given points prove, two points for each target, as `largest_log_softmax` returns them;
+/// `rounding` as in `LogSoftmaxOptions`.
 ///
 /// Errors    as above; Shape for a point of another width
 [[nodiscard]] std::vector<LogSoftmaxMaximum> prove_log_softmax(MatrixView<const double> rows,
                                                                std::span<const double> offsets,
                                                                std::span<const std::size_t> targets,
                                                                const std::vector<std::vector<double>>& points,
-                                                               unsigned threads = 1);
+                                                               double rounding = 0.0, unsigned threads = 1);
 
 /// log softmax(rows point + offsets)_target at any point, with a bound of its rounding error.
 ///

@@ -50,6 +50,17 @@ inline void center(std::span<double> values) {
   }
 }
 
+/// aᵀb, summed in order.
+///
+/// Accuracy  `rounding(a.size())` of Σ|a b|, see numeric/rounding.hpp
+///
+/// Requires  a.size() == b.size()
+[[nodiscard]] inline double plain_dot(std::span<const double> a, std::span<const double> b) {
+  double total = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) total += a[i] * b[i];
+  return total;
+}
+
 /// Σ (values − center)², compensated.
 [[nodiscard]] inline double sum_of_squares(std::span<const double> values, double center = 0.0) {
   CompensatedSum total;

@@ -60,7 +60,9 @@ void write_witnesses(const std::string& folder, const selectability::Logits& log
       leads.push_back(reach.lower);
     }
     probabilities.add(token, results.probabilities[token].point);
-    tangents.add(token, results.probabilities[token].tangent);
+    if (results.probabilities[token].weights.empty()) {
+      tangents.add(token, results.probabilities[token].tangent);
+    }
     std::vector<double> cone = reach.unbounded_witness;
     if (!cone.empty()) cone.back() *= stretch;
     far.add(token, cone);

@@ -91,15 +91,19 @@ def reach(result, w, c=0.0, g=1.0, beta=0.0):
             bound = np.linalg.norm(mean(weights, "token", d)) + mean(weights, "token", e)
             yield f"token {i} leads by more", bound <= upper + 1e-9 * scale and all(x["token"] != i for x in weights)
         yield f"token {i}", proof["answer"] != "no" or upper <= result["tie"]
-        for end, sign in (("lower", 1), ("upper", -1)):
-            point = proof.get("probability_point" if end == "lower" else "probability_tangent")
-            if point:
-                p = np.exp(-d @ point - e)
-                known, p = -np.log(p.sum()), p / p.sum()
-                if end == "upper":
-                    known = np.linalg.norm(p @ d) + p @ e + p @ np.log(np.maximum(p, 1e-300))
-                stated = np.log(np.maximum(result["max_probability"][end][i], 1e-300))
-                yield f"token {i} has probability", sign * (known - stated) >= -1e-9 * (1 + scale)
+        least, most = [np.log(np.maximum(result["max_probability"][end][i], 1e-300)) for end in ("lower", "upper")]
+        if proof.get("probability_point"):
+            known = -np.log(np.exp(-d @ proof["probability_point"] - e).sum())
+            yield f"token {i} has probability", known >= least - 1e-9 * (1 + scale)
+        p = np.zeros(tokens)
+        if proof.get("probability_tangent"):
+            p = np.exp(-d @ proof["probability_tangent"] - e)
+        for entry in proof.get("probability_weights", []):
+            p[entry["token"]] = entry["weight"]
+        if p.any():
+            p /= p.sum()
+            known = np.linalg.norm(p @ d) + p @ e + p @ np.log(np.maximum(p, 1e-300))
+            yield f"token {i} has more probability", p.min() >= 0 and known <= most + 1e-9 * (1 + scale)
 
 
 def bound(m, c, multiplier):

@@ -208,6 +208,7 @@ void cap_probabilities(const VocabularyHead& vocabulary, Survey& survey, unsigne
     // Points for the logits before the cap prove nothing after it; the witness of the lead does.
     probability.point.clear();
     probability.tangent.clear();
+    probability.weights.clear();
   }
   const double a_point = static_cast<double>(tokens) * static_cast<double>(vocabulary.logits.width);
   const double refined = static_cast<double>(survey.refined.size());

@@ -63,25 +63,19 @@ double probability_at_two_points(const Head& head, std::size_t index) {
   return std::isnan(most) ? 1.0 : std::min(1.0, most);
 }
 
-double probability_at_most(const Head& head, std::size_t index, const std::vector<double>& u) {
-  std::vector<Bounded> logits = head.logits_from(index, u, Head::Where::point);
-  for (Bounded& logit : logits) logit.value = head.from_units(logit.value);
-  double highest = 0.0;
-  for (const Bounded& logit : logits) highest = std::max(highest, logit.value);
-  // The bound holds for any weights, so the rounding of these does not matter.
-  std::vector<Weight> weights;
+double probability_by_weights(const Head& head, std::size_t index, const std::vector<Weight>& weights) {
+  // Two weights of one token would count its entropy twice.
+  std::vector<bool> weighted(head.tokens());
   CompensatedSum total;
   CompensatedSum entropy;  // −Σ w log w
   double size = 0.0;
-  for (std::size_t j = 0; j < logits.size(); ++j) {
-    const double weight = std::exp(logits[j].value - highest);
-    if (!(weight > 0.0)) continue;
-    total.add(weight);
-    const double term = -weight * std::log(weight);
+  for (const Weight& weight : weights) {
+    if (!(weight.weight > 0.0) || weighted[weight.index]) return 1.0;
+    weighted[weight.index] = true;
+    total.add(weight.weight);
+    const double term = -weight.weight * std::log(weight.weight);
     entropy.add(term);
-    size += weight + std::abs(term);
-    // A weight on the token itself does not change the differences.
-    weights.push_back({j, weight});
+    size += weight.weight + std::abs(term);
   }
   const double sum = total.value();
   if (!(sum > 0.0) || !std::isfinite(sum)) return 1.0;
@@ -94,6 +88,21 @@ double probability_at_most(const Head& head, std::size_t index, const std::vecto
       (length + offset) / sum - least_entropy + 16.0 * unit * (length + std::abs(offset)) / sum;
   const double result = std::exp(bound) * (1.0 + elementary);
   return std::isnan(result) ? 1.0 : std::min(1.0, result);
+}
+
+double probability_by_tangent(const Head& head, std::size_t index, const std::vector<double>& u) {
+  std::vector<Bounded> logits = head.logits_from(index, u, Head::Where::point);
+  for (Bounded& logit : logits) logit.value = head.from_units(logit.value);
+  double highest = 0.0;
+  for (const Bounded& logit : logits) highest = std::max(highest, logit.value);
+  // The bound holds for any weights, so the rounding of these does not matter. A weight on the token itself
+  // does not change the differences.
+  std::vector<Weight> weights;
+  for (std::size_t j = 0; j < logits.size(); ++j) {
+    const double weight = std::exp(logits[j].value - highest);
+    if (weight > 0.0) weights.push_back({j, weight});
+  }
+  return probability_by_weights(head, index, weights);
 }
 
 }  // namespace normscope::certificates

@@ -24,9 +24,15 @@ struct ProbabilityBounds {
 /// The same after the head's soft cap.
 [[nodiscard]] double capped_probability_at(const Head& head, std::size_t index, const std::vector<double>& u);
 
-/// An upper bound of its probability over the ball, for any probabilities p, here those at the point u:
+/// An upper bound of its probability over the ball, with positive weights p of different tokens, divided by
+/// their sum; 1 with others:
 ///   log softmax_i <= |Σ p_j (A_i − A_j)| + Σ p_j (a_i − a_j) − H(p),  H(p) = −Σ p_j log p_j.
-[[nodiscard]] double probability_at_most(const Head& head, std::size_t index, const std::vector<double>& u);
+[[nodiscard]] double probability_by_weights(const Head& head, std::size_t index,
+                                            const std::vector<Weight>& weights);
+
+/// The same with the probabilities at the point u.
+[[nodiscard]] double probability_by_tangent(const Head& head, std::size_t index,
+                                            const std::vector<double>& u);
 
 /// An upper bound of its probability at the two points of a sphere of one dimension.
 [[nodiscard]] double probability_at_two_points(const Head& head, std::size_t index);

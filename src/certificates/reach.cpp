@@ -291,8 +291,9 @@ class ReachCheck {
       bounds.lower = std::max(bounds.lower, probability_at(head_, index, stated.probable_point));
     }
     if (stated.tangent == Point::given) {
-      bounds.upper = std::min(bounds.upper, probability_at_most(head_, index, stated.tangent_point));
+      bounds.upper = std::min(bounds.upper, probability_by_tangent(head_, index, stated.tangent_point));
     }
+    bounds.upper = std::min(bounds.upper, probability_by_weights(head_, index, stated.probability_weights));
     if (head_.sphere() && head_.dimension() == 1) {
       bounds.upper = std::min(bounds.upper, probability_at_two_points(head_, index));
     }

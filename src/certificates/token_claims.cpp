@@ -124,6 +124,9 @@ class Reader {
     if (proof.has("probability_tangent")) {
       claims.tangent = point(proof["probability_tangent"], "tangent", index, claims.tangent_point);
     }
+    if (proof.has("probability_weights")) {
+      claims.probability_weights = proof["probability_weights"].weights("token", claims_.size());
+    }
   }
 
   void read_ends(const Field& from, TokenClaims& claims) const {

@@ -35,6 +35,7 @@ struct TokenClaims {
   std::vector<double> probable_point{};
   Point tangent = Point::none;
   std::vector<double> tangent_point{};
+  std::vector<Weight> probability_weights{};  ///< or instead of a tangent
 };
 
 /// Errors    Format

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -28,8 +29,10 @@ constexpr double float_scale = 500.0;
 constexpr std::size_t few_rows = 4 * softmax_chunk;
 constexpr std::size_t most_rounds = 30;
 constexpr std::size_t most_newton_steps = 300;
-/// Doubt about an upper bound from which its probabilities are computed in twice the precision.
-constexpr double large_doubt = 1e-5;
+/// How much a bound may depend on the rounding of its probabilities without these being stated.
+constexpr double small_doubt = 1e-5;
+/// Numbers of probabilities that may be stated, beyond the width.
+constexpr std::size_t stated_weights = 64;
 
 /// The whole problem in float64, and the error bound of its values.
 struct Exact {
@@ -48,20 +51,28 @@ struct Exact {
               (8.0 * static_cast<double>(from.width() + 16) + 4.0 * static_cast<double>(from.rows())) *
               (scale + 1.0)),
         rounding(rounding_of_logits) {}
-
-  /// The largest that f can be by the probabilities at `point`, here `weights` with mean `mean` and logarithm
-  /// `value` of the target's, whoever computes them.
-  [[nodiscard]] double bound(std::size_t target, std::span<const double> point,
-                             std::span<const double> weights, std::span<const double> mean,
-                             double value) const {
-    const double error = std::max(1.0, euclidean_norm(point)) * slack;
-    const Bounded quick = softmax_tangent(logits, target, weights, mean, value, error).bound(point, rounding);
-    if (quick.error <= large_doubt) return quick.high() + error;
-    const Bounded precise =
-        precise_softmax_tangent(logits, target, point, weights, error).bound(point, rounding);
-    return (quick.high() <= precise.high() ? quick : precise).high() + error;
-  }
 };
+
+/// The upper bound of f by probabilities, which it states if those that others compute at the point may prove
+/// much less.
+struct Upper {
+  double value = 0.0;
+  std::vector<PointWeight> weights{};
+};
+
+/// The bound by the probabilities `weights` at `point`, with mean `mean` and logarithm `value` of the
+/// target's.
+Upper upper_by(const Exact& exact, std::size_t target, std::span<const double> point,
+               std::span<const double> weights, std::span<const double> mean, double value) {
+  const double error = std::max(1.0, euclidean_norm(point)) * exact.slack;
+  const Bounded bound =
+      tangent_bound(exact.logits, target, point, weights, mean, value, error, exact.rounding);
+  if (!(bound.error <= small_doubt)) {
+    std::vector<PointWeight> stated = sizable_weights(weights);
+    if (stated.size() <= mean.size() + stated_weights) return {bound.value + error, std::move(stated)};
+  }
+  return {bound.high() + error};
+}
 
 /// Bounds of the maximum for one target.
 void raise(LogSoftmaxMaximum& known, double lower, std::span<const double> point) {
@@ -69,10 +80,11 @@ void raise(LogSoftmaxMaximum& known, double lower, std::span<const double> point
   known.lower = std::min(lower, 0.0);
   known.point.assign(point.begin(), point.end());
 }
-void tighten(LogSoftmaxMaximum& known, double upper, std::span<const double> point) {
-  if (!(upper < known.upper)) return;
-  known.upper = upper;
+void tighten(LogSoftmaxMaximum& known, Upper upper, std::span<const double> point) {
+  if (!(upper.value < known.upper)) return;
+  known.upper = upper.value;
   known.tangent.assign(point.begin(), point.end());
+  known.weights = std::move(upper.weights);
 }
 
 /// Updates the bounds with the values at the given points and the bounds by the gradients there, one point
@@ -91,16 +103,16 @@ void prove(const Exact& exact, const std::vector<std::span<const double>>& point
   });
   std::vector<double> means;
   softmax_means(exact.problem, std::span<const double>(weights), points.size(), means);
-  std::vector<double> bounds(points.size());
+  std::vector<Upper> uppers(points.size());
   parallel_for(points.size(), 1, exact.problem.threads, [&](std::size_t begin, std::size_t end) {
     for (std::size_t k = begin; k < end; ++k) {
-      bounds[k] =
-          exact.bound(targets[k], points[k], std::span<const double>(weights).subspan(k * count, count),
-                      std::span<const double>(means).subspan(k * width, width), values[k]);
+      uppers[k] =
+          upper_by(exact, targets[k], points[k], std::span<const double>(weights).subspan(k * count, count),
+                   std::span<const double>(means).subspan(k * width, width), values[k]);
     }
   });
   for (std::size_t k = 0; k < points.size(); ++k) {
-    tighten(*results[k], bounds[k], points[k]);
+    tighten(*results[k], std::move(uppers[k]), points[k]);
     if (euclidean_norm(points[k]) > 1.0 - 8.0 * unit_roundoff) continue;
     raise(*results[k], values[k] - exact.slack, points[k]);
   }

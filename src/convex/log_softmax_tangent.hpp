@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include <normscope/convex/minimum_norm.hpp>
 #include <normscope/core/view.hpp>
 #include <normscope/numeric/exact.hpp>
 
@@ -18,31 +19,16 @@ struct LogitRows {
   LogitRows(MatrixView<const double> from, std::span<const double> offsets_of_rows);
 };
 
-/// Probabilities p of the rows as an upper bound of f(v) = log softmax(A v + a)_target. With p at the point
-/// u, f(v) <= B = log p_target + |g| − g·u for |v| <= 1.
-struct SoftmaxTangent {
-  double value = 0.0;              ///< log p_target
-  std::vector<double> gradient{};  ///< g = A_target − Σ p_j A_j
-  double spread = 0.0;             ///< at least Σ p_j |A_j − Σ p_k A_k|
-  double error = 0.0;              ///< p are those of logits within `error` of the logits at u
+/// f(v) = log softmax(A v + a)_target is at most B = log p_target + |g| − g·u for |v| <= 1, with p the
+/// probabilities at u = `point` and g = A_target − Σ p_j A_j. Returns B for the probabilities (count) of
+/// logits within `error` of those at u, `mean` (width) being Σ p_j A_j and `value` log p_target; and by how
+/// much B of other logits, within `rounding` of those at u, differs at most.
+[[nodiscard]] Bounded tangent_bound(const LogitRows& logits, std::size_t target,
+                                    std::span<const double> point, std::span<const double> probabilities,
+                                    std::span<const double> mean, double value, double error,
+                                    double rounding);
 
-  /// B, and by how much it differs at most from the B that others compute at u = `point`, with logits within
-  /// `rounding` of those there.
-  [[nodiscard]] Bounded bound(std::span<const double> point, double rounding) const;
-};
-
-/// The tangent of the probabilities (count) of logits within `error` of those at a point; `mean` (width) is
-/// Σ p_j A_j, and `value` the logarithm of the target's.
-[[nodiscard]] SoftmaxTangent softmax_tangent(const LogitRows& logits, std::size_t target,
-                                             std::span<const double> probabilities,
-                                             std::span<const double> mean, double value, double error);
-
-/// The tangent at `point` from differences of logits in twice the precision. `rough` are the probabilities by
-/// logits with errors up to `error`, which select the rows that matter.
-///
-/// Cost      some 40 operations an entry of these rows
-[[nodiscard]] SoftmaxTangent precise_softmax_tangent(const LogitRows& logits, std::size_t target,
-                                                     std::span<const double> point,
-                                                     std::span<const double> rough, double error);
+/// The probabilities that change no bound when the others are 0.
+[[nodiscard]] std::vector<PointWeight> sizable_weights(std::span<const double> probabilities);
 
 }  // namespace normscope::convex

@@ -101,7 +101,11 @@ class ReachDocument {
       }
       const Probability& probability = results_.probabilities[i];
       if (!probability.point.empty()) proof["probability_point"] = point(probability.point);
-      if (!probability.tangent.empty()) proof["probability_tangent"] = point(probability.tangent);
+      if (!probability.weights.empty()) {
+        proof["probability_weights"] = weights_json(probability.weights);
+      } else if (!probability.tangent.empty()) {
+        proof["probability_tangent"] = point(probability.tangent);
+      }
       list.push_back(std::move(proof));
     }
     return list;

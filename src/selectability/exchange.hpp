@@ -33,6 +33,7 @@ void each_field(Probability& probability, const Visit& visit) {
   visit(probability.upper);
   visit(probability.point);
   visit(probability.tangent);
+  visit(probability.weights);
 }
 
 /// This member's part of `items`.

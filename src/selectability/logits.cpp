@@ -89,13 +89,16 @@ Logits fold(const NormSpec& norm, MatrixView<const double> unembedding, std::spa
     // The size of the token alone, before the common part is subtracted.
     std::vector<double> alone(row.size());
     double terms = bias.empty() ? 0.0 : std::abs(bias[token]);
+    double shifted = 0.0;
     for (std::size_t i = 0; i < row.size(); ++i) {
       const DoubleDouble weight = two_sum(weights[i], -common[i]);
       row[i] = norm.radius() * (weight.high * norm.gain_at(i));
       alone[i] = norm.gain_at(i) * weights[i];
       terms += std::abs(norm.bias_at(i) * weights[i]);
       offset.add(weight, norm.bias_at(i));
+      shifted += std::abs(weight.high * norm.bias_at(i));
     }
+    logits.shifted = std::max(logits.shifted, shifted);
     // Radius, difference and two products of an entry, and two means subtracted from it: a few u each.
     const double error = 32.0 * unit_roundoff * euclidean_norm(row) + offset.result().error;
     logits.rounding = std::max(logits.rounding, error);

@@ -25,11 +25,13 @@ constexpr double exp_rounding = 1e-15;
 Probability probability_of(const Logits& logits, convex::LogSoftmaxMaximum maximum) {
   const double slack = 2.0 * logits.rounding + exp_rounding;
   return {std::exp(maximum.lower - slack), std::min(1.0, std::exp(maximum.upper + slack)),
-          std::move(maximum.point), std::move(maximum.tangent)};
+          std::move(maximum.point), std::move(maximum.tangent), std::move(maximum.weights)};
 }
 
-/// How much the folded logits may differ from those by which another checks a bound, with h rounded.
-double rounding_between(const Logits& logits) { return 2.0 * logits.rounding; }
+/// Error of logits that are computed from rounded h.
+double rounding_of_others(const Logits& logits) {
+  return 2.0 * logits.rounding + 8.0 * unit_roundoff * logits.shifted;
+}
 
 /// Part of a point's size up to which its mean costs the rest of it no digits.
 constexpr double negligible_mean = 0x1p-10;
@@ -60,7 +62,7 @@ void subtract_means(const Logits& logits, std::span<const std::size_t> asked,
   }
   if (places.empty()) return;
   std::vector<convex::LogSoftmaxMaximum> proved = convex::prove_log_softmax(
-      logits.view(), logits.offsets, tokens, points, rounding_between(logits), threads);
+      logits.view(), logits.offsets, tokens, points, rounding_of_others(logits), threads);
   for (std::size_t i = 0; i < places.size(); ++i) maxima[places[i]] = std::move(proved[i]);
 }
 
@@ -159,7 +161,7 @@ std::vector<Probability> largest_probabilities(const Logits& logits, std::span<c
       convex::largest_log_softmax(logits.view(), logits.offsets, asked,
                                   {.gap = options.gap,
                                    .iterations = options.iterations,
-                                   .rounding = rounding_between(logits),
+                                   .rounding = rounding_of_others(logits),
                                    .threads = options.threads,
                                    .progress = options.progress});
   subtract_means(logits, asked, maxima, options.threads);
@@ -175,7 +177,7 @@ std::vector<Probability> prove_probabilities(const Logits& logits, std::span<con
                                              unsigned threads) {
   std::vector<Probability> results;
   for (convex::LogSoftmaxMaximum& maximum : convex::prove_log_softmax(
-           logits.view(), logits.offsets, asked, points, rounding_between(logits), threads)) {
+           logits.view(), logits.offsets, asked, points, rounding_of_others(logits), threads)) {
     results.push_back(probability_of(logits, std::move(maximum)));
   }
   return results;

@@ -65,6 +65,7 @@ void take(Probability& known, Probability found) {
   if (found.upper < known.upper) {
     known.upper = found.upper;
     known.tangent = std::move(found.tangent);
+    known.weights = std::move(found.weights);
   }
 }
 

@@ -298,6 +298,29 @@ TEST(VerifyReach, PointsBoundProbabilities) {
   EXPECT_EQ(verify_tokens(json).failed.size(), 2u);
 }
 
+TEST(VerifyReach, WeightsBoundProbabilities) {
+  Json json = reach_result();
+  json["max_probability"]["upper"][0] = 0.738;
+  const auto holds = [&json](const std::vector<std::pair<int, double>>& weights) {
+    json["proofs"][0]["probability_weights"] = Json::array();
+    for (const auto& [token, weight] : weights) {
+      json["proofs"][0]["probability_weights"].push_back({{"token", token}, {"weight", weight}});
+    }
+    return verify_tokens(json).failed.empty();
+  };
+  // The probabilities at u = 1, 1/(1 + e^-2 + e^-1.5) that of the first, times 2.
+  EXPECT_TRUE(holds({{0, 1.472}, {1, 0.1992}, {2, 0.3285}}));
+  EXPECT_TRUE(holds({{2, 0.3285}, {0, 1.472}, {1, 0.1992}}));
+  EXPECT_FALSE(holds({{0, 1.472}, {1, 0.1992}}));
+  // Others that would prove too much, if they were probabilities.
+  EXPECT_FALSE(holds({}));
+  EXPECT_FALSE(holds({{0, 0.0}}));
+  EXPECT_FALSE(holds({{0, 1.472}, {1, 0.1992}, {2, 0.3285}, {1, -0.1}}));
+  EXPECT_FALSE(holds({{0, 0.736}, {0, 0.736}, {1, 0.1992}, {2, 0.3285}}));
+  EXPECT_FALSE(holds({{0, 1e308}, {1, 1e308}, {2, 1e308}}));
+  EXPECT_THROW(holds({{3, 1.0}}), Error);
+}
+
 TEST(Result, NamesMissingFields) {
   EXPECT_THROW(Result("", "x"), Error);
   EXPECT_THROW(Result("[1]", "x"), Error);

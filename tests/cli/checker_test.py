@@ -155,6 +155,14 @@ class Checker(ResultTest):
                 [(("max_probability", "upper", 0), 0.735)]):
             self.assertFalse(holds(*changes), changes)
         self.assertTrue(holds((("proofs", 2, "answer"), "undecided"), (("tie",), -0.6)))
+        # The probabilities at u = 1, times 2.
+        weights = (0, 1.472), (1, 0.1992), (2, 0.3285)
+        no_tangent = ("proofs", 0, "probability_tangent"), None
+        by_weights = lambda *weights: (no_tangent, (("proofs", 0, "probability_weights"), on("token", *weights)))
+        self.assertTrue(holds(*by_weights(*weights)))
+        self.assertFalse(holds(*by_weights(*weights), (("max_probability", "upper", 0), 0.735)))
+        self.assertFalse(holds(*by_weights(*weights[:2])))
+        self.assertFalse(holds(*by_weights(*weights, (1, -0.1))))
         # With a mean of 0 of the rows, an own direction is that of the row.
         self.assertTrue(holds((("proofs", 0, "witness"), "own_direction"), (("lead", "lower", 0), 1.5)))
         self.assertFalse(holds((("proofs", 0, "witness"), "own_direction"), (("lead", "lower", 0), 1.500001)))

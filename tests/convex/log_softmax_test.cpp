@@ -255,8 +255,28 @@ double bound_at(const Scores& scores, std::size_t target, const std::vector<doub
   return static_cast<double>(value + std::sqrt(square) - along);
 }
 
+/// |Σ p_j (A_i − A_j)| + Σ p_j (a_i − a_j) + Σ p_j log p_j, in extended precision.
+double bound_by(const Scores& scores, std::size_t target, const std::vector<PointWeight>& weights) {
+  long double sum = 0.0L;
+  for (const PointWeight& weight : weights) sum += weight.weight;
+  std::vector<long double> difference(scores.width);
+  long double bound = 0.0L;
+  for (const auto& [id, weight] : weights) {
+    const long double p = weight / sum;
+    bound += p * (static_cast<long double>(scores.offsets[target]) - scores.offsets[id] + std::log(p));
+    for (std::size_t i = 0; i < scores.width; ++i) {
+      difference[i] += p * (static_cast<long double>(scores.rows[target * scores.width + i]) -
+                            scores.rows[id * scores.width + i]);
+    }
+  }
+  long double square = 0.0L;
+  for (const long double entry : difference) square += entry * entry;
+  return static_cast<double>(bound + std::sqrt(square));
+}
+
 /// With large logits, the last digits of a point decide its probabilities, and with them the bound.
-TEST(LogSoftmax, OthersFindNoLargerBoundAtTheTangent) {
+TEST(LogSoftmax, OthersFindNoLargerBound) {
+  std::size_t by_weights = 0;
   for (const double size : {1.0, 1e3, 1e5, 1e6, 1e7, 1e8}) {
     for (const double rounding : {0.0, 2.0 * unit_roundoff * size}) {
       for (std::uint64_t seed = 0; seed < 8; ++seed) {
@@ -267,15 +287,33 @@ TEST(LogSoftmax, OthersFindNoLargerBoundAtTheTangent) {
         const std::vector<LogSoftmaxMaximum> found =
             largest_log_softmax(scores.view(), scores.offsets, targets, {.rounding = rounding});
         for (const std::size_t target : targets) {
-          if (found[target].tangent.empty()) continue;
-          for (int i = 0; i < 20; ++i) {
-            EXPECT_LE(bound_at(scores, target, found[target].tangent, rounding, random), found[target].upper)
-                << size << " " << rounding << " " << seed << " " << target;
+          const auto& [point, tangent, weights, lower, upper, steps] = found[target];
+          const auto where = testing::Message() << size << " " << rounding << " " << seed << " " << target;
+          EXPECT_LE(upper - lower, size <= 1e6 ? 1e-3 : 0.1) << where;
+          if (!weights.empty()) {
+            ++by_weights;
+            EXPECT_LE(bound_by(scores, target, weights), upper) << where;
+            continue;
+          }
+          for (int i = 0; i < 20 && !tangent.empty(); ++i) {
+            EXPECT_LE(bound_at(scores, target, tangent, rounding, random), upper) << where;
           }
         }
       }
     }
   }
+  EXPECT_GT(by_weights, 50u);
+}
+
+/// Many rows matter, so that their probabilities are not stated.
+TEST(LogSoftmax, OthersFindNoLargerBoundWithManyRows) {
+  Scores scores = random_scores(200, 2, 1, 1e-3);
+  for (std::size_t row = 0; row < 100; ++row) scores.rows[2 * row] += row % 2 == 0 ? 1e8 : -1e8;
+  const LogSoftmaxMaximum maximum = scores.maximum(150);
+  EXPECT_TRUE(maximum.weights.empty());
+  Random random(1);
+  EXPECT_LE(bound_at(scores, 150, maximum.tangent, 0.0, random), maximum.upper);
+  EXPECT_GE(maximum.upper, maximum.lower);
 }
 
 TEST(LogSoftmax, BoundsHoldWhereWorkEnds) {

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include <normscope/convex/minimum_norm.hpp>
 #include <normscope/core/progress.hpp>
 #include <normscope/core/view.hpp>
 #include <normscope/numeric/exact.hpp>
@@ -17,6 +18,9 @@ struct LogSoftmaxMaximum {
   /// Where f(u) + |g| − g·u is `upper`, g the gradient of f at u; perhaps outside the ball, as f is concave
   /// everywhere. Empty while `upper` is 0.
   std::vector<double> tangent{};
+  /// Probabilities p of rows, where those at `tangent` depend on the rounding of logits too much; else empty:
+  ///   |Σ p_j (A_i − A_j)| + Σ p_j (a_i − a_j) + Σ p_j log p_j <= `upper`.
+  std::vector<PointWeight> weights{};
   double lower = -std::numeric_limits<double>::infinity();
   double upper = 0.0;
   std::size_t iterations = 0;
@@ -27,8 +31,9 @@ struct LogSoftmaxOptions {
   std::size_t iterations = 300;  ///< of the gradient method, per target
   /// Operations that Newton's method may take for a target that the gradient method does not solve.
   double newton_work = 2e10;
-  /// Error of the logits that rows and offsets stand for. `upper` holds as well for the probabilities at
-  /// `tangent` of whoever computes logits with this error.
+  /// Error of the logits that rows and offsets stand for. Without `LogSoftmaxMaximum::weights`, whoever
+  /// computes the probabilities at `tangent` from logits with this error gets no larger bound than `upper`
+  /// (test: LogSoftmax.OthersFindNoLargerBound).
   double rounding = 0.0;
   unsigned threads = 1;
   Progress progress{};

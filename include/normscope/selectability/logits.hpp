@@ -21,6 +21,7 @@ struct Logits {
   std::vector<double> offsets{};  ///< a₀
   double scale = 0.0;             ///< largest length of a row plus size of its offset
   double rounding = 0.0;          ///< bound of the rounding error of any logit
+  double shifted = 0.0;           ///< largest Σ_k |W_jk β_k|
   /// Sizes of each token, relative to which proofs about it are judged, however large other tokens are.
   struct Own {
     double size = 0.0;            ///< |A_j| + |a_j|, with or without the common mean, whichever is smaller

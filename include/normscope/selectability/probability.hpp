@@ -15,6 +15,9 @@ struct Probability {
   double upper = 1.0;
   std::vector<double> point{};    ///< |u| <= 1 that attains `lower`; empty if the witness of the lead does
   std::vector<double> tangent{};  ///< |u| <= 1 whose gradient proves `upper`; empty if the lead proves it
+  /// Probabilities that prove `upper` in place of those at `tangent`, where these depend on rounding; see
+  /// `convex::LogSoftmaxMaximum`.
+  std::vector<convex::PointWeight> weights{};
 };
 
 /// The bounds that follow from the lead alone: with a lead of at least l somewhere and at most m everywhere,

@@ -308,9 +308,10 @@ TEST(LogSoftmax, OthersFindNoLargerBound) {
 /// Many rows matter, so that their probabilities are not stated.
 TEST(LogSoftmax, OthersFindNoLargerBoundWithManyRows) {
   Scores scores = random_scores(200, 2, 1, 1e-3);
-  for (std::size_t row = 0; row < 100; ++row) scores.rows[2 * row] += row % 2 == 0 ? 1e8 : -1e8;
+  for (std::size_t row = 0; row < 100; ++row) scores.rows[2 * row] += row % 2 == 0 ? 1e6 : -1e6;
   const LogSoftmaxMaximum maximum = scores.maximum(150);
   EXPECT_TRUE(maximum.weights.empty());
+  ASSERT_FALSE(maximum.tangent.empty());
   Random random(1);
   EXPECT_LE(bound_at(scores, 150, maximum.tangent, 0.0, random), maximum.upper);
   EXPECT_GE(maximum.upper, maximum.lower);

@@ -5,22 +5,19 @@
 #include <vector>
 
 #include <normscope/core/view.hpp>
-#include <normscope/numeric/exact.hpp>
 
+#include "twofold.hpp"
 #include "weights.hpp"
 
 namespace normscope::certificates {
 
 /// Σ λ_j (x − row_j), entry by entry, in about twice the precision of float64.
-[[nodiscard]] std::vector<Bounded> weighted_difference(std::span<const double> x,
+[[nodiscard]] std::vector<Twofold> weighted_difference(std::span<const double> x,
                                                        MatrixView<const double> rows,
                                                        const std::vector<Weight>& weights);
 
 /// The same for numbers, as rows of width one.
-[[nodiscard]] Bounded weighted_difference(double x, std::span<const double> values,
+[[nodiscard]] Twofold weighted_difference(double x, std::span<const double> values,
                                           const std::vector<Weight>& weights);
-
-/// An upper bound of the Euclidean length of every vector within the bounds.
-[[nodiscard]] double length_at_most(std::span<const Bounded> vector);
 
 }  // namespace normscope::certificates

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -9,6 +10,19 @@
 #include <normscope/numeric/sum.hpp>
 
 namespace normscope::certificates {
+namespace {
+
+/// The length of a vector, from entries of sizes near 1.
+Twofold length_of(const std::vector<Twofold>& vector) {
+  TwofoldSum square;
+  for (const Twofold& entry : vector) square.add(entry * entry);
+  const auto [value, error] = square.result();
+  const DoubleDouble root = sqrt(value);
+  // The root of x + e differs by at most e over the root of x.
+  return {root, value.high > 2.0 * error ? 2.0 * error / root.high + fine * root.high : infinity};
+}
+
+}  // namespace
 
 Head::Head(const VocabularyHead& head) : norm_(head.norm), factor_(head.scale), soft_cap_(head.soft_cap) {
   validate(norm_);
@@ -47,44 +61,47 @@ Head::Head(const VocabularyHead& head) : norm_(head.norm), factor_(head.scale), 
 }
 
 Head::Hidden Head::hidden(std::span<const double> u, double height, bool onto_sphere) const {
-  std::vector<double> turned(u.begin(), u.end());
-  double off = 0.0;  // error of the subtracted mean
+  std::vector<Twofold> turned;
+  // The length of a point on the sphere does not matter.
+  const BinaryScale scale = onto_sphere ? BinaryScale::of(u) : BinaryScale();
+  for (const double value : u) turned.push_back({DoubleDouble(scale.divide(value))});
   if (norm_.centers()) {
-    const double middle = mean(u);
-    for (double& value : turned) {
-      off += std::abs(value);
-      value -= middle;
-    }
-    off = 4.0 * unit * off / static_cast<double>(u.size());
+    const Twofold middle = mean_of(turned);
+    for (Twofold& value : turned) value = value - middle;
   }
-  double length = 1.0;
-  double length_off = 0.0;  // relative
-  if (onto_sphere) {
-    length = euclidean_norm(turned);
-    length_off = 16.0 * unit + 2.0 * off * std::sqrt(static_cast<double>(u.size())) / length;
-  }
+  Twofold radius{sqrt(DoubleDouble(norm_.squared_radius()))};
+  radius.error = fine * radius.value.high;
+  if (onto_sphere) radius = radius / length_of(turned);
   Hidden result;
+  const auto add = [&result](const Twofold& value) {
+    result.values.push_back(value.value.high);
+    result.rests.push_back(value.value.low);
+    result.errors.push_back(up(value.error));
+  };
   for (std::size_t i = 0; i < turned.size(); ++i) {
-    const double factor = norm_.radius() * norm_.gain_at(i) / length;
-    const double scaled = factor * turned[i];
-    const double shift = height * norm_.bias_at(i);
-    result.values.push_back(scaled + shift);
-    result.errors.push_back(up(std::abs(factor) * off + length_off * std::abs(scaled) +
-                               8.0 * unit * (std::abs(scaled) + std::abs(shift))));
+    TwofoldSum sum;
+    sum.add(radius * norm_.gain_at(i) * turned[i]);
+    sum.add(DoubleDouble(height), norm_.bias_at(i));
+    add(sum.result());
   }
-  result.values.push_back(height);
-  result.errors.push_back(0.0);
+  add({DoubleDouble(height)});
   return result;
 }
 
+LeadClaim Head::claim_at(Hidden at, std::size_t index, double least) {
+  return {.index = index,
+          .direction = std::move(at.values),
+          .rest = std::move(at.rests),
+          .error = std::move(at.errors),
+          .least = least};
+}
+
 LeadClaim Head::claim(std::size_t index, std::span<const double> u, double least) const {
-  Hidden at = hidden(u, 1.0, sphere());
-  return {.index = index, .direction = std::move(at.values), .error = std::move(at.errors), .least = least};
+  return claim_at(hidden(u, 1.0, sphere()), index, least);
 }
 
 LeadClaim Head::far_claim(std::size_t index, std::span<const double> u, double height, double least) const {
-  Hidden at = hidden(u, height, false);
-  return {.index = index, .direction = std::move(at.values), .error = std::move(at.errors), .least = least};
+  return claim_at(hidden(u, height, false), index, least);
 }
 
 std::vector<double> Head::own_direction(std::size_t index) const {
@@ -99,43 +116,35 @@ std::vector<double> Head::own_direction(std::size_t index) const {
 }
 
 Head::Difference Head::difference(std::size_t index, const std::vector<Weight>& weights) const {
-  const std::vector<Bounded> sums = weighted_difference(rows_.row(index), rows_, weights);
-  std::vector<Bounded> turned(norm_.width);
-  std::vector<double> values;
-  double size = 0.0;
-  double error = 0.0;
-  ExactSum offset;
-  double offset_error = sums.back().error;
-  for (std::size_t i = 0; i < turned.size(); ++i) {
-    const double gain = norm_.gain_at(i);
-    const double value = gain * sums[i].value;
-    turned[i] = {value, std::abs(gain) * sums[i].error + 2.0 * unit * std::abs(value)};
-    values.push_back(value);
-    size += std::abs(value);
-    error += turned[i].error;
-    offset.add({sums[i].value, 0.0}, norm_.bias_at(i));
-    offset_error += up(sums[i].error * std::abs(norm_.bias_at(i)));
+  const std::vector<Twofold> sums = weighted_difference(rows_.row(index), rows_, weights);
+  std::vector<Twofold> turned;
+  TwofoldSum offset;
+  for (std::size_t i = 0; i < norm_.width; ++i) {
+    turned.push_back(sums[i] * norm_.gain_at(i));
+    offset.add(sums[i] * norm_.bias_at(i));
   }
-  offset.add({sums.back().value, 0.0}, 1.0);
+  offset.add(sums.back());
   if (norm_.centers()) {
-    const double count = static_cast<double>(turned.size());
-    const double middle = mean(values);
-    const double off = up(error / count + 4.0 * unit * size / count);
-    for (Bounded& entry : turned) {
-      entry.value -= middle;
-      entry.error += off + 2.0 * unit * std::abs(entry.value);
-    }
+    const Twofold middle = mean_of(turned);
+    for (Twofold& entry : turned) entry = entry - middle;
   }
-  const Bounded sum = offset.result();
-  return {up(norm_.radius() * length_at_most(turned)), {sum.value, up(sum.error + offset_error)}};
+  const auto [sum, error] = offset.result();
+  const double radius = norm_.radius() * (1.0 + 2.0 * unit);
+  return {radius * length_at_most(turned) * (1.0 + 2.0 * unit), {sum.high, up(error + std::abs(sum.low))}};
 }
 
 Bounded Head::difference_at(const Hidden& at, std::size_t index, std::size_t other) const {
   const std::span<const double> a = rows_.row(index);
   const std::span<const double> b = rows_.row(other);
-  Bounded result = difference_dot(at.values, a, b);
+  ExactSum sum;
   double off = 0.0;
-  for (std::size_t i = 0; i < a.size(); ++i) off += at.errors[i] * std::abs(a[i] - b[i]);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const DoubleDouble difference = two_sum(a[i], -b[i]);
+    sum.add(difference, at.values[i]);
+    sum.add(difference, at.rests[i]);
+    off += at.errors[i] * std::abs(difference.high);
+  }
+  Bounded result = sum.result();
   result.error += off * (1.0 + 2.0 * static_cast<double>(a.size() + 4) * unit);
   return result;
 }
@@ -157,7 +166,8 @@ std::vector<Bounded> Head::logits_at(std::span<const double> u) const {
     ExactSum sum;
     double off = 0.0;
     for (std::size_t i = 0; i < values.size(); ++i) {
-      sum.add(DoubleDouble{values[i], 0.0}, at.values[i]);
+      sum.add(DoubleDouble(values[i]), at.values[i]);
+      sum.add(DoubleDouble(values[i]), at.rests[i]);
       off += at.errors[i] * std::abs(values[i]);
     }
     const Bounded logit = sum.result();

@@ -88,12 +88,15 @@ class Head {
   };
   [[nodiscard]] Token token(std::size_t index, bool less_mean) const;
 
+  /// In about twice the precision of float64.
   struct Hidden {
     std::vector<double> values{};
+    std::vector<double> rests{};
     std::vector<double> errors{};
   };
   /// r g ⊙ Πu + height β, and height; with `onto_sphere`, Πu is divided by its length.
   [[nodiscard]] Hidden hidden(std::span<const double> u, double height, bool onto_sphere) const;
+  [[nodiscard]] static LeadClaim claim_at(Hidden at, std::size_t index, double least);
   [[nodiscard]] Bounded difference_at(const Hidden& at, std::size_t index, std::size_t other) const;
   [[nodiscard]] std::span<const double> weights_of(std::size_t index) const {
     return rows_.row(index).first(norm_.width);

@@ -41,7 +41,7 @@ class Checker {
   [[nodiscard]] double least_lead(const LeadClaim& claim, std::span<const double> products) const {
     const std::size_t own = claim.index;
     const double length = up(euclidean_norm(claim.direction));
-    const double error = claim.error.empty() ? 0.0 : up(euclidean_norm(claim.error));
+    const double error = up(euclidean_norm(claim.error) + euclidean_norm(claim.rest));
     // Rounding of a product and the few operations around it, relative to the sizes of their terms.
     const double part = rounding(static_cast<std::ptrdiff_t>(rows_.width())) + 16.0 * unit;
     const double tiny = 4.0 * static_cast<double>(rows_.width() + 4) * std::numeric_limits<double>::min();
@@ -63,7 +63,9 @@ class Checker {
     ExactSum sum;
     double error = 0.0;
     for (std::size_t i = 0; i < a.size(); ++i) {
-      sum.add(two_sum(a[i], -b[i]), claim.direction[i]);
+      const DoubleDouble difference = two_sum(a[i], -b[i]);
+      sum.add(difference, claim.direction[i]);
+      if (!claim.rest.empty()) sum.add(difference, claim.rest[i]);
       if (!claim.error.empty()) error += claim.error[i] * std::abs(a[i] - b[i]);
     }
     const double terms = static_cast<double>(a.size()) + 4.0;

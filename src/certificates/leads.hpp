@@ -13,7 +13,8 @@ namespace normscope::certificates {
 struct LeadClaim {
   std::size_t index = 0;
   std::vector<double> direction{};
-  std::vector<double> error{};  ///< of each entry of the direction; empty if it is exact
+  std::vector<double> rest{};   ///< of each entry, what its rounding to a double leaves; empty if nothing
+  std::vector<double> error{};  ///< of each entry with its rest; empty if it is exact
   double least = 0.0;
 };
 

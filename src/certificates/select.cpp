@@ -316,8 +316,8 @@ class SelectCheck {
       for (std::size_t j = 0; j < weights.size(); ++j) {
         column[j] = sizes_[i].divide(given_.row(weights[j].index)[i]);
       }
-      const Bounded off = weighted_difference(sizes_[i].divide(given_.row(index)[i]), column, numbered);
-      const double distance = up((std::abs(off.value) + off.error) / total.low);
+      const Twofold off = weighted_difference(sizes_[i].divide(given_.row(index)[i]), column, numbered);
+      const double distance = up(off.size() / total.low);
       const double slack = 2.0 * sizes_[i].divide(scale_.multiply(slack_));
       const double extent = sizes_[i].divide(extents_[i]);
       if (!(distance <= tolerance_ * extent * (1.0 + 1e-12) + slack + nothing)) return false;

@@ -3,36 +3,11 @@
 #include <cmath>
 #include <limits>
 
+#include <normscope/numeric/binary_scale.hpp>
 #include <normscope/numeric/sum.hpp>
 
 namespace normscope::certificates {
 namespace {
-
-/// Relative rounding error of one double-double operation; see `DoubleDouble`.
-constexpr double fine = 16.0 * unit * unit;
-
-/// A sum of products with a bound of its rounding error: each of n additions contributes `fine` times the
-/// partial sum.
-class TwofoldSum {
- public:
-  void add(const DoubleDouble& a, double b) {
-    const DoubleDouble term = a * DoubleDouble(b);
-    sum_ += term;
-    size_ += std::abs(term.high);
-    ++terms_;
-  }
-  [[nodiscard]] Twofold result() const {
-    const double terms = terms_ + 4.0;
-    return {sum_, 2.0 * terms * fine * size_ + 4.0 * terms * std::numeric_limits<double>::min()};
-  }
-
- private:
-  DoubleDouble sum_{};
-  double size_ = 0.0;
-  double terms_ = 0.0;
-};
-
-double size_of(const Twofold& x) { return std::abs(x.value.high) * (1.0 + 4.0 * unit) + x.error; }
 
 Twofold sum_of(const std::vector<Weight>& weights) {
   TwofoldSum total;
@@ -53,7 +28,13 @@ Twofold mean_entry(MatrixView<const double> rows, const std::vector<Weight>& wei
 }  // namespace
 
 Twofold operator-(const Twofold& a, const Twofold& b) {
-  return {a.value - b.value, 2.0 * (a.error + b.error) + 2.0 * fine * (size_of(a) + size_of(b))};
+  return {a.value - b.value, 2.0 * (a.error + b.error) + 2.0 * fine * (a.size() + b.size())};
+}
+
+Twofold operator*(const Twofold& a, const Twofold& b) {
+  const DoubleDouble value = a.value * b.value;
+  return {value, 2.0 * (a.error * b.size() + b.error * a.size()) + 2.0 * fine * std::abs(value.high) +
+                     std::numeric_limits<double>::min()};
 }
 
 Twofold operator/(const Twofold& a, const Twofold& b) {
@@ -62,6 +43,29 @@ Twofold operator/(const Twofold& a, const Twofold& b) {
   if (!(size > 0.0)) return {value, std::numeric_limits<double>::infinity()};
   const double ratio = std::abs(value.high);
   return {value, 2.0 * (a.error + b.error * ratio) / size + 2.0 * fine * ratio};
+}
+
+Twofold mean_of(std::span<const Twofold> values) {
+  TwofoldSum total;
+  for (const Twofold& value : values) total.add(value);
+  return total.result() / Twofold{DoubleDouble(static_cast<double>(values.size()))};
+}
+
+double length_at_most(std::span<const Twofold> vector) {
+  double largest = 0.0;
+  std::vector<double> errors;
+  for (const Twofold& entry : vector) {
+    if (!(entry.size() <= largest)) largest = entry.size();
+    errors.push_back(entry.error);
+  }
+  if (!std::isfinite(largest)) return std::numeric_limits<double>::infinity();
+  const BinaryScale scale = BinaryScale::of(largest);
+  DoubleDouble square;
+  for (const Twofold& entry : vector) {
+    const DoubleDouble scaled(scale.divide(entry.value.high), scale.divide(entry.value.low));
+    square += scaled * scaled;
+  }
+  return (scale.multiply(sqrt(square).high) + up(euclidean_norm(errors))) * (1.0 + 4.0 * unit);
 }
 
 Twofold dot(std::span<const double> direction, std::span<const double> x, std::span<const double> origin) {
@@ -73,12 +77,11 @@ Twofold dot(std::span<const double> direction, std::span<const double> x, std::s
 double distance_at_most(MatrixView<const double> a, const std::vector<Weight>& weights_a,
                         MatrixView<const double> b, const std::vector<Weight>& weights_b) {
   const std::span<const double> origin = b.row(weights_b.front().index);
-  std::vector<double> sizes(a.width());
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    sizes[i] = size_of(mean_entry(a, weights_a, origin, i) - mean_entry(b, weights_b, origin, i));
+  std::vector<Twofold> difference;
+  for (std::size_t i = 0; i < a.width(); ++i) {
+    difference.push_back(mean_entry(a, weights_a, origin, i) - mean_entry(b, weights_b, origin, i));
   }
-  const double length = up(euclidean_norm(sizes));
-  return std::isnan(length) ? std::numeric_limits<double>::infinity() : length;
+  return length_at_most(difference);
 }
 
 }  // namespace normscope::certificates

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cmath>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -11,14 +13,56 @@
 /// Sums of products in double-double, for small differences of large numbers.
 namespace normscope::certificates {
 
+/// Relative rounding error of one double-double operation; see `DoubleDouble`.
+inline constexpr double fine = 16.0 * unit * unit;
+
 /// A number and a bound of its error.
 struct Twofold {
   DoubleDouble value{};
   double error = 0.0;
 
+  /// At least its absolute value.
+  [[nodiscard]] double size() const { return std::abs(value.high) * (1.0 + 4.0 * unit) + error; }
+
   friend Twofold operator-(const Twofold& a, const Twofold& b);
+  friend Twofold operator*(const Twofold& a, const Twofold& b);
+  friend Twofold operator*(const Twofold& a, double b) { return a * Twofold{DoubleDouble(b)}; }
   friend Twofold operator/(const Twofold& a, const Twofold& b);
 };
+
+/// A sum of products with a bound of its rounding error: each of n additions contributes `fine` times the
+/// partial sum.
+class TwofoldSum {
+ public:
+  void add(const DoubleDouble& a, double b) { add_term(a * DoubleDouble(b), 0.0); }
+  void add(const Twofold& a) { add_term(a.value, a.error); }
+  [[nodiscard]] Twofold result() const {
+    const double terms = terms_ + 4.0;
+    return {sum_, 2.0 * terms * fine * size_ + error_ * (1.0 + terms * unit) +
+                      4.0 * terms * std::numeric_limits<double>::min()};
+  }
+
+ private:
+  void add_term(const DoubleDouble& term, double error) {
+    sum_ += term;
+    size_ += std::abs(term.high);
+    error_ += error;
+    ++terms_;
+  }
+
+  DoubleDouble sum_{};
+  double size_ = 0.0;
+  double error_ = 0.0;
+  double terms_ = 0.0;
+};
+
+/// The mean of some numbers.
+///
+/// Requires  values not empty
+[[nodiscard]] Twofold mean_of(std::span<const Twofold> values);
+
+/// An upper bound of the Euclidean length of every vector within the bounds, up to `unit` of it.
+[[nodiscard]] double length_at_most(std::span<const Twofold> vector);
 
 /// directionᵀ(x − origin).
 [[nodiscard]] Twofold dot(std::span<const double> direction, std::span<const double> x,

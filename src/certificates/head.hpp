@@ -7,6 +7,7 @@
 #include <normscope/certificates/verify.hpp>
 
 #include <normscope/numeric/binary_scale.hpp>
+#include <normscope/numeric/exact.hpp>
 
 #include "combination.hpp"
 #include "leads.hpp"

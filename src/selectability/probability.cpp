@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include <normscope/convex/log_softmax.hpp>
@@ -21,11 +22,18 @@ constexpr double sphere_work = 1e9;
 /// Rounding of exp and the last operations, with a margin.
 constexpr double exp_rounding = 1e-15;
 
+/// The interval without its subnormal ends, whose relative errors have no bound.
+Probability normal(double lower, double upper) {
+  constexpr double least = std::numeric_limits<double>::min();
+  return {.lower = lower >= least ? lower : 0.0, .upper = std::clamp(upper, least, 1.0)};
+}
+
 /// Folding may round each of the two logits of the quotient.
 Probability probability_of(const Logits& logits, convex::LogSoftmaxMaximum maximum) {
   const double slack = 2.0 * logits.rounding + exp_rounding;
-  return {std::exp(maximum.lower - slack), std::min(1.0, std::exp(maximum.upper + slack)),
-          std::move(maximum.point), std::move(maximum.tangent), std::move(maximum.weights)};
+  const Probability ends = normal(std::exp(maximum.lower - slack), std::exp(maximum.upper + slack));
+  return {ends.lower, ends.upper, std::move(maximum.point), std::move(maximum.tangent),
+          std::move(maximum.weights)};
 }
 
 /// Error of logits that are computed from rounded h.
@@ -145,11 +153,10 @@ void bring_to_sphere(const Logits& logits, std::size_t token, convex::LogSoftmax
 
 Probability probability_from_lead(const TokenReach& reach, std::size_t tokens) {
   const double others = static_cast<double>(tokens) - 1.0;
-  Probability result;
   if (others == 0.0) return {.lower = 1.0, .upper = 1.0};
-  if (reach.lower > 0.0) result.lower = (1.0 - exp_rounding) / (1.0 + others * std::exp(-reach.lower));
-  result.upper = std::min(1.0, (1.0 + 4.0 * exp_rounding) / (1.0 + std::exp(-reach.upper)));
-  return result;
+  const double lower =
+      reach.lower > 0.0 ? (1.0 - exp_rounding) / (1.0 + others * std::exp(-reach.lower)) : 0.0;
+  return normal(lower, (1.0 + 4.0 * exp_rounding) / (1.0 + std::exp(-reach.upper)));
 }
 
 std::vector<Probability> largest_probabilities(const Logits& logits, std::span<const std::size_t> asked,

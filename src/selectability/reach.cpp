@@ -13,6 +13,7 @@
 
 #include "cone.hpp"
 #include "decide_tokens.hpp"
+#include "duplicates.hpp"
 #include "exchange.hpp"
 #include "scaled_logits.hpp"
 #include "sphere.hpp"
@@ -101,9 +102,13 @@ class Unbounded {
       TokenReach& token = tokens[index];
       token.unbounded = token.answer;
       if (token.answer == Answer::yes) continue;
+      const std::vector<std::size_t>& duplicates = scaled_.logits().duplicates;
       // Without offsets the ball already decides this, unless the answer came from the two points of a
       // sphere.
-      if (same_ && token.ends.empty()) {
+      if (!duplicates.empty() && duplicates[index] != no_duplicate) {
+        token.unbounded = Answer::no;
+        token.unbounded_weights = {{duplicates[index], 1.0}};
+      } else if (same_ && token.ends.empty()) {
         token.unbounded_weights = upper_weights(token);
       } else {
         asked.push_back(index);

@@ -32,9 +32,10 @@ Twofold operator-(const Twofold& a, const Twofold& b) {
 }
 
 Twofold operator*(const Twofold& a, const Twofold& b) {
+  if (a.is_zero() || b.is_zero()) return {};
   const DoubleDouble value = a.value * b.value;
-  return {value, 2.0 * (a.error * b.size() + b.error * a.size()) + 2.0 * fine * std::abs(value.high) +
-                     std::numeric_limits<double>::min()};
+  return {value,
+          2.0 * (a.error * b.size() + b.error * a.size()) + 2.0 * fine * std::abs(value.high) + underflow};
 }
 
 Twofold operator/(const Twofold& a, const Twofold& b) {

@@ -15,12 +15,15 @@ namespace normscope::certificates {
 
 /// Relative rounding error of one double-double operation; see `DoubleDouble`.
 inline constexpr double fine = 16.0 * unit * unit;
+/// More than the error of a product or sum by underflow.
+inline constexpr double underflow = std::numeric_limits<double>::min();
 
 /// A number and a bound of its error.
 struct Twofold {
   DoubleDouble value{};
   double error = 0.0;
 
+  [[nodiscard]] bool is_zero() const { return value.high == 0.0 && error == 0.0; }
   /// At least its absolute value.
   [[nodiscard]] double size() const { return std::abs(value.high) * (1.0 + 4.0 * unit) + error; }
 
@@ -34,22 +37,24 @@ struct Twofold {
 /// partial sum.
 class TwofoldSum {
  public:
-  void add(const DoubleDouble& a, double b) { add_term(a * DoubleDouble(b), 0.0); }
-  void add(const Twofold& a) { add_term(a.value, a.error); }
+  void add(const DoubleDouble& a, double b) {
+    if (a.high != 0.0 && b != 0.0) add(Twofold{a * DoubleDouble(b), underflow});
+  }
+  void add(const Twofold& term) {
+    if (term.is_zero()) return;
+    sum_ += term.value;
+    size_ += std::abs(term.value.high);
+    error_ += term.error;
+    ++terms_;
+  }
+  /// Exact if all terms are zero.
   [[nodiscard]] Twofold result() const {
+    if (terms_ == 0.0) return {};
     const double terms = terms_ + 4.0;
-    return {sum_, 2.0 * terms * fine * size_ + error_ * (1.0 + terms * unit) +
-                      4.0 * terms * std::numeric_limits<double>::min()};
+    return {sum_, 2.0 * terms * fine * size_ + error_ * (1.0 + terms * unit) + 4.0 * terms * underflow};
   }
 
  private:
-  void add_term(const DoubleDouble& term, double error) {
-    sum_ += term;
-    size_ += std::abs(term.high);
-    error_ += error;
-    ++terms_;
-  }
-
   DoubleDouble sum_{};
   double size_ = 0.0;
   double error_ = 0.0;

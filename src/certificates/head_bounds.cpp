@@ -184,11 +184,13 @@ double spread_by_distance(const HeadScores& scores, const DistanceBounds& bounds
     return infinity;
   }
   const std::size_t dim = scores.dim;
+  const Column moving = scores.moving_constant();
+  const double constant = size_of(scores.query.constant);
+  // All scores are 0.
+  if (scores.query.map_size + constant == 0.0 || scores.key.map_size + size_of(moving) == 0.0) return 0.0;
   if (static_cast<double>(bounds.distances) * std::pow(static_cast<double>(dim), 3.0) > most_operations) {
     return infinity;
   }
-  const Column moving = scores.moving_constant();
-  const double constant = size_of(scores.query.constant);
   double centre = 0.0;
   for (const double value : bounds.centre) centre += value * value;
   const double shift = size_of(moving) + up(std::sqrt(centre));

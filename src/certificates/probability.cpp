@@ -54,10 +54,14 @@ double probability_at_two_points(const Head& head, std::size_t index) {
   double most = 0.0;
   for (const std::vector<double>& point : head.two_points()) {
     CompensatedSum sum;
+    bool overflows = false;
     for (const Bounded& logit : head.logits_from(index, point, Head::Where::norm)) {
-      sum.add(std::exp(head.from_units(logit.low())));
+      const double term = std::exp(head.from_units(logit.low()));
+      overflows = overflows || std::isinf(term);
+      sum.add(term);
     }
-    const double probability = (1.0 + 2.0 * elementary) / sum.value();
+    const double probability =
+        overflows ? std::numeric_limits<double>::min() : (1.0 + 2.0 * elementary) / sum.value();
     if (!(probability <= most)) most = probability;
   }
   return std::isnan(most) ? 1.0 : std::min(1.0, most);

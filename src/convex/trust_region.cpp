@@ -87,15 +87,10 @@ VectorXd map(std::span<const double> values) {
   return Eigen::Map<const VectorXd>(values.data(), static_cast<Index>(values.size()));
 }
 
-ExtremeLength prove_least(const Problem& p, const VectorXd& u) {
-  ExtremeLength result{.upper = infinity};
-  result.point.assign(u.begin(), u.end());
-  if (u.size() != p.matrix.cols() || !in_ball(u)) return result;
-  result.upper = p.length(u).second;
-  // |M u + m| >= yᵀ(M u + m)/|y| for every u and every y.
-  VectorXd y = p.matrix * u + p.offset;
-  const double largest = y.cwiseAbs().maxCoeff();
-  if (largest == 0.0) return result;
+/// |M u + m| >= yᵀ(M u + m)/|y| >= (yᵀm − |Mᵀy|)/|y| for every u and every y.
+double least_by(const Problem& p, VectorXd y) {
+  const double largest = y.size() == p.matrix.rows() ? y.cwiseAbs().maxCoeff() : 0.0;
+  if (!(largest > 0.0) || !std::isfinite(largest)) return 0.0;
   y /= largest;
   const VectorXd back = p.matrix.transpose() * y;
   const VectorXd back_error = rounding(y.size()) * (p.matrix.cwiseAbs().transpose() * y.cwiseAbs());
@@ -103,7 +98,15 @@ ExtremeLength prove_least(const Problem& p, const VectorXd& u) {
   const double error = rounding(y.size()) * y.cwiseAbs().dot(p.offset.cwiseAbs()) + back_error.norm();
   const double slack = rounding(y.size() + u.size());
   const double least = along - back.norm() - 2.0 * error - slack * (std::abs(along) + back.norm());
-  result.lower = std::max(0.0, least / y.norm() * (1.0 - slack));
+  return std::max(0.0, least / y.norm() * (1.0 - slack));
+}
+
+ExtremeLength prove_least(const Problem& p, const VectorXd& u, const VectorXd& dual) {
+  ExtremeLength result{.upper = infinity};
+  result.point.assign(u.begin(), u.end());
+  if (u.size() == p.matrix.cols() && in_ball(u)) result.upper = p.length(u).second;
+  result.lower = least_by(p, dual);
+  if (result.lower > 0.0) result.dual.assign(dual.begin(), dual.end());
   return result;
 }
 
@@ -159,12 +162,14 @@ struct Decomposition {
     const auto columns = static_cast<std::size_t>(p.matrix.cols());
     const Svd svd = singular_value_decomposition({p.matrix.data(), rows, columns, 1, rows});
     s = map(svd.values);
-    c = row_major(svd.left, p.matrix.rows(), s.size()).transpose() * p.offset;
+    u = row_major(svd.left, p.matrix.rows(), s.size());
+    c = u.transpose() * p.offset;
     v = row_major(svd.right, p.matrix.cols(), s.size());
   }
 
   VectorXd s;
   VectorXd c;
+  MatrixXd u;
   MatrixXd v;
 };
 
@@ -185,9 +190,9 @@ double shift_to_ball(double most, const Length& length) {
 }  // namespace
 
 ExtremeLength proved_least(MatrixView<const double> matrix, std::span<const double> offset,
-                           std::span<const double> point) {
+                           std::span<const double> point, std::span<const double> dual) {
   const Problem p = read(matrix, offset);
-  return p.scaled_back(prove_least(p, map(point)));
+  return p.scaled_back(prove_least(p, map(point), map(dual)));
 }
 
 ExtremeLength proved_largest(MatrixView<const double> matrix, std::span<const double> offset,
@@ -198,7 +203,7 @@ ExtremeLength proved_largest(MatrixView<const double> matrix, std::span<const do
 
 ExtremeLength least_length(MatrixView<const double> matrix, std::span<const double> offset) {
   const Problem p = read(matrix, offset);
-  if (p.offset.isZero(0.0)) return p.scaled_back(prove_least(p, VectorXd::Zero(p.matrix.cols())));
+  if (p.offset.isZero(0.0)) return p.scaled_back(prove_least(p, VectorXd::Zero(p.matrix.cols()), {}));
   const Decomposition d(p);
   // v = −s c/(s² + μ); 0 where s is only rounding.
   const double least =
@@ -214,7 +219,13 @@ ExtremeLength least_length(MatrixView<const double> matrix, std::span<const doub
   if (at(mu).norm() > 1.0) {
     mu = shift_to_ball(d.s[0] * d.c.norm(), [&](double shift) { return at(shift).norm(); });
   }
-  ExtremeLength result = prove_least(p, drawn_in(d.v * at(mu)));
+  // y = M u + m = U μ c/(s² + μ) + (I − U Uᵀ)m, without the products with M, whose rounding would hide a
+  // small y.
+  VectorXd y = p.offset - d.u * d.c;
+  for (Index i = 0; i < d.s.size(); ++i) {
+    y += d.u.col(i) * (d.s[i] <= least ? d.c[i] : d.c[i] * (mu / (d.s[i] * d.s[i] + mu)));
+  }
+  ExtremeLength result = prove_least(p, drawn_in(d.v * at(mu)), y);
   result.multiplier = mu;
   return p.scaled_back(std::move(result));
 }

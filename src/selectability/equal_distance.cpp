@@ -16,6 +16,10 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
+VectorXd as_vector(const std::vector<double>& values) {
+  return Eigen::Map<const VectorXd>(values.data(), static_cast<Index>(values.size()));
+}
+
 /// Whether M w + m = 0 has a solution of any length, up to rounding.
 bool has_zero(const MatrixXd& matrix, const VectorXd& offset) {
   const VectorXd w = least_squares(matrix, -offset);
@@ -58,9 +62,7 @@ Spread EqualDistance::most_uniform(std::vector<UnavoidableContext>& proof) const
   Spread result{.lower = std::max(0.0, all.lower - slack_) * sides_.key.fills() * (1.0 - rounding(1)),
                 .multiplier = all.multiplier};
   if (result.lower > 0.0) {
-    const VectorXd w = Eigen::Map<const VectorXd>(all.point.data(), static_cast<Index>(all.point.size()));
-    const VectorXd query = sides_.query.reduced().triangle.transpose() * w + sides_.query.image().constant;
-    proof.push_back({1.0, keys_of(query)});
+    proof.push_back({1.0, opposite_keys(as_vector(all.dual))});
   }
   if (part == 0.0) {
     result.upper = convex::largest_length(RowMajor(matrix_), as_span(offset_)).upper + slack_;
@@ -69,9 +71,7 @@ Spread EqualDistance::most_uniform(std::vector<UnavoidableContext>& proof) const
   const convex::ExtremeLength known =
       part == 1.0 ? all : convex::least_length(RowMajor(part * matrix_), as_span(offset_));
   attain(known.point, result);
-  const VectorXd query =
-      Eigen::Map<const VectorXd>(result.query.data(), static_cast<Index>(result.query.size()));
-  result.upper = spread_of(query) + slack_;
+  result.upper = spread_of(as_vector(result.query)) + slack_;
   return result;
 }
 
@@ -83,15 +83,16 @@ Spread EqualDistance::sharpest() const {
   const convex::ExtremeLength known =
       part == 1.0 ? all : convex::largest_length(RowMajor(part * matrix_), as_span(offset_));
   attain(known.point, result);
-  const VectorXd query =
-      Eigen::Map<const VectorXd>(result.query.data(), static_cast<Index>(result.query.size()));
-  result.lower = std::max(0.0, spread_of(query) - slack_) * sides_.key.fills() * (1.0 - rounding(1));
+  result.lower =
+      std::max(0.0, spread_of(as_vector(result.query)) - slack_) * sides_.key.fills() * (1.0 - rounding(1));
   return result;
 }
 
 KeyPair EqualDistance::keys_of(const VectorXd& query) const {
-  const Reduced& key = sides_.key.reduced();
-  const VectorXd pull = (sides_.scale < 0.0 ? -1.0 : 1.0) * (key.triangle * query);
+  return opposite_keys((sides_.scale < 0.0 ? -1.0 : 1.0) * (sides_.key.reduced().triangle * query));
+}
+
+KeyPair EqualDistance::opposite_keys(const VectorXd& pull) const {
   const double length = pull.norm();
   KeyPair pair;
   if (!(length > 0.0)) return pair;
@@ -113,8 +114,7 @@ bool EqualDistance::uniform_without_scaling() const {
 
 /// The point of the ball, the input row that yields it, and its query.
 void EqualDistance::attain(const std::vector<double>& point, Spread& result) const {
-  const VectorXd w = Eigen::Map<const VectorXd>(point.data(), static_cast<Index>(point.size()));
-  const VectorXd u = sides_.query.point(w, sides_.query.fills());
+  const VectorXd u = sides_.query.point(as_vector(point), sides_.query.fills());
   const VectorXd query = sides_.query.image().map * u + sides_.query.image().constant;
   result.point.assign(u.begin(), u.end());
   result.query.assign(query.begin(), query.end());

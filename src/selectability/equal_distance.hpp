@@ -35,6 +35,8 @@ class EqualDistance {
   [[nodiscard]] bool uniform_without_scaling() const;
 
  private:
+  /// The keys of the points of the ball along a direction in reduced coordinates, and against it.
+  [[nodiscard]] KeyPair opposite_keys(const Eigen::VectorXd& pull) const;
   void attain(const std::vector<double>& point, Spread& result) const;
   [[nodiscard]] double spread_of(const Eigen::VectorXd& query) const;
 

@@ -214,7 +214,9 @@ TEST(TrustRegion, BoundsHoldForAnyPointAndMultiplier) {
     std::vector<double> other(p.width);
     for (double& value : other) value = random.normal();
     for (double& value : other) value /= 1.01 * std::max(1.0, length_of(other));
-    const ExtremeLength worse_least = proved_least(p.view(), p.offset, other);
+    std::vector<double> dual(p.rows);
+    for (double& value : dual) value = random.normal();
+    const ExtremeLength worse_least = proved_least(p.view(), p.offset, other, dual);
     EXPECT_LE(worse_least.lower, least.upper);
     EXPECT_GE(worse_least.upper, least.lower);
     const ExtremeLength worse_largest =
@@ -222,8 +224,34 @@ TEST(TrustRegion, BoundsHoldForAnyPointAndMultiplier) {
     EXPECT_GE(worse_largest.upper, largest.lower) << seed;
     EXPECT_LE(worse_largest.lower, largest.upper);
     for (double& value : other) value = 2.0;
-    EXPECT_TRUE(std::isinf(proved_least(p.view(), p.offset, other).upper));
+    EXPECT_TRUE(std::isinf(proved_least(p.view(), p.offset, other, dual).upper));
+    const ExtremeLength again = proved_least(p.view(), p.offset, least.point, least.dual);
+    EXPECT_EQ(again.lower, least.lower);
+    EXPECT_EQ(again.upper, least.upper);
     EXPECT_EQ(proved_largest(p.view(), p.offset, other, largest.multiplier).lower, 0.0);
+  }
+}
+
+/// The sum of large numbers that is least is nearly 0, and so is each of its products with the matrix.
+TEST(TrustRegion, SmallLengthsOfLargeImagesAreBounded) {
+  for (std::uint64_t seed = 1; seed < 40; ++seed) {
+    Random random(seed);
+    Problem p{3, 2, {}, {}};
+    for (int i = 0; i < 6; ++i) p.matrix.push_back(1e8 * random.normal() * std::exp(3.0 * random.normal()));
+    const auto at = [&](std::size_t i, std::size_t j) { return p.matrix[2 * i + j]; };
+    // 0.1 times a unit vector orthogonal to both columns, from the image of a point inside the ball.
+    std::vector<double> normal;
+    for (std::size_t i = 0; i < 3; ++i) {
+      const std::size_t a = (i + 1) % 3, b = (i + 2) % 3;
+      normal.push_back(at(a, 0) * at(b, 1) - at(b, 0) * at(a, 1));
+    }
+    const double length = length_of(normal);
+    for (std::size_t i = 0; i < 3; ++i) {
+      p.offset.push_back(0.1 * normal[i] / length + 0.3 * at(i, 0) - 0.5 * at(i, 1));
+    }
+    const ExtremeLength least = least_length(p.view(), p.offset);
+    EXPECT_LE(least.upper - least.lower, 1e-14 * p.scale()) << seed;
+    EXPECT_NEAR(least.lower, 0.1, 1e-14 * p.scale()) << seed;
   }
 }
 
@@ -232,7 +260,7 @@ TEST(TrustRegion, APointThatIsNoneProvesNothing) {
   const double largest = largest_length(p.view(), p.offset).upper;
   for (const std::vector<double>& point :
        {std::vector<double>{}, {0.5}, {0.5, 0.5, 0.5}, {std::nan(""), 0.0}, {INFINITY, 0.0}, {1.0, 1.0}}) {
-    const ExtremeLength least = proved_least(p.view(), p.offset, point);
+    const ExtremeLength least = proved_least(p.view(), p.offset, point, point);
     EXPECT_TRUE(std::isinf(least.upper));
     EXPECT_EQ(least.lower, 0.0);
     const ExtremeLength most = proved_largest(p.view(), p.offset, point, 9.0);

@@ -11,7 +11,10 @@ namespace normscope::convex {
 
 struct ExtremeLength {
   std::vector<double> point{};  ///< |u| <= 1
-  double multiplier = 0.0;      ///< of |u|² <= 1; at most the largest double
+  /// The y by which (yᵀm − |Mᵀy|)/|y| proves `lower` of a least length, y = M u + m up to a factor; empty
+  /// while that is 0.
+  std::vector<double> dual{};
+  double multiplier = 0.0;  ///< of |u|² <= 1; at most the largest double
   /// The extreme provably lies in [lower, upper], rounding included. `point` attains `upper` of a least
   /// length and `lower` of a largest length.
   double lower = 0.0;
@@ -35,10 +38,11 @@ struct ExtremeLength {
 /// max over |u| <= 1 of |M u + m|; otherwise as `least_length`.
 [[nodiscard]] ExtremeLength largest_length(MatrixView<const double> matrix, std::span<const double> offset);
 
-/// Bounds of the least length from the data and a point alone: |M u + m| above, and below, for y = M u + m,
-/// (yᵀm − |Mᵀy|)/|y|. Upper is +infinity for a point that is not finite or outside the ball.
+/// Bounds of the least length from the data, a point and a dual y alone: |M u + m| above, and below
+/// (yᵀm − |Mᵀy|)/|y|. Upper is +infinity for a point that is not finite or outside the ball, lower is 0 for a
+/// y that is 0, not finite or of another size.
 [[nodiscard]] ExtremeLength proved_least(MatrixView<const double> matrix, std::span<const double> offset,
-                                         std::span<const double> point);
+                                         std::span<const double> point, std::span<const double> dual);
 
 /// Bounds of the largest length from the data, a point and a multiplier alone: |M u + m| below, and above,
 /// once A = μI − MᵀM is proved positive definite by a Cholesky factor, the square root of

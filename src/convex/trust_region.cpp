@@ -96,7 +96,7 @@ double least_by(const Problem& p, VectorXd y) {
   const VectorXd back_error = rounding(y.size()) * (p.matrix.cwiseAbs().transpose() * y.cwiseAbs());
   const double along = y.dot(p.offset);
   const double error = rounding(y.size()) * y.cwiseAbs().dot(p.offset.cwiseAbs()) + back_error.norm();
-  const double slack = rounding(y.size() + u.size());
+  const double slack = rounding(y.size() + p.matrix.cols());
   const double least = along - back.norm() - 2.0 * error - slack * (std::abs(along) + back.norm());
   return std::max(0.0, least / y.norm() * (1.0 - slack));
 }

@@ -13,7 +13,6 @@
 
 #include "cone.hpp"
 #include "decide_tokens.hpp"
-#include "duplicates.hpp"
 #include "exchange.hpp"
 #include "scaled_logits.hpp"
 #include "sphere.hpp"
@@ -102,13 +101,9 @@ class Unbounded {
       TokenReach& token = tokens[index];
       token.unbounded = token.answer;
       if (token.answer == Answer::yes) continue;
-      const std::vector<std::size_t>& duplicates = scaled_.logits().duplicates;
       // Without offsets the ball already decides this, unless the answer came from the two points of a
       // sphere.
-      if (!duplicates.empty() && duplicates[index] != no_duplicate) {
-        token.unbounded = Answer::no;
-        token.unbounded_weights = {{duplicates[index], 1.0}};
-      } else if (same_ && token.ends.empty()) {
+      if (same_ && token.ends.empty()) {
         token.unbounded_weights = upper_weights(token);
       } else {
         asked.push_back(index);
@@ -125,6 +120,8 @@ class Unbounded {
       token.unbounded = outcome.answer;
       if (outcome.answer == Answer::no) {
         token.unbounded_weights = std::move(outcome.weights);
+        // Where all logits are equal, the search ends without another token, which a proof has to name.
+        if (cone_.scale == 0.0) token.unbounded_weights = {{outcome.token == 0 ? 1U : 0U, 1.0}};
         if (token.answer == Answer::undecided) {
           take_proof(scaled_, ball_, outcome.token, options.tolerance, token);
         }

@@ -97,7 +97,7 @@ void expect_scaled(const Problem& plain, int exponent) {
     EXPECT_TRUE(std::isfinite(found[which].multiplier)) << exponent;
   }
   // The proofs alone, from the points.
-  EXPECT_LE(proved_least(p.view(), p.offset, found[0].point).upper, found[0].upper);
+  EXPECT_LE(proved_least(p.view(), p.offset, found[0].point, {}).upper, found[0].upper);
   const ExtremeLength proved = proved_largest(p.view(), p.offset, found[1].point, found[1].multiplier);
   EXPECT_GE(proved.lower, found[1].lower);
   EXPECT_GE(std::scalbn(proved.upper, -exponent), expected[1].lower) << exponent;

@@ -269,6 +269,19 @@ TEST(Sphere, TwoPointsOfOneNumber) {
   EXPECT_FALSE(verify(wide, 2, forged));
 }
 
+TEST(Sphere, EqualTokensLeadAtNoneOfTwoPoints) {
+  const Logits logits = head(NormKind::rms, 1, {0.5, 0.5, 0.5}, {});
+  const std::vector<TokenReach> tokens = decided_with_sphere(logits);
+  for (std::size_t token = 0; token < 3; ++token) {
+    EXPECT_EQ(tokens[token].answer, Answer::no);
+    EXPECT_EQ(tokens[token].unbounded, Answer::no);
+    ASSERT_EQ(tokens[token].unbounded_weights.size(), 1U);
+    EXPECT_NE(tokens[token].unbounded_weights[0].id, token);
+    EXPECT_LT(tokens[token].unbounded_weights[0].id, 3U) << "a token";
+    EXPECT_TRUE(verify(logits, token, tokens[token]));
+  }
+}
+
 TEST(Sphere, EqualTokensShareTheProbability) {
   const Logits logits = head(NormKind::rms, 3, std::vector<double>(9, 0.5), {});
   const std::vector<std::size_t> asked{0, 1, 2};

@@ -11,8 +11,8 @@ namespace normscope::convex {
 
 struct ExtremeLength {
   std::vector<double> point{};  ///< |u| <= 1
-  /// The y by which (yᵀm − |Mᵀy|)/|y| proves `lower` of a least length, y = M u + m up to a factor; empty
-  /// while that is 0.
+  /// The y by which (yᵀm − |Mᵀy|)/|y| proves `lower` of a least length, M u + m up to rounding; empty
+  /// where that is 0.
   std::vector<double> dual{};
   double multiplier = 0.0;  ///< of |u|² <= 1; at most the largest double
   /// The extreme provably lies in [lower, upper], rounding included. `point` attains `upper` of a least

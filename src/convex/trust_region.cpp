@@ -222,6 +222,7 @@ ExtremeLength least_length(MatrixView<const double> matrix, std::span<const doub
   // y = M u + m = U μ c/(s² + μ) + (I − U Uᵀ)m, without the products with M, whose rounding would hide a
   // small y.
   VectorXd y = p.offset - d.u * d.c;
+  y -= d.u * (d.u.transpose() * y);
   for (Index i = 0; i < d.s.size(); ++i) {
     y += d.u.col(i) * (d.s[i] <= least ? d.c[i] : d.c[i] * (mu / (d.s[i] * d.s[i] + mu)));
   }

@@ -226,7 +226,11 @@ ExtremeLength least_length(MatrixView<const double> matrix, std::span<const doub
   for (Index i = 0; i < d.s.size(); ++i) {
     y += d.u.col(i) * (d.s[i] <= least ? d.c[i] : d.c[i] * (mu / (d.s[i] * d.s[i] + mu)));
   }
-  ExtremeLength result = prove_least(p, drawn_in(d.v * at(mu)), y);
+  const VectorXd point = drawn_in(d.v * at(mu));
+  ExtremeLength result = prove_least(p, point, y);
+  // Where squares of s underflow, the sum itself is more accurate.
+  ExtremeLength plain = prove_least(p, point, p.matrix * point + p.offset);
+  if (plain.lower > result.lower) result = std::move(plain);
   result.multiplier = mu;
   return p.scaled_back(std::move(result));
 }

@@ -102,7 +102,8 @@ class ReachCheck {
     found_.check(std::abs(scale - sizes.scale) <= 1e-9 * sizes.scale + rounded + left, "scale",
                  "is not the largest |A_j| + |a_j|");
     // Eight times the rounding error of a logit, or the tolerance: see docs/certificates.md.
-    const double allowed = std::max(root_["tolerance"].number() * scale, 512.0 * unit * sizes.terms);
+    const double terms = sizes.terms + left;
+    const double allowed = std::max(root_["tolerance"].number() * scale, 512.0 * unit * terms);
     found_.check(tie_ >= 0.0 && tie_ <= allowed * (1.0 + 1e-9), "tie", "is more than the tolerance allows");
     stretch_ = root_["without_ball"]["stretch"].number();
     cone_tie_ = scaled(root_["without_ball"]["tie"]);
@@ -112,8 +113,8 @@ class ReachCheck {
                  "does not scale offsets to the size of the rows");
     const double cone_scale = sizes.longest + stretch_ * sizes.highest;
     const double larger = std::max(1.0, stretch_);
-    const double cone_allowed = std::max(root_["tolerance"].number() * (cone_scale + left * larger),
-                                         512.0 * unit * sizes.terms * larger);
+    const double cone_allowed =
+        std::max(root_["tolerance"].number() * (cone_scale + left * larger), 512.0 * unit * terms * larger);
     found_.check(cone_tie_ >= 0.0 && cone_tie_ <= cone_allowed * (1.0 + 1e-9) + rounded * 1e-9,
                  "without_ball.tie", "is more than the tolerance allows");
   }

@@ -94,10 +94,11 @@ class Enumeration {
   };
   [[nodiscard]] std::optional<Proof> prove(double most_needed, double limit) {
     const Index dim = scores_.dim();
-    const double queries =
-        convex::largest_length(RowMajor(inverse_ * scores_.query), as_span(inverse_ * scores_.query_constant))
-            .upper +
-        rounding(dim) * inverse_.norm() * scores_.query_size();
+    // At most 1 but for rounding. Less would need a proof of its own in the certificate.
+    const double queries = std::max(1.0, convex::largest_length(RowMajor(inverse_ * scores_.query),
+                                                                as_span(inverse_ * scores_.query_constant))
+                                                 .upper +
+                                             rounding(dim) * inverse_.norm() * scores_.query_size());
     // P is defined by the rounded inverse, so rounding of the inversion does not affect the proof.
     const MatrixXd shape = inverse_.transpose() * inverse_;
     const double shape_size = inverse_.squaredNorm();

@@ -21,6 +21,8 @@ constexpr double smallest = std::numeric_limits<double>::min();
 /// Points tried for a token, and the work limit for all of them together in multiplications.
 constexpr double most_points = 60.0;
 constexpr double most_work = 1e11;
+/// Inside the ball by more than the rounding of the length.
+constexpr double inside = 1.0 - 1e-12;
 
 struct Range {
   double lower = infinity, upper = -infinity;
@@ -153,13 +155,16 @@ double from_lead(const CappedHead& head, std::size_t token, const TokenReach& re
 /// direction.
 Probability climb(const CappedHead& head, std::size_t token, const TokenReach& reach, double points) {
   const std::span<const double> row = head.logits().view().row(token);
+  // Without eps, points lie on the surface of the ball.
+  const bool sphere = head.logits().sphere;
+  const double longest = sphere ? 1.0 : inside;
   std::vector<double> u;
   if (reach.answer == convex::Answer::yes) {
     u = selectability::witness(head.logits(), token, reach);
   } else {
     const double length = euclidean_norm(row);
     u.assign(row.begin(), row.end());
-    for (double& entry : u) entry = length > 0.0 ? entry / length : 0.0;
+    for (double& entry : u) entry = length > 0.0 ? longest * (entry / length) : 0.0;
   }
   std::vector<double> before, share, next_before, next_share;
   head.evaluate(u, before);
@@ -170,10 +175,8 @@ Probability climb(const CappedHead& head, std::size_t token, const TokenReach& r
     std::vector<double> next = u;
     for (std::size_t i = 0; i < next.size(); ++i) next[i] += step * direction[i];
     const double length = euclidean_norm(next);
-    // Inside the ball by more than the rounding of the length; without eps, on its surface.
-    if (head.logits().sphere || length > 1.0 - 1e-12) {
-      const double wanted = head.logits().sphere ? 1.0 : 1.0 - 1e-12;
-      for (double& entry : next) entry *= wanted / length;
+    if (sphere || length > longest) {
+      for (double& entry : next) entry *= longest / length;
     }
     head.evaluate(next, next_before);
     const double found = head.softmax(token, next_before, next_share);
@@ -189,7 +192,10 @@ Probability climb(const CappedHead& head, std::size_t token, const TokenReach& r
     step *= 1.5;
     spent += 1.0;
   }
-  return {.lower = std::exp(best - head.slack()), .point = std::move(u)};
+  // A point stands for the nearest one of the sphere.
+  for (double& entry : u) entry *= sphere ? inside : 1.0;
+  const double lower = std::exp(best - head.slack());
+  return {.lower = lower >= smallest ? lower : 0.0, .point = std::move(u)};
 }
 
 }  // namespace

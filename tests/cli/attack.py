@@ -34,6 +34,7 @@ ROUND = {
     "kills": lambda folder, numbers: attacks.kills(folder, numbers, times=6),
     "power": lambda folder, numbers: attacks.power(folder, numbers, times=20),
     "values": lambda folder, numbers: attacks.values(folder, numbers, times=40),
+    "models": lambda folder, numbers: attacks.models(folder, numbers, times=100),
     "fuzz": fuzz,
 }
 

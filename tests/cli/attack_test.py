@@ -31,6 +31,9 @@ class Attacks(CommandTest):
     def test_values(self):
         self.attack("values")
 
+    def test_models(self):
+        self.attack("models")
+
 
 if __name__ == "__main__":
     unittest.main()

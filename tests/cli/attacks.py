@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+import random_models
 from command import COMMAND, OWN_MODEL, safetensors
 
 SHIM = os.environ.get("NORMSCOPE_SHIM", "")
@@ -341,4 +342,24 @@ def values(folder, numbers, times=10):
     return runs
 
 
-ATTACKS = {"allocations": allocations, "disk": disk, "kills": kills, "power": power, "values": values}
+def models(folder, numbers, times=15):
+    """Vocabularies and attention heads with numbers of very different sizes: `verify` confirms every result."""
+    folder = Path(folder)
+    (folder / "model").mkdir(exist_ok=True)
+    runs = 0
+    for _ in range(times):
+        random_models.model(numbers, folder / "model")
+        for words in (random_models.vocabulary(numbers, folder), ["heads", "model", "--certificates"],
+                      ["reach", "model"]):
+            for step in ([*words, "--json", "v.json"], ["verify", "v.json"]):
+                done = subprocess.run([COMMAND, *step], cwd=folder, capture_output=True, timeout=300, text=True)
+                runs += 1
+                # What is refused is refused by the first of the two.
+                refused = done.returncode == 3 and step[0] != "verify" and done.stderr.count("\n") == 1
+                require(done.returncode == 0 or refused, words, step, done.stdout[-900:], done.stderr[-300:])
+                if refused:
+                    break
+    return runs
+
+
+ATTACKS = {"allocations": allocations, "disk": disk, "kills": kills, "power": power, "values": values, "models": models}

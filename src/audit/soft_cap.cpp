@@ -62,6 +62,7 @@ class CappedHead {
   [[nodiscard]] const Range& range(std::size_t token) const { return ranges_[token]; }
   [[nodiscard]] const Range& all() const { return all_; }
   [[nodiscard]] double slack() const { return slack_; }
+  [[nodiscard]] double rounding_of_caps() const { return 64.0 * unit * (head_.soft_cap + 1.0); }
   [[nodiscard]] double cap(double logit) const { return head_.soft_cap * std::tanh(logit / head_.soft_cap); }
   [[nodiscard]] double slope(double logit) const {
     const double t = std::tanh(logit / head_.soft_cap);
@@ -148,7 +149,8 @@ double from_lead(const CappedHead& head, std::size_t token, const TokenReach& re
   if (!(reach.lower > 0.0)) return 0.0;
   const double left = head.least_left(reach.lower, {head.all().lower, head.range(token).upper});
   const double others = static_cast<double>(head.tokens()) - 1.0;
-  return (1.0 - 8.0 * unit) / (1.0 + others * std::exp(-left));
+  // Even if nothing is left of the lead, another who computes both logits rounds tanh and the cap.
+  return (1.0 - 8.0 * unit) / (1.0 + others * std::exp(head.rounding_of_caps() - left));
 }
 
 /// An attained probability and its point, by gradient ascent from the witness or from the token's own

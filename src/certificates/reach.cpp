@@ -107,7 +107,7 @@ class ReachCheck {
     found_.check(tie_ >= 0.0 && tie_ <= allowed * (1.0 + 1e-9), "tie", "is more than the tolerance allows");
     stretch_ = root_["without_ball"]["stretch"].number();
     cone_tie_ = scaled(root_["without_ball"]["tie"]);
-    const bool flat = sizes.longest <= rounded || sizes.highest <= rounded;
+    const bool flat = sizes.longest <= rounded + left || sizes.highest <= rounded;
     const double ratio = flat ? 1.0 : sizes.longest / sizes.highest;
     found_.check(flat || (stretch_ >= 0.25 * ratio && stretch_ <= 4.0 * ratio), "without_ball.stretch",
                  "does not scale offsets to the size of the rows");

@@ -329,8 +329,8 @@ double unavoidable_spread(const HeadScores& scores, const std::vector<Context>& 
   const DoubleDouble along = dot(scores.query.constant, pull);
   const DoubleDouble bound = (along - sqrt(square_of(transposed_product(scores.query.map, pull)))) / total;
   const double off =
-      HeadScores::angle_error * size +
-      hidden(scores.query.map.columns + scores.key.map.columns) * scores.key.size() * total.high;
+      HeadScores::angle_error * size + hidden(scores.query.map.columns + scores.key.map.columns) *
+                                           (scores.key.map_size + size_of(moving)) * total.high;
   return bound.high * (1.0 - 2.0 * unit) - up(off * scores.query.size() / total.high);
 }
 

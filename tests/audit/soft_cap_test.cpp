@@ -160,6 +160,8 @@ TEST(SoftCap, BoundsHoldAgainstAscent) {
         const selectability::Probability& bounds = survey->probabilities[token];
         EXPECT_LE(found, bounds.upper * (1.0 + 1e-12)) << round << " " << token;
         EXPECT_LE(bounds.lower, bounds.upper);
+        // Certainly in the ball, as a checker sees it.
+        EXPECT_LE(euclidean_norm(bounds.point), 1.0 - 1e-15) << round << " " << token;
       }
       // The stated probability is attained: the search comes close to it.
       EXPECT_LE(full.probabilities[token].lower, found * (1.0 + 1e-3) + 1e-12) << round << " " << token;

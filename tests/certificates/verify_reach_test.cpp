@@ -49,6 +49,46 @@ Json two_points_result() {
   return json;
 }
 
+/// `reach_result` with a bias of the norm of 2^40 whose part of the logits the biases of tokens take back.
+TEST(VerifyReach, ALargeBiasHidesNoDigits) {
+  constexpr double shift = 0x1p40;
+  const std::vector<double> bias{-shift, shift, -0.5};
+  const VocabularyHead head{.norm = {.kind = NormKind::rms, .width = 1, .eps = 1e-5, .bias = {shift}},
+                            .unembedding = {test::weights.data(), 3, 1},
+                            .bias = bias};
+  const auto holds = [&](const Json& json) {
+    return verify_reach(test::result(json), head, nullptr, {.threads = 1}).failed.empty();
+  };
+  Json json = reach_result();
+  json["nearest"] = Json::array();
+  EXPECT_TRUE(holds(json));
+  json["lead"]["lower"][0] = 1.0 + 1e-12;
+  EXPECT_FALSE(holds(json)) << "the other logits are u and -u still";
+  json["lead"]["lower"][0] = 1.0;
+  json["lead"]["upper"][1] = 1.5 - 1e-12;
+  EXPECT_FALSE(holds(json));
+}
+
+TEST(VerifyReachAtTwoPoints, ProbabilitiesMayUnderflow) {
+  Json json = two_points_result();
+  json["logit_scale"] = 1000.0;
+  json["scale"] = 1000.0 * json["scale"].get<double>();
+  for (const char* end : {"lower", "upper"}) {
+    for (Json& lead : json["lead"][end]) {
+      if (!lead.is_null()) lead = 1000.0 * lead.get<double>();
+    }
+  }
+  json["unreachable"][0]["lead_at_most"] = -1500.0;
+  // Token 2 has e^-1500, beside a token of which it has e^1500.
+  json["max_probability"] = {{"lower", {0.9, 0.9, 0.0}}, {"upper", {1.0, 1.0, 1e-300}}};
+  const VocabularyHead head{.norm = {.kind = NormKind::rms, .width = 1, .eps = 0.0},
+                            .unembedding = {test::weights.data(), 3, 1},
+                            .bias = test::bias,
+                            .scale = 1000.0};
+  const Verification got = verify_reach(test::result(json), head, nullptr, {.threads = 1});
+  EXPECT_TRUE(got.failed.empty()) << got.failed[0].item << " " << got.failed[0].reason;
+}
+
 TEST(VerifyReachAtTwoPoints, BothPointsBoundALead) {
   const Verification got = at_two_points(two_points_result());
   EXPECT_TRUE(got.failed.empty()) << got.failed[0].item << got.failed[0].reason;

@@ -107,6 +107,14 @@ class VerifyHeads(ResultTest):
         self.assertEqual(seen, {"in_context", "by_distance", "between", "own_norms", "without_projection", "unavoidable",
                                 "soft_cap"})
 
+    def test_heads_without_queries_or_keys_pass(self):
+        for part in ("self_attn.q_proj", "self_attn.k_proj", "input_layernorm"):
+            named = tensors(np.random.default_rng(3))
+            named[f"model.layers.0.{part}.weight"][:] = 0.0
+            document = self.result("heads", self.model(LLAMA | {"model_type": "llama"}, named), "--certificates")
+            self.assertEqual(document["heads"][0]["sharp_bounds"], [0.0, 0.0])
+            self.passes()
+
     def test_heads_of_real_models_pass(self):
         if not CHECKPOINTS.is_dir():
             self.skipTest("no real checkpoints here")

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -70,6 +71,21 @@ TEST(Probability, PointsOfACenteringNormHaveNoMean) {
       EXPECT_LE(std::abs((*point)[0] + (*point)[1]), 0x1p-9 * std::abs((*point)[0]));
     }
     EXPECT_GE(probability.upper, probability.lower);
+  }
+}
+
+TEST(Probability, IsNeverSubnormal) {
+  // Tokens that another leads by 700 to 760 everywhere: their probabilities are about e^-720.
+  const std::vector<double> weights{1.0, 1.0, -1.0, 1.0};
+  for (double behind = 700.0; behind < 760.0; behind += 1.0) {
+    const std::vector<double> bias{0.0, -behind, -behind, -2.0 * behind};
+    const Logits logits =
+        fold({.kind = NormKind::rms, .width = 1, .eps = 1e-5}, {weights.data(), 4, 1}, bias);
+    for (const Probability& probability : largest_probabilities(logits, all_of(logits), {.threads = 1})) {
+      EXPECT_TRUE(probability.lower == 0.0 || probability.lower >= std::numeric_limits<double>::min());
+      EXPECT_GE(probability.upper, std::numeric_limits<double>::min());
+      EXPECT_LE(probability.lower, probability.upper);
+    }
   }
 }
 

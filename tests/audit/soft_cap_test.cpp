@@ -6,6 +6,7 @@
 
 #include <normscope/audit/vocabulary.hpp>
 #include <normscope/core/random.hpp>
+#include <normscope/numeric/sum.hpp>
 
 #include "model/tiny_models.hpp"
 

@@ -57,14 +57,15 @@ double probability_at_two_points(const Head& head, std::size_t index) {
     bool overflows = false;
     for (const Bounded& logit : head.logits_from(index, point, Head::Where::norm)) {
       const double term = std::exp(head.from_units(logit.low()));
+      if (std::isnan(term)) return 1.0;
       overflows = overflows || std::isinf(term);
       sum.add(term);
     }
     const double probability =
         overflows ? std::numeric_limits<double>::min() : (1.0 + 2.0 * elementary) / sum.value();
-    if (!(probability <= most)) most = probability;
+    most = std::max(most, probability);
   }
-  return std::isnan(most) ? 1.0 : std::min(1.0, most);
+  return std::min(1.0, most);
 }
 
 double probability_by_weights(const Head& head, std::size_t index, const std::vector<Weight>& weights) {

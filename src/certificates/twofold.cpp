@@ -1,5 +1,6 @@
 #include "twofold.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -56,10 +57,10 @@ double length_at_most(std::span<const Twofold> vector) {
   double largest = 0.0;
   std::vector<double> errors;
   for (const Twofold& entry : vector) {
-    if (!(entry.size() <= largest)) largest = entry.size();
+    if (!std::isfinite(entry.size())) return std::numeric_limits<double>::infinity();
+    largest = std::max(largest, entry.size());
     errors.push_back(entry.error);
   }
-  if (!std::isfinite(largest)) return std::numeric_limits<double>::infinity();
   const BinaryScale scale = BinaryScale::of(largest);
   DoubleDouble square;
   for (const Twofold& entry : vector) {

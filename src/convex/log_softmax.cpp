@@ -41,14 +41,14 @@ struct Exact {
   double slack = 0.0;
   double rounding = 0.0;  ///< see `LogSoftmaxOptions`
 
-  Exact(MatrixView<const double> from, std::span<const double> offsets, double scale,
-        double rounding_of_logits, unsigned threads)
-      : logits(from, offsets),
-        problem{.rows = from, .offsets = offsets, .scale = scale, .threads = threads},
+  Exact(LogitRows from, double scale, double rounding_of_logits, unsigned threads)
+      : logits(std::move(from)),
+        problem{.rows = logits.rows, .offsets = logits.offsets, .scale = scale, .threads = threads},
         // Products of `width` terms and sums of `rows` terms, in units of u each; four products enter a
         // value.
         slack(unit_roundoff *
-              (8.0 * static_cast<double>(from.width() + 16) + 4.0 * static_cast<double>(from.rows())) *
+              (8.0 * static_cast<double>(logits.rows.width() + 16) +
+               4.0 * static_cast<double>(logits.rows.rows())) *
               (scale + 1.0)),
         rounding(rounding_of_logits) {}
 };
@@ -229,7 +229,8 @@ std::vector<LogSoftmaxMaximum> largest_log_softmax(MatrixView<const double> rows
   std::vector<LogSoftmaxMaximum> results(targets.size());
   // With few rows, one thread per batch; with many, all threads for each batch.
   const bool small = rows.rows() <= few_rows;
-  const Exact exact(rows, offsets, scale, options.rounding, small ? 1 : options.threads);
+  const Exact exact({rows, offsets, squared_lengths(rows)}, scale, options.rounding,
+                    small ? 1 : options.threads);
   const bool single = scale <= float_scale && rows.rows() * rows.width() >= float_entries;
   const BinaryScale by = BinaryScale::of(scale);
   std::vector<float> single_rows;
@@ -269,7 +270,8 @@ std::vector<LogSoftmaxMaximum> prove_log_softmax(MatrixView<const double> rows,
                                                  std::span<const std::size_t> targets,
                                                  const std::vector<std::vector<double>>& points,
                                                  double rounding, unsigned threads) {
-  const Exact exact(rows, offsets, scale_of(rows, offsets, targets), rounding, threads);
+  const Exact exact({rows, offsets, squared_lengths(rows)}, scale_of(rows, offsets, targets), rounding,
+                    threads);
   const bool fit = std::all_of(points.begin(), points.end(), [&](const std::vector<double>& point) {
     return point.size() == rows.width() && std::isfinite(euclidean_norm(point));
   });
@@ -297,7 +299,7 @@ std::vector<LogSoftmaxMaximum> prove_log_softmax(MatrixView<const double> rows,
 Bounded log_softmax_at(MatrixView<const double> rows, std::span<const double> offsets, std::size_t target,
                        std::span<const double> point) {
   const std::vector<std::size_t> targets{target};
-  const Exact exact(rows, offsets, scale_of(rows, offsets, targets), 0.0, 1);
+  const Exact exact({rows, offsets, {}}, scale_of(rows, offsets, targets), 0.0, 1);
   std::vector<double> weights;
   softmax_scores(exact.problem, {point}, weights);
   return {softmax_weights(std::span<double>(weights), target, 1.0),

@@ -25,12 +25,13 @@ double spread(const LogitRows& logits, std::span<const double> probabilities, st
 
 }  // namespace
 
-LogitRows::LogitRows(MatrixView<const double> from, std::span<const double> offsets_of_rows)
-    : rows(from), offsets(offsets_of_rows) {
+std::vector<double> squared_lengths(MatrixView<const double> rows) {
+  std::vector<double> squares;
   squares.reserve(rows.rows());
   for (std::size_t row = 0; row < rows.rows(); ++row) {
     squares.push_back(plain_dot(rows.row(row), rows.row(row)));
   }
+  return squares;
 }
 
 // Let p be the probabilities of logits s_j + e_j, s the logits at u, and h = g/|g|. Then

@@ -14,10 +14,10 @@ namespace normscope::convex {
 struct LogitRows {
   MatrixView<const double> rows{};    ///< A, count × width
   std::span<const double> offsets{};  ///< a
-  std::vector<double> squares{};      ///< |A_j|²
-
-  LogitRows(MatrixView<const double> from, std::span<const double> offsets_of_rows);
+  std::vector<double> squares{};      ///< |A_j|², for `tangent_bound`
 };
+
+[[nodiscard]] std::vector<double> squared_lengths(MatrixView<const double> rows);
 
 /// f(v) = log softmax(A v + a)_target is at most B = log p_target + |g| − g·u for |v| <= 1, with p the
 /// probabilities at u = `point` and g = A_target − Σ p_j A_j. Returns B for the probabilities (count) of

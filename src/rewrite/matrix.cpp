@@ -188,8 +188,8 @@ double unit_roundoff(Dtype dtype) {
   }
 }
 
-void scale_inputs(const StoredMatrix& matrix, const NormSpec& norm, double longest, unsigned threads,
-                  const Sink& sink, Certificate& certificate, UndoPart& part) {
+void scale_inputs(const StoredMatrix& matrix, const NormSpec& norm, double longest, double input_error,
+                  unsigned threads, const Sink& sink, Certificate& certificate, UndoPart& part) {
   const std::vector<Probe> outputs_of_norm = norm_probes(norm);
   std::vector<Probe> scaled = outputs_of_norm;
   for (std::size_t j = 0; j < scaled.size(); ++j) {
@@ -214,10 +214,13 @@ void scale_inputs(const StoredMatrix& matrix, const NormSpec& norm, double longe
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     const double scale = radius * std::sqrt(lengths[i].exact);
     const double bound = (radius * std::sqrt(lengths[i].error) + in_double * scale) * of_the_bound;
-    raise(certificate.bound, bound / radius * longest);
+    const double by_inputs =
+        input_error * (std::sqrt(lengths[i].exact) + std::sqrt(lengths[i].error)) * of_the_bound;
+    raise(certificate.bound, bound / radius * longest + by_inputs);
     if (scale == 0.0) continue;
-    if (bound / scale > certificate.relative_bound) worst = i;
-    raise(certificate.relative_bound, bound / scale);
+    const double relative = bound / scale + (longest > 0.0 ? by_inputs / (scale / radius * longest) : 0.0);
+    if (relative > certificate.relative_bound) worst = i;
+    raise(certificate.relative_bound, relative);
     for (std::size_t k = 0; k < probe_count; ++k) {
       const double before = outputs[i].old[k];
       raise(certificate.observed_in_double, std::abs(outputs[i].exact[k] - before) / scale);

@@ -42,9 +42,10 @@ struct StoredMatrix {
 [[nodiscard]] double undo_roundings(const Plan& plan, const Edit& edit);
 
 /// Writes W diag(gain); fills the errors of `certificate`, and adds to `part` the elements that a division by
-/// the gain does not restore. `longest` is the largest length of the vectors that the result reads.
-void scale_inputs(const StoredMatrix& matrix, const NormSpec& norm, double longest, unsigned threads,
-                  const Sink& sink, Certificate& certificate, UndoPart& part);
+/// the gain does not restore. `longest` is the largest length of the vectors that the result reads, and
+/// `input_error` that of their errors.
+void scale_inputs(const StoredMatrix& matrix, const NormSpec& norm, double longest, double input_error,
+                  unsigned threads, const Sink& sink, Certificate& certificate, UndoPart& part);
 
 /// Writes W minus its mean over the output features; fills the errors of `certificate` and the means of
 /// `part`. `reader` is a norm that reads the stream.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -19,6 +20,8 @@ namespace {
 using checkpoint::Tensor;
 
 constexpr std::uint64_t copied_at_a_time = std::uint64_t{1} << 22U;
+/// Rounding of float64 by an offset that is added and subtracted.
+constexpr double of_an_offset = 0x1p-51;
 
 }  // namespace
 
@@ -51,6 +54,43 @@ double TensorWriter::longest_input(std::size_t index) const {
     squares += norm.bias_at(j) * norm.bias_at(j) / (spec.gain_at(j) * spec.gain_at(j));
   }
   return radius * stretch + std::sqrt(squares);
+}
+
+double TensorWriter::offset_of(std::size_t index, const model::Slice& part) const {
+  const model::Norm& norm = model_.norms[index];
+  return norm.gain && norm.gain->tensor == part.tensor ? norm.gain_offset : 0.0;
+}
+
+/// The values of a gain or bias, as they are used, over the scales that migrate to the readers, minus the
+/// offset that the file leaves out.
+std::vector<double> TensorWriter::divided_by_scale(std::size_t index, const model::Slice& part) const {
+  const double offset = offset_of(index, part);
+  std::vector<double> values = read(*checkpoint_.find(part.tensor), part.offset, part.count);
+  for (std::size_t j = 0; j < values.size(); ++j) {
+    values[j] = (values[j] + offset) / plan_.specs[index].gain_at(j) - offset;
+  }
+  return values;
+}
+
+/// Largest length of the error of what rewritten readers read, by gains and biases that their dtype rounds.
+double TensorWriter::input_error(std::size_t index) const {
+  if (!plan_.options.migrate) return 0.0;
+  const model::Norm& norm = model_.norms[index];
+  double largest = 0.0;
+  double squares = 0.0;
+  for (const std::optional<model::Slice>* part : {&norm.gain, &norm.bias}) {
+    if (!*part) continue;
+    const std::vector<double> values = divided_by_scale(index, **part);
+    const std::vector<double> stored = store(*checkpoint_.find((*part)->tensor), values, [](auto) {});
+    const double offset = offset_of(index, **part);
+    for (std::size_t j = 0; j < values.size(); ++j) {
+      const double error = std::abs(stored[j] - values[j]) +
+                           (offset == 0.0 ? 0.0 : of_an_offset * (std::abs(values[j]) + offset));
+      if (part == &norm.gain) largest = std::max(largest, error);
+      if (part == &norm.bias) squares += error * error;
+    }
+  }
+  return longest_output(plan_.specs[index]) * largest + std::sqrt(squares);
 }
 
 void copy_elements(const Tensor& tensor, std::uint64_t first, std::uint64_t count, const Sink& sink) {
@@ -92,8 +132,8 @@ void TensorWriter::write_edit(const Tensor& tensor, const Edit& edit, const Sink
   certificate.norm = model_.norms[*edit.norm].name;
   UndoPart part{static_cast<std::uint64_t>(&edit - plan_.edits.data())};
   if (edit.change == Change::scale_inputs) {
-    scale_inputs({tensor, edit.map}, plan_.specs[*edit.norm], longest_input(*edit.norm), threads_, sink,
-                 certificate, part);
+    scale_inputs({tensor, edit.map}, plan_.specs[*edit.norm], longest_input(*edit.norm),
+                 input_error(*edit.norm), threads_, sink, certificate, part);
   } else if (edit.change == Change::rotate_inputs) {
     rotate_inputs({tensor, edit.map}, plan_.specs[*edit.norm], *edit.rotation, threads_, sink, certificate,
                   part);
@@ -133,15 +173,10 @@ void TensorWriter::write_vector(const Tensor& tensor, const Edit& edit, const Si
     }
     in_double = 0x1p-52;
   } else if (edit.change == Change::divide_by_scale) {
-    // The gain as it is used, minus the offset that the file leaves out.
-    const model::Norm& norm = model_.norms[*edit.norm];
-    const double offset = norm.gain && norm.gain->tensor == edit.from.tensor ? norm.gain_offset : 0.0;
-    values = read(tensor, edit.from.offset, edit.from.count);
-    for (std::size_t j = 0; j < values.size(); ++j) {
-      values[j] = (values[j] + offset) / plan_.specs[*edit.norm].gain_at(j) - offset;
-      scales[j] = std::abs(values[j]) + offset;
-    }
-    in_double = offset == 0.0 ? 0.0 : 0x1p-51;
+    const double offset = offset_of(*edit.norm, edit.from);
+    values = divided_by_scale(*edit.norm, edit.from);
+    for (std::size_t j = 0; j < values.size(); ++j) scales[j] = std::abs(values[j]) + offset;
+    in_double = offset == 0.0 ? 0.0 : of_an_offset;
   } else if (edit.change == Change::center) {
     values = read(tensor, edit.from.offset, edit.from.count);
     double squares = 0.0;

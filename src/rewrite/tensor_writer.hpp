@@ -31,6 +31,10 @@ class TensorWriter {
 
  private:
   [[nodiscard]] double longest_input(std::size_t index) const;
+  [[nodiscard]] double input_error(std::size_t index) const;
+  /// What the model adds to stored entries of that gain, or bias.
+  [[nodiscard]] double offset_of(std::size_t index, const model::Slice& part) const;
+  [[nodiscard]] std::vector<double> divided_by_scale(std::size_t index, const model::Slice& part) const;
   void write_edit(const checkpoint::Tensor& tensor, const Edit& edit, const Sink& sink, Written& written);
   void write_vector(const checkpoint::Tensor& tensor, const Edit& edit, const Sink& sink,
                     Certificate& certificate);

@@ -99,8 +99,8 @@ TEST(RewriteMatrix, ValuesThatAGainLosesAreKeptUpToALimit) {
   UndoPart part;
   Certificate certificate;
   scale_inputs(
-      {ones.tensor, ones.map}, ones.norm, 4.0, 0.0, 0, [](std::span<const std::byte> /*bytes*/) {}, certificate,
-      part);
+      {ones.tensor, ones.map}, ones.norm, 4.0, 0.0, 0, [](std::span<const std::byte> /*bytes*/) {},
+      certificate, part);
   EXPECT_EQ(part.at.size(), most_kept + 1);
   EXPECT_TRUE(std::is_sorted(part.at.begin(), part.at.end()));
   EXPECT_EQ(part.values.size(), 2 * part.at.size());

@@ -10,13 +10,17 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import numpy as np
 
 import random_models
-from command import COMMAND, OWN_MODEL, safetensors
+from command import COMMAND, OWN_MODEL, SOURCE, safetensors
+
+sys.path.append(str(SOURCE / "python/normscope"))
+import model_checker
 
 SHIM = os.environ.get("NORMSCOPE_SHIM", "")
 DOCUMENTED = (0, 1, 3)
@@ -342,23 +346,44 @@ def values(folder, numbers, times=10):
     return runs
 
 
+REWRITES = (["--migrate"], ["--fold", "gains"], ["--center", "--untie"], ["--center", "--untie", "--fold", "gains"],
+            ["--fold", "gains", "--untie", "--rotate", "random:3"])
+
+
 def models(folder, numbers, times=15):
-    """Vocabularies and attention heads with numbers of very different sizes: `verify` confirms every result."""
+    """Models with numbers of very different sizes: `verify` or the checker in NumPy confirms every result."""
     folder = Path(folder)
     (folder / "model").mkdir(exist_ok=True)
     runs = 0
+
+    def succeeds(*words):
+        nonlocal runs
+        runs += 1
+        done = subprocess.run([COMMAND, *words], cwd=folder, capture_output=True, timeout=300, text=True)
+        refused = done.returncode == 3 and words[0] != "verify" and done.stderr.count("\n") == 1
+        require(done.returncode == 0 or refused, words, done.stdout[-900:], done.stderr[-300:])
+        return not refused
+
+    def check(*models):
+        # Numbers may overflow in float64 only where the result says so.
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = model_checker.statements(json.loads((folder / "v.json").read_text()), *models)
+            wrong = [item for item, holds in found if not holds]
+        require(not wrong, "the checker refuses", *wrong)
+
     for _ in range(times):
         random_models.model(numbers, folder / "model")
         for words in (random_models.vocabulary(numbers, folder), ["heads", "model", "--certificates"],
                       ["reach", "model"]):
-            for step in ([*words, "--json", "v.json"], ["verify", "v.json"]):
-                done = subprocess.run([COMMAND, *step], cwd=folder, capture_output=True, timeout=300, text=True)
-                runs += 1
-                # What is refused is refused by the first of the two.
-                refused = done.returncode == 3 and step[0] != "verify" and done.stderr.count("\n") == 1
-                require(done.returncode == 0 or refused, words, step, done.stdout[-900:], done.stderr[-300:])
-                if refused:
-                    break
+            if succeeds(*words, "--json", "v.json"):
+                succeeds("verify", "v.json")
+        old = model_checker.Tensors(folder / "model")
+        if succeeds("ranges", "model", "--json", "v.json"):
+            check(old)
+        change = numbers.choice(REWRITES)
+        shutil.rmtree(folder / "out", ignore_errors=True)
+        if succeeds("rewrite", "model", "-o", "out", *change, "--json", "v.json"):
+            check(old, model_checker.Tensors(folder / "out"), "random:3" if "--rotate" in change else None)
     return runs
 
 

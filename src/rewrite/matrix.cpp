@@ -218,7 +218,7 @@ void scale_inputs(const StoredMatrix& matrix, const NormSpec& norm, double longe
         input_error * (std::sqrt(lengths[i].exact) + std::sqrt(lengths[i].error)) * of_the_bound;
     raise(certificate.bound, bound / radius * longest + by_inputs);
     if (scale == 0.0) continue;
-    const double relative = bound / scale + (longest > 0.0 ? by_inputs / (scale / radius * longest) : 0.0);
+    const double relative = bound / scale + (by_inputs > 0.0 ? by_inputs / (scale / radius * longest) : 0.0);
     if (relative > certificate.relative_bound) worst = i;
     raise(certificate.relative_bound, relative);
     for (std::size_t k = 0; k < probe_count; ++k) {

@@ -17,6 +17,8 @@ namespace {
 /// A result that exceeds them was written to keep the checker busy.
 constexpr std::size_t most_swept = 1u << 16;
 constexpr double most_operations = 0x1p40;
+/// Relative to the sizes of the maps.
+constexpr double negligible_spread = 1e-10;
 
 double size_of(std::span<const DoubleDouble> x) { return up(length_of(x)); }
 
@@ -73,7 +75,15 @@ double spread_at_zero_at_most(const HeadScores& scores, double multiplier) {
   for (DoubleDouble& value : stacked.values) value *= 2.0;
   const double length =
       largest_length(stacked, scores.query, product(stacked, scores.query.constant), multiplier);
-  return up(std::sqrt(length * length + 4.0 * key.lost * scores.query.size() * scores.query.size()));
+  const double sizes = scores.query.size() * scores.key.map_size;
+  const double found =
+      up(std::sqrt(length * length + 4.0 * key.lost * scores.query.size() * scores.query.size()));
+  if (found > negligible_spread * sizes) return found;
+  // The rounding of squares hides such spreads; 2 |KᵀC| + 2 |Kᵀc| does not.
+  const Matrix maps = product(transposed(scores.key.map), scores.query.map);
+  const Column constant = transposed_product(scores.key.map, scores.query.constant);
+  return std::min(found,
+                  up(2.0 * (length_of(maps.values) + length_of(constant) + hidden(scores.dim) * sizes)));
 }
 
 Interval spread_at_zero(const HeadScores& scores, std::span<const double> query_point) {

@@ -304,6 +304,11 @@ TEST(SpreadAtZero, AQueryThatIsConstantHasOne) {
   EXPECT_LE(bound, 2.0 + 1e-6);
 }
 
+TEST(SpreadAtZero, OrthogonalMapsHaveNone) {
+  const HeadScores scores = scores_of(head_of({1, 0.3, 0, 0}, {0, 0, 0.7, 1}, 0.1), true);
+  EXPECT_LE(spread_at_zero_at_most(scores, 0.0), 1e-26);
+}
+
 TEST(HeadSide, FillsABallOfItsSmallestSingularValue) {
   HeadSide side;
   side.input = Matrix(2, 2);

@@ -14,7 +14,7 @@ namespace normscope::certificates {
 namespace {
 
 /// The length of a vector with entries of sizes near 1.
-Twofold length_between(const std::vector<Twofold>& vector) {
+Twofold precise_length(const std::vector<Twofold>& vector) {
   TwofoldSum square;
   for (const Twofold& entry : vector) square.add(entry * entry);
   const auto [value, error] = square.result();
@@ -72,7 +72,7 @@ Head::Hidden Head::hidden(std::span<const double> u, double height, bool onto_sp
   }
   Twofold radius{sqrt(DoubleDouble(norm_.squared_radius()))};
   radius.error = fine * radius.value.high;
-  if (onto_sphere) radius = radius / length_between(turned);
+  if (onto_sphere) radius = radius / precise_length(turned);
   Hidden result;
   const auto add = [&result](const Twofold& value) {
     result.values.push_back(value.value.high);

@@ -43,7 +43,7 @@ struct StoredMatrix {
 
 /// Writes W diag(gain); fills the errors of `certificate`, and adds to `part` the elements that a division by
 /// the gain does not restore. `longest` is the largest length of the vectors that the result reads, and
-/// `input_error` that of their errors.
+/// `input_error` the largest length of an error of such a vector.
 void scale_inputs(const StoredMatrix& matrix, const NormSpec& norm, double longest, double input_error,
                   unsigned threads, const Sink& sink, Certificate& certificate, UndoPart& part);
 

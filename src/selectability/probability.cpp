@@ -36,7 +36,7 @@ Probability probability_of(const Logits& logits, convex::LogSoftmaxMaximum maxim
           std::move(maximum.weights)};
 }
 
-/// Error of logits that are computed from rounded h.
+/// Bound of the error of logits that another computes in float64 from the norm's output h.
 double rounding_of_others(const Logits& logits) {
   return 2.0 * logits.rounding + 8.0 * unit_roundoff * logits.shifted;
 }

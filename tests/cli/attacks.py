@@ -365,7 +365,7 @@ def models(folder, numbers, times=15):
         return not refused
 
     def check(*models):
-        # Numbers may overflow in float64 only where the result says so.
+        # After an overflow a statement does not hold; a warning says nothing more.
         with np.errstate(over="ignore", invalid="ignore"):
             found = model_checker.statements(json.loads((folder / "v.json").read_text()), *models)
             wrong = [item for item, holds in found if not holds]

@@ -1,4 +1,4 @@
-"""Vocabularies and attention heads with numbers of very different sizes, for attacks on `reach` and `heads`."""
+"""Vocabularies and small models with numbers of very different sizes, for attacks on what is proved about them."""
 
 import json
 

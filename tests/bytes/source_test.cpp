@@ -47,14 +47,14 @@ TEST(Source, ReadsAnyRangeOfAFile) {
   EXPECT_FALSE(ranged->memory());
   EXPECT_EQ(ranged->size(), text.size());
   EXPECT_EQ(text_of(*ranged, 0, text.size()), text);
-  rc::check("mapped or ranged, the bytes are the file's", [&] {
+  EXPECT_TRUE(rc::check("mapped or ranged, the bytes are the file's", [&] {
     const auto begin = *rc::gen::inRange<std::size_t>(0, text.size() + 1);
     const auto size = *rc::gen::oneOf(
         rc::gen::inRange<std::size_t>(0, text.size() + 1 - begin),
         rc::gen::inRange<std::size_t>(0, std::min<std::size_t>(100, text.size() + 1 - begin)));
     RC_ASSERT(text_of(*mapped, begin, size) == text.substr(begin, size));
     RC_ASSERT(text_of(*ranged, begin, size) == text.substr(begin, size));
-  });
+  }));
 }
 
 TEST(Source, KeepsAFewBlocksOfAFileOnly) {

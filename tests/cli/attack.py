@@ -3,6 +3,7 @@ docs/reliability.md quotes."""
 
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -10,6 +11,7 @@ import time
 from pathlib import Path
 
 import attacks
+from command import SOURCE
 
 
 def fuzz(_folder, numbers, runs=50_000):
@@ -28,6 +30,21 @@ def fuzz(_folder, numbers, runs=50_000):
     return runs * len(programs)
 
 
+def properties(_folder, numbers, cases=500):
+    """Every property of the unit tests, with other random cases than those of the builds."""
+    names = {}
+    for path in sorted((SOURCE / "tests").glob("*/*_test.cpp")):
+        for suite, test in re.findall(r"RC_GTEST_PROP\(\s*(\w+),\s*(\w+)", path.read_text()):
+            names.setdefault(path.parent.name, []).append(f"{suite}.{test}")
+    for module, tests in names.items():
+        words = [Path(os.environ["NORMSCOPE_TESTS"]) / f"{module}_tests", f"--gtest_filter={':'.join(tests)}"]
+        cases_of = f"seed={numbers.randrange(2**63)} max_success={cases}"
+        done = subprocess.run(words, env={**os.environ, "RC_PARAMS": cases_of}, capture_output=True, text=True)
+        attacks.require(done.returncode == 0, f"RC_PARAMS='{cases_of}'", *words, done.stdout[-2000:])
+        attacks.require(f"{len(tests)} test" in done.stdout, *words, "did not run", len(tests), "properties")
+    return cases * sum(map(len, names.values()))
+
+
 # More of each than the tests of a build make; a round is some minutes.
 ROUND = {
     "allocations": lambda folder, numbers: attacks.allocations(folder, numbers, first=0, sampled=60),
@@ -37,6 +54,7 @@ ROUND = {
     "values": lambda folder, numbers: attacks.values(folder, numbers, times=40),
     "models": lambda folder, numbers: attacks.models(folder, numbers, times=100),
     "fuzz": fuzz,
+    "properties": properties,
 }
 
 

@@ -52,23 +52,24 @@ RC_GTEST_PROP(MergeTrace, PlacesAreFoldedLayerByLayer, ()) {
   RC_ASSERT(story.layers == made.folds.size());
   RC_ASSERT(story.places.size() == (story.layers + 1) * rows);
   const auto place = [&](std::size_t layer, std::size_t row) { return story.places[layer * rows + row]; };
-  // Roundings grow from fold to fold; the neuron that a place is read from is 1/height, with the rounding of
-  // numbers near 1.
-  const auto tolerance = [&](double at) {
-    const double height = mode == Mode::paper ? 1.0 / at : std::sqrt(2.0) * at;
-    return (1e-7 + 1e-14 * height) * at;
+  // A fold divides the rounding of places and of its midpoint by its radius; the neuron that a place is read
+  // from is 1/height, with the rounding of numbers near 1.
+  const auto tolerance = [&](const Fold& fold, double from, double to) {
+    const double height = mode == Mode::paper ? 1.0 / to : std::sqrt(2.0) * to;
+    return 1e-14 * (height * to + (1.0 + std::abs(from) + std::abs(fold.midpoint)) / fold.radius);
   };
   for (std::size_t l = 0; l < story.layers; ++l) {
     const Fold& fold = made.folds[l];
     for (std::size_t row = 0; row < rows; ++row) {
       const double expected = folded_place(mode, fold, place(l, row));
-      RC_ASSERT(std::abs(place(l + 1, row) - expected) <= tolerance(expected));
+      RC_ASSERT(std::abs(place(l + 1, row) - expected) <= tolerance(fold, place(l, row), expected));
       const double* point = &story.circle[2 * (l * rows + row)];
       RC_ASSERT(std::abs(std::hypot(point[0], point[1]) - 1.0) <= 1e-14);
     }
     if (fold.first == no_row) continue;
     const double together = place(l + 1, fold.first);
-    RC_ASSERT(std::abs(together - place(l + 1, fold.second)) <= tolerance(together));
+    RC_ASSERT(std::abs(together - place(l + 1, fold.second)) <=
+              2.0 * tolerance(fold, place(l, fold.first), together));
   }
   // At the end each class is one run of the line.
   std::vector<std::size_t> order(rows);

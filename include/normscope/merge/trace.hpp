@@ -46,7 +46,9 @@ struct MergeTrace {
 ///
 /// Errors    Shape, Argument: see `evaluate`
 ///
-/// Accuracy  places are `folded_place` of those before to 1e-9 relative
+/// Accuracy  places are `folded_place` of those before to 1e-14 times (1 + |place| + |midpoint|) / radius of
+/// the
+///           fold, plus 1e-14 times height · place
 ///           (test: MergeTrace.PlacesAreFoldedLayerByLayer)
 [[nodiscard]] MergeTrace merge_trace(const Construction& construction, Mode mode, MatrixView<const double> x);
 

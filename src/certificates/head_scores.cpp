@@ -187,7 +187,9 @@ double largest_length(const Matrix& stacked, const HeadSide& side, const Column&
   if (stretch == 0.0 && shift == 0.0) return 0.0;
   const double lost = 4.0 * hidden(side.map.columns + 4 * (rows + stacked.columns)) * (stretch + shift) +
                       std::numeric_limits<double>::min();
-  const double simple = std::sqrt(std::max(trace.high, 0.0) + lost) + std::sqrt(shift + lost);
+  // Behind a constant that is far larger than the map, `lost` is more than the sizes of the factors.
+  const double map_square = std::min(std::max(trace.high, 0.0) + lost, up(stretch));
+  const double simple = std::sqrt(map_square) + std::sqrt(shift + lost);
   double best = up(simple * simple);
   for (int exponent = 52; exponent >= 20; exponent -= 4) {
     const DoubleDouble mu =
@@ -200,11 +202,17 @@ double largest_length(const Matrix& stacked, const HeadSide& side, const Column&
     const std::optional<Matrix> factor = cholesky(inner);
     if (!factor) continue;
     // μI − H is at least lost/2 of I. With x near its inverse times m and r = m − (μI − H)x,
-    // mᵀ(μI − H)⁻¹m <= mᵀx + rᵀx + 2|r|²/lost.
-    const Column x = solve(*factor, constant);
+    // mᵀ(μI − H)⁻¹m <= mᵀx + rᵀx + 2|r|²/lost. The factor is of a smaller matrix, so that x is improved once.
+    Column x = solve(*factor, constant);
     for (std::size_t i = 0; i < rows; ++i) inner.at(i, i) += DoubleDouble(2.0 * lost);
-    Column rest = product(inner, x);
-    for (std::size_t i = 0; i < rows; ++i) rest[i] = constant[i] - rest[i];
+    const auto remainder = [&] {
+      Column rest = product(inner, x);
+      for (std::size_t i = 0; i < rows; ++i) rest[i] = constant[i] - rest[i];
+      return rest;
+    };
+    const Column step = solve(*factor, remainder());
+    for (std::size_t i = 0; i < rows; ++i) x[i] += step[i];
+    const Column rest = remainder();
     const DoubleDouble along = dot(constant, x) + dot(rest, x);
     const double x_square = square_of(x).high;
     const double bound = mu.high * (along.high + square_of(rest).high / (0.5 * lost) +

@@ -309,6 +309,21 @@ TEST(SpreadAtZero, OrthogonalMapsHaveNone) {
   EXPECT_LE(spread_at_zero_at_most(scores, 0.0), 1e-26);
 }
 
+TEST(LargestLength, IsBoundedToTheLastDigitsWhereTheConstantIsLarge) {
+  const HeadScores scores = scores_of(head_of({1, 0, 0, 1}, {1, 0, 0, 1}, 0.1), true);
+  const double map = scores.query.map.at(0, 0).high;  // times I
+  Matrix identity(2, 2);
+  identity.at(0, 0) = identity.at(1, 1) = 1.0;
+  for (const double constant : {0.0, 1.0, 1e6, 1e12, 1e15, 1e18, 1e25}) {
+    Column offset(2);
+    offset[0] = constant;
+    const double length = map + constant;
+    const double bound = largest_length(identity, scores.query, offset, map * length);
+    EXPECT_GE(bound, length * (1.0 - 4.0 * unit)) << constant;
+    EXPECT_LE(bound, length * (1.0 + 64.0 * unit)) << constant;
+  }
+}
+
 TEST(HeadSide, FillsABallOfItsSmallestSingularValue) {
   HeadSide side;
   side.input = Matrix(2, 2);

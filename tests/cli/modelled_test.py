@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from command import SOURCE, CommandTest, safetensors
+from random_models import llama_shapes
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), None)
 WIDTH, HEADS, DIM, TOKENS = 8, 2, 4, 12
@@ -17,19 +18,9 @@ LLAMA = {"hidden_size": WIDTH, "num_attention_heads": HEADS, "head_dim": DIM, "n
          "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "tie_word_embeddings": True}
 
 
-def tensors(rng, layers=1, sandwich=False, head_norms=False):
-    new = lambda *shape: rng.normal(size=shape).astype(np.float32)
-    result = {"model.embed_tokens.weight": new(TOKENS, WIDTH), "model.norm.weight": new(WIDTH)}
-    for layer in range(layers):
-        at = f"model.layers.{layer}."
-        result |= {at + name + ".weight": new(WIDTH) for name in ("input_layernorm", "post_attention_layernorm")}
-        if sandwich:
-            result |= {at + f"{place}_feedforward_layernorm.weight": new(WIDTH) for place in ("pre", "post")}
-        result |= {at + f"self_attn.{part}_proj.weight": new(HEADS * DIM, WIDTH) for part in "qkv"}
-        result[at + "self_attn.o_proj.weight"] = new(WIDTH, HEADS * DIM)
-        result |= {at + f"mlp.{part}_proj.weight": new(16, WIDTH) for part in ("gate", "up")}
-        result[at + "mlp.down_proj.weight"] = new(WIDTH, 16)
-    return result
+def tensors(rng, layers=1, sandwich=False):
+    shapes = llama_shapes(TOKENS, WIDTH, HEADS * DIM, layers, sandwich)
+    return {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
 
 
 def rendered(page):

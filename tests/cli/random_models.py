@@ -9,6 +9,21 @@ from command import safetensors
 TOKENS = 6
 
 
+def llama_shapes(tokens, width, inner, layers=1, sandwich=False):
+    """Names and shapes of a Llama of `inner` features in all heads, with tied embeddings; `sandwich` adds the norms behind
+    and before the MLP that Gemma 2 has."""
+    shapes = {"model.embed_tokens.weight": (tokens, width), "model.norm.weight": (width,)}
+    for layer in range(layers):
+        at = f"model.layers.{layer}."
+        norms = ["input", "post_attention", *(["pre_feedforward", "post_feedforward"] if sandwich else [])]
+        shapes |= {f"{at}{norm}_layernorm.weight": (width,) for norm in norms}
+        shapes |= {f"{at}self_attn.{part}_proj.weight": (inner, width) for part in "qkv"}
+        shapes[f"{at}self_attn.o_proj.weight"] = (width, inner)
+        shapes |= {f"{at}mlp.{part}_proj.weight": (16, width) for part in ("gate", "up")}
+        shapes[f"{at}mlp.down_proj.weight"] = (width, 16)
+    return shapes
+
+
 def vocabulary(numbers, folder):
     """The words of `reach` for a random unembedding with, sometimes, gain, bias, common part, and logit biases."""
     draws = np.random.default_rng(numbers.randrange(2**32))
@@ -75,21 +90,14 @@ def model(numbers, folder):
         fields = {"hidden_size": width, "num_attention_heads": heads, "num_key_value_heads": heads, "head_dim": dim,
                   "num_hidden_layers": 1, "rms_norm_eps": numbers.choice([0.0, 1e-6, 1.0]), "rope_theta": 10000.0,
                   "tie_word_embeddings": True, "max_position_embeddings": numbers.choice([8, 64, 2048])}
-        layer = "model.layers.0."
-        norms = ["input", "post_attention"]
-        named = {"model.embed_tokens.weight": new(TOKENS, width), "model.norm.weight": new(width)}
-        named |= {f"{layer}self_attn.{part}_proj.weight": new(heads * dim, width) for part in "qkv"}
-        named |= {f"{layer}mlp.{part}_proj.weight": new(16, width) for part in ("gate", "up")}
-        named |= {f"{layer}self_attn.o_proj.weight": new(width, heads * dim),
-                  f"{layer}mlp.down_proj.weight": new(width, 16)}
+        shapes = llama_shapes(TOKENS, width, heads * dim, sandwich=kind == "gemma2")
         if kind == "qwen2":
-            named |= {f"{layer}self_attn.{part}_proj.bias": new(heads * dim) for part in "qkv"}
+            shapes |= {f"model.layers.0.self_attn.{part}_proj.bias": (heads * dim,) for part in "qkv"}
         elif kind == "qwen3":
-            named |= {f"{layer}self_attn.{part}_norm.weight": new(dim) for part in "qk"}
+            shapes |= {f"model.layers.0.self_attn.{part}_norm.weight": (dim,) for part in "qk"}
         elif kind == "gemma2":
             fields |= {"attn_logit_softcapping": 10 ** numbers.uniform(-2, 4), "query_pre_attn_scalar": 4,
                        "sliding_window": numbers.choice([3, 4096]), "final_logit_softcapping": 30.0}
-            norms += ["pre_feedforward", "post_feedforward"]
-        named |= {f"{layer}{norm}_layernorm.weight": new(width) for norm in norms}
+        named = {name: new(*shape) for name, shape in shapes.items()}
     safetensors(folder / "model.safetensors", named)
     (folder / "config.json").write_text(json.dumps({"model_type": kind, "vocab_size": TOKENS} | fields))

@@ -199,7 +199,8 @@ void add_heads(CLI::App& root, Session& session) {
       ->type_name("N")
       ->check(counts(1, 1'000'000'000'000));
   command->add_flag("--queries", options->details.queries,
-                    "Include in the JSON the queries, keys and rows that attain the bounds");
+                    "Include in the JSON the queries that attain the bounds, their keys, and inputs of the "
+                    "norm that give them");
   command->add_flag("--certificates", options->details.certificates,
                     "Include in the JSON the certificate of each bound");
   add_examples(*command, {"normscope heads models/wordlist_gpt",

@@ -1,3 +1,6 @@
+#include <memory>
+#include <string>
+
 #include <normscope/core/version.hpp>
 
 #include "command.hpp"
@@ -5,6 +8,20 @@
 namespace {
 
 using namespace normscope;
+
+/// Without the type names of CLI11: positionals have their own, and fixed values are listed.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  [[nodiscard]] std::string make_option_opts(const CLI::Option* option) const override {
+    if (option->get_positional()) {
+      return option->get_expected_max() == CLI::detail::expected_max_vector_size ? " ..." : "";
+    }
+    std::string text = Formatter::make_option_opts(option);
+    const std::string type = "TEXT:";
+    if (const std::size_t at = text.find(type); at != std::string::npos) text.erase(at, type.size());
+    return text;
+  }
+};
 
 int run(int argc, char** argv) {
   cli::Session session;
@@ -14,6 +31,7 @@ int run(int argc, char** argv) {
       "normscope");
   root.set_version_flag("--version", version);
   root.require_subcommand(1);
+  root.formatter(std::make_shared<HelpFormatter>());
   root.get_formatter()->column_width(34);
   cli::add_report(root, session);
   cli::add_inspect(root, session);

@@ -146,11 +146,13 @@ void add_ranges(CLI::App& root, Session& session) {
   command->add_option("--norm", options->norm, "Analyse only this norm")->type_name("NAME");
   command->add_option("-o,--output", options->page, "Write an HTML page with figures")->type_name("FILE");
   command->footer(
-      "The columns: the smallest and largest value of any row of the reader, over every input of the norm;\n"
-      "the largest magnitude over the root mean square for evenly distributed inputs; of the 127 steps of\n"
-      "an int8 scale that holds every input, those that this root mean square takes (for a norm's own\n"
-      "output, that of its median feature); the rows that are never positive (dead units of a ReLU) and\n"
-      "those that are never negative.");
+      "The columns:\n"
+      "  range      smallest and largest value of any row of the reader, over every input of the norm\n"
+      "  /typical   largest magnitude, divided by the root mean square for evenly distributed inputs\n"
+      "  int8       this root mean square in steps of an int8 scale whose 127 steps cover the range (for\n"
+      "             a norm's own output, that of its median feature)\n"
+      "  never > 0  number of rows that are never positive (dead units of a ReLU)\n"
+      "  never < 0  number of rows that are never negative");
   add_examples(*command, {"normscope ranges models/wordlist_gpt",
                           "normscope ranges models/wordlist_gpt --norm transformer.h.0.ln_2",
                           "normscope ranges models/wordlist_gpt -o ranges.html"});

@@ -264,9 +264,9 @@ void add_reach(CLI::App& root, Session& session) {
                    "Save decided tokens in FILE and continue from it; Ctrl-C saves them too")
       ->type_name("FILE");
   command
-      ->add_option("--certificates", options->certificates,
-                   "Write a point at which each token has the largest logit, and the logits, into FOLDER as "
-                   ".npy files")
+      ->add_option(
+          "--certificates", options->certificates,
+          "Write the logits, and the points that prove answers and bounds, into FOLDER as .npy files")
       ->type_name("FOLDER");
   command->add_flag("--check", options->check, "Exit with status 1 unless every token is reachable");
   add_examples(*command,

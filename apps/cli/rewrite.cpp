@@ -243,9 +243,7 @@ void add_rewrite(CLI::App& root, Session& session) {
       command
           ->add_option(
               "--fold", options->fold,
-              "gains: fold the gain and bias of every norm into the linear maps that read it, where that is "
-              "exact")
-          ->type_name("gains")
+              "Fold the gain and bias of every norm into the linear maps that read it, where that is exact")
           ->check(CLI::IsMember({"gains"}));
   command
       ->add_flag(

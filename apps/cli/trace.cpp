@@ -228,7 +228,9 @@ void add_trace(CLI::App& root, Session& session) {
       ->add_option("--activation", options->activation,
                    "Activation of the MLP, if the file does not state it")
       ->check(CLI::IsMember({"gelu", "gelu_new"}));
-  command->add_option("--axes", options->trace.axes, "Longest axes in which places are given (default 8)")
+  command
+      ->add_option("--axes", options->trace.axes,
+                   "Longest axes along which coordinates are written (default 8)")
       ->type_name("N")
       ->check(counts(1, 256));
   command
@@ -237,10 +239,8 @@ void add_trace(CLI::App& root, Session& session) {
       ->type_name("N")
       ->check(counts(1, 1000));
   command
-      ->add_option(
-          "--budget", options->trace.seconds,
-          "Time limit in seconds for keys, and again for reach, after which what remains is left out "
-          "(default 60)")
+      ->add_option("--budget", options->trace.seconds,
+                   "Time limit for the keys and, again, for reach; work that remains is skipped (default 60)")
       ->type_name("SECONDS")
       ->check(numbers(0.0, 1e9));
   command->add_option("-o,--output", options->page, "Write an HTML page with figures")->type_name("FILE");

@@ -62,9 +62,10 @@ int run_verify(const Session& session, const VerifyOptions& options) {
 
 void add_verify(CLI::App& root, Session& session) {
   const auto options = std::make_shared<VerifyOptions>();
-  CLI::App* command = add_command(root, session, "verify",
-                                  "Recheck every statement of a result from its JSON and its inputs alone",
-                                  [&session, options] { return run_verify(session, *options); });
+  CLI::App* command =
+      add_command(root, session, "verify",
+                  "Recheck a result from its JSON and its inputs alone; list what cannot be checked",
+                  [&session, options] { return run_verify(session, *options); });
   command->add_option("RESULT", options->result, "Result of select, separate, reach or heads (their --json)")
       ->required();
   command->add_option(

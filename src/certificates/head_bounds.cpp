@@ -14,10 +14,10 @@ namespace normscope::certificates {
 namespace {
 
 /// Limits on the number of distances at which a query is evaluated and on multiplications over all distances.
-/// A result that exceeds them was written to keep the checker busy.
+/// `heads` writes no larger ones.
 constexpr std::size_t most_swept = 1u << 16;
 constexpr double most_operations = 0x1p40;
-/// Relative to the sizes of the maps.
+/// Smaller spreads, relative to the sizes of the maps, are bounded without squares.
 constexpr double negligible_spread = 1e-10;
 
 double size_of(std::span<const DoubleDouble> x) { return up(length_of(x)); }
@@ -35,7 +35,7 @@ struct KeyFactor {
   double lost = 0.0;
 };
 
-/// K Kᵀ = L Lᵀ + E.
+/// The factor of A = K Kᵀ.
 KeyFactor factor_of(const HeadSide& side) {
   const double square = side.map_size * side.map_size;
   const double least = hidden(side.map.columns + side.gram.rows) * square;
@@ -129,7 +129,7 @@ double spread_by_weights(const HeadScores& scores, const PairWeights& proof, con
     }
     if (proof.distances == 0 || scores.frequencies.empty()) return infinity;
     const double turn = std::abs(scores.frequencies[j]) * static_cast<double>(proof.distances - 1);
-    // The angle and its cosine are off by a few u, as absolute errors.
+    // The last term bounds the errors of the angle and its sine.
     const double least =
         2.0 * std::sin(0.25 * turn) * (1.0 + 64.0 * unit) + 64.0 * unit * (1.0 + turn) * turn;
     if (!(turn <= std::numbers::pi) || !(proof.turns[j] >= least)) return infinity;

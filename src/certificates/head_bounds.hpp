@@ -38,7 +38,8 @@ struct PairWeights {
                                        const Column* query = nullptr);
 
 /// The bound over distances one by one, as stated in a result: |qᵀ(R_t k − z)| <= reach at each distance
-/// below `distances`. If κ² or ρ² is 0, the corresponding constant is left out.
+/// below `distances`. If κ² or ρ² is 0, the corresponding constant is left out of `reach`, and what it adds
+/// to scores is bounded by its length.
 struct DistanceBounds {
   std::size_t distances = 0;
   double query_square = 0.0;

@@ -9,8 +9,8 @@
 namespace normscope::convex {
 namespace {
 
-/// Relative error of a probability by exp, a sum and a division, with a margin; it counts as one of the
-/// logit.
+/// Relative error of a probability by exp, a sum and a division, with a margin; it is treated as an error of
+/// the logit.
 constexpr double exp_rounding = 64.0 * unit_roundoff;
 /// Smaller than any rounding error of a bound, times the number of rows.
 constexpr double negligible = 0x1p-100;
@@ -37,8 +37,8 @@ std::vector<double> squared_lengths(MatrixView<const double> rows) {
 // Let p be the probabilities of logits s_j + e_j, s the logits at u, and h = g/|g|. Then
 //   ∂B/∂s_j = p_j ((h − u)·(mean − A_j) + e_j − Σ p_k e_k),
 //   Σ |∂B/∂s_j| <= |h − u| Σ p_j |A_j − mean| + 2 max |e|.
-// On the way to other logits, up to d = `error` + `rounding` away, each p_j changes by a factor of at most
-// 1 + η = e^2d, so g by at most η spread, and h by at most twice that over |g|.
+// On the way to other logits, up to d = `error` + `rounding` + `exp_rounding` away, each p_j changes by a
+// factor of at most 1 + η = e^2d, so g by at most η spread, and h by at most twice that over |g|.
 Bounded tangent_bound(const LogitRows& logits, std::size_t target, std::span<const double> point,
                       std::span<const double> probabilities, std::span<const double> mean, double value,
                       double error, double rounding) {

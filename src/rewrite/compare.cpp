@@ -13,7 +13,7 @@
 #include "compare_findings.hpp"
 #include "compare_maps.hpp"
 #include "matrix.hpp"
-#include "reasons.hpp"
+#include "planning.hpp"
 
 namespace normscope::rewrite {
 namespace {

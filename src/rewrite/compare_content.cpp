@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "compare_maps.hpp"
-#include "reasons.hpp"
+#include "planning.hpp"
 
 namespace normscope::rewrite {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <normscope/bytes/quote.hpp>
 
-#include "reasons.hpp"
+#include "planning.hpp"
 
 namespace normscope::rewrite {
 namespace {

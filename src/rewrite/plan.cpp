@@ -11,7 +11,7 @@
 #include <normscope/checkpoint/json_value.hpp>
 #include <normscope/core/error.hpp>
 
-#include "reasons.hpp"
+#include "planning.hpp"
 
 namespace normscope::rewrite {
 namespace {

@@ -15,7 +15,7 @@ namespace normscope::rewrite {
 inline constexpr std::size_t tile_step = 16;
 /// Elements of a tile, a part of some rows of a matrix that the nearest caches hold as float64.
 inline constexpr std::size_t tile_size = 1024;
-/// Of the longest vector of float64.
+/// Elements of the longest vector of float64.
 inline constexpr std::size_t most_lanes = 8;
 
 /// x' = (x − shift) factor, with one shift and factor for each element, or (`is_one`) `most_lanes` copies of
@@ -34,7 +34,7 @@ struct RowValues {
 };
 
 struct RowFlags {
-  bool is_held = true;      ///< whether the dtype has every value: nothing is infinite or no number
+  bool is_held = true;      ///< whether the dtype has every value: none is infinite or NaN
   std::uint64_t small = 0;  ///< bit k: of elements [16 k, 16 k + 16) one is below the normal numbers
 };
 
@@ -50,7 +50,7 @@ struct RowFlags {
 /// The elements of a row in float64.
 void decode_row(Dtype dtype, const std::byte* row, std::size_t count, double* values);
 
-/// Squares, summed.
+/// Sums of squares.
 struct Lengths {
   double exact = 0.0;
   double error = 0.0;  ///< of stored − exact

@@ -11,7 +11,7 @@
 #include <normscope/rewrite/rewrite.hpp>
 
 #include "output_files.hpp"
-#include "reasons.hpp"
+#include "planning.hpp"
 #include "rotated_matrix.hpp"
 #include "tensor_writer.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <normscope/core/dtype.hpp>
 
-#include "reasons.hpp"
+#include "planning.hpp"
 
 namespace normscope::rewrite {
 

@@ -41,8 +41,9 @@ class WriteBehind {
   std::vector<std::byte> filling_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  /// The members below are accessed under the mutex.
+  /// Accessed by the thread alone while `is_waiting_` is true, and by others while it is false.
   std::vector<std::byte> writing_;
+  /// These three are accessed under the mutex.
   bool is_waiting_ = false;  ///< whether `writing_` is to be written
   bool ends_ = false;
   std::exception_ptr failure_;

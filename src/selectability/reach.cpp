@@ -49,7 +49,7 @@ void decide_screened(const ScaledLogits& scaled, const SinglePrecision& single,
     token.answer = Answer::yes;
     token.unbounded = Answer::yes;
     token.lower = scaled.lower(lower);
-    // No point leads over this one constraint by more.
+    // The lead over this one token bounds the lead over all.
     token.upper =
         scaled.upper(upper_bound({.logits = &logits, .single = &single}, i, {{token.runner_up, 1.0}}));
   }
@@ -72,9 +72,9 @@ void take(const ScaledLogits& scaled, TokenReach& token, Outcome outcome) {
   take_upper(scaled, token, outcome);
 }
 
-/// Weights that prove that a token never leads anywhere prove it in the ball too, where the search may have
-/// ended undecided, between rounding errors of another size. The cone has one more constraint, which the ball
-/// always meets.
+/// Weights that prove a token unreachable for every u also prove it in the ball. They are tried where the
+/// search in the ball ended undecided, since its rounding errors differ. The cone's constraint that the
+/// height is positive is left out.
 void take_proof(const ScaledLogits& scaled, const LeadOracle& ball, std::size_t index, double tolerance,
                 TokenReach& token) {
   std::vector<convex::PointWeight> weights = token.unbounded_weights;
@@ -185,13 +185,13 @@ void decide(const Logits& logits, std::vector<TokenReach>& tokens, const ReachOp
 
 namespace {
 
-/// Processes batches of tokens over the logits.
+/// Narrows the bounds of leads; logits are scaled once for all batches.
 struct Sharpener {
   explicit Sharpener(const Logits& logits)
       : scaled(logits), single(single_precision(scaled.logits())), gap(1e-6 * scaled.logits().scale) {}
 
-  /// Computes the largest leads of the given tokens, or shows that they are at least `enough`; returns the
-  /// tokens whose largest lead is known.
+  /// Computes the largest leads of the given tokens, or shows that they are at least `enough`; returns for
+  /// each whether its largest lead is known.
   std::vector<bool> work_out(std::vector<TokenReach>& tokens, const std::vector<std::size_t>& asked,
                              double enough, const ReachOptions& options) const {
     const Logits& logits = scaled.logits();
@@ -286,7 +286,8 @@ std::size_t sharpen_nearest(const Logits& logits, std::vector<TokenReach>& token
     const std::vector<bool> largest = sharpener->work_out(tokens, own, enough, options);
     std::vector<std::byte> finals;
     for (std::size_t i = 0; i < own.size(); ++i) {
-      // A token whose proved lead has reached the threshold is not among the nearest.
+      // Not final only if the search stopped because the lead reached `enough`: such a token is not among the
+      // nearest.
       finals.push_back(std::byte{largest[i] || tokens[own[i]].lower < enough});
     }
     exchange(asked, tokens, team);

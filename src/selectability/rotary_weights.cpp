@@ -18,7 +18,7 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-/// Orders p = 2^doublings of the smoothed maximum, and iterations at each order.
+/// Doublings d of the smoothed maximum, of order 1 + 2^d, and iterations at each.
 constexpr std::array<std::pair<int, int>, 5> schedule = {{{2, 3}, {3, 4}, {4, 4}, {5, 4}, {6, 3}}};
 /// Contributions below this fraction of the total do not change a weight.
 constexpr double least_share = 1e-12;
@@ -126,20 +126,20 @@ RotaryWeights::RotaryWeights(const RotaryScores& scores, double slowest_turn)
 }
 
 RotaryWeights::Stacked RotaryWeights::stacked(const MatrixXd& map, const VectorXd& constant,
-                                              const MatrixXd& on_still, bool inverse) const {
+                                              const MatrixXd& on_still, bool of_keys) const {
   const Index still = static_cast<Index>(still_.size());
   const Index rows = still + scores_.turning();
   Stacked result{MatrixXd(rows, map.cols()), VectorXd::Zero(rows)};
-  const MatrixXd still_map = inverse ? key_map_(still_, Eigen::all) : map(still_, Eigen::all);
+  const MatrixXd still_map = of_keys ? key_map_(still_, Eigen::all) : map(still_, Eigen::all);
   result.map.topRows(still) = on_still * still_map;
   double size = still_map.norm();
   // The part on coordinates that do not rotate shifts the scores of all keys alike.
-  if (!inverse) {
+  if (!of_keys) {
     result.constant.head(still) = on_still * constant(still_);
     size += constant(still_).norm();
   }
   for (Index j = 0; j < scores_.pairs; ++j) {
-    const double factor = std::sqrt(turns_[j] * (inverse ? 1.0 / weights_[j] : weights_[j]));
+    const double factor = std::sqrt(turns_[j] * (of_keys ? 1.0 / weights_[j] : weights_[j]));
     result.map.middleRows(still + 2 * j, 2) = factor * map.middleRows(2 * j, 2);
     result.constant.segment(still + 2 * j, 2) = factor * constant.segment(2 * j, 2);
   }
@@ -187,7 +187,7 @@ void RotaryWeights::improve() {
   const Index still = static_cast<Index>(still_.size());
   Smoothed of_queries, of_keys;
   for (const auto& [doublings, iterations] : schedule) {
-    // The contribution of a block grows with this power of its weight.
+    // The ratio of both sides' contributions varies with this power of a weight.
     const double power = 2.0 * (1.0 + std::ldexp(1.0, doublings));
     for (int i = 0; i < iterations; ++i) {
       const Shares query = of_queries.shares(queries(), still, doublings);
@@ -223,8 +223,9 @@ void RotaryWeights::prove() {
   const Index still = static_cast<Index>(still_.size());
   const double apart = (factor_.transpose() * inverse_ - MatrixXd::Identity(still, still)).norm() +
                        rounding(still) * factor_.norm() * inverse_.norm();
-  const bool any = std::none_of(slow_.begin(), slow_.end(), [](bool slow) { return slow; });
-  slack_ = scores_.slack(any ? 0 : scores_.distances) +
+  const bool holds_at_every_distance =
+      std::none_of(slow_.begin(), slow_.end(), [](bool slow) { return slow; });
+  slack_ = scores_.slack(holds_at_every_distance ? 0 : scores_.distances) +
            2.0 * apart * (still == 0 ? 0.0 : scores_.query_size() * key_map_.norm());
   spread_ = (2.0 * (longest_query.upper + query.lost) * key_length_ + slack_) * (1.0 + rounding(4));
 }

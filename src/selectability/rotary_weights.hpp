@@ -54,7 +54,7 @@ class RotaryWeights {
   struct Smoothed;
 
   [[nodiscard]] Stacked stacked(const Eigen::MatrixXd& map, const Eigen::VectorXd& constant,
-                                const Eigen::MatrixXd& on_still, bool inverse) const;
+                                const Eigen::MatrixXd& on_still, bool of_keys) const;
   [[nodiscard]] Stacked queries() const;
   [[nodiscard]] Stacked keys() const;
   void balance();

@@ -1,4 +1,5 @@
-"""Attacks on the command, each a function of a random generator: faults of memory and disk, kills, extreme values.
+"""Attacks on the command, each a function of a random generator: failing allocations and system calls, kills, loss of
+power, extreme values, models with extreme weights.
 
 `attack_test.py` and `disk_attack_test.py` run a few of each with every build, `scripts/attack` as many as there is time
 for. A function returns how many runs it made, and raises Broken with what happened where a promise does not hold.
@@ -30,9 +31,9 @@ class Broken(AssertionError):
     pass
 
 
-def require(holds, *told):
+def require(holds, *context):
     if not holds:
-        raise Broken(" ".join(map(str, told)))
+        raise Broken(" ".join(map(str, context)))
 
 
 def make_inputs(folder):
@@ -74,7 +75,7 @@ ONE_THREAD = {"report", "apply", "curvature", "select", "separate", "reach", "ve
               "ranges", "trace"}
 
 
-def words_of(name):
+def arguments_of(name):
     words, outputs = COMMANDS[name]
     return words + (["--threads", "1"] if name in ONE_THREAD else []), outputs
 
@@ -84,7 +85,7 @@ class Subject:
 
     def __init__(self, folder, name):
         self.folder, self.name = Path(folder), name
-        self.words, self.outputs = words_of(name)
+        self.words, self.outputs = arguments_of(name)
         done = self.run({})
         self.status = done.returncode
         self.expected = {output: self.content(output) for output in self.outputs}
@@ -107,27 +108,27 @@ class Subject:
         for output in self.outputs:
             (self.folder / output).write_bytes(b"the earlier one")
         done = self.run({"LD_PRELOAD": SHIM, "NORMSCOPE_FAIL": f"{kind}:{k}" + (":always" if always else "")})
-        told = (self.name, kind, k, "always" if always else "once", done.returncode, done.stderr[-300:])
-        require(done.returncode in DOCUMENTED, *told)
+        context = (self.name, kind, k, "always" if always else "once", done.returncode, done.stderr[-300:])
+        require(done.returncode in DOCUMENTED, *context)
         failed = done.returncode != self.status
-        require(done.stderr.count(b"\n") == (done.returncode == 3), "lines of standard error:", *told)
+        require(done.stderr.count(b"\n") == (done.returncode == 3), "lines of standard error:", *context)
         contents = [self.content(output) for output in self.outputs]
         earlier = [content == b"the earlier one" for content in contents]
         complete = [content == self.expected[output] for content, output in zip(contents, self.outputs)]
         if failed:
             # A rename that fails leaves those before it; otherwise no output appears without the others.
-            require(all(a or b for a, b in zip(earlier, complete)), "an output is neither old nor complete:", *told)
+            require(all(a or b for a, b in zip(earlier, complete)), "an output is neither old nor complete:", *context)
             together = all(earlier) or all(complete) or kind in ("rename", "link")
-            require(together, "outputs did not appear together:", *told)
+            require(together, "outputs did not appear together:", *context)
         else:
-            require(all(complete) or self.status == 3, "an output is incomplete:", *told)
+            require(all(complete) or self.status == 3, "an output is incomplete:", *context)
         left = [path.name for path in self.folder.glob(".normscope-*")]
         if left == [".normscope-rewrite-o.safetensors"] and kind == "malloc" and done.returncode == 3:
-            # Where memory ends for good, nothing is cleaned up; the next rewrite takes the folder over.
-            require(self.run({}).returncode == self.status, "the folder that was left is in the way:", *told)
-            require(self.content("o.safetensors") == self.expected["o.safetensors"], "resumed wrongly:", *told)
+            # If every later allocation fails, nothing is cleaned up; the next rewrite takes the folder over.
+            require(self.run({}).returncode == self.status, "the folder that was left is in the way:", *context)
+            require(self.content("o.safetensors") == self.expected["o.safetensors"], "resumed wrongly:", *context)
             left = [path.name for path in self.folder.glob(".normscope-*")]
-        require(not left, "a file is left:", *left, *told)
+        require(not left, "a file is left:", *left, *context)
 
 
 def chosen(count, first, sampled, numbers):
@@ -139,6 +140,7 @@ def chosen(count, first, sampled, numbers):
 
 
 def allocations(folder, numbers, first=3, sampled=10, names=tuple(COMMANDS)):
+    """The first allocations, and some of the others, fail: once, or with all later ones."""
     runs = 0
     for name in names:
         subject = Subject(folder, name)
@@ -149,12 +151,13 @@ def allocations(folder, numbers, first=3, sampled=10, names=tuple(COMMANDS)):
 
 
 def disk(folder, numbers, first=4, sampled=2, names=tuple(COMMANDS)):
+    """Of each kind of system call, the first, and some of the others, fail: once, or with all later ones."""
     runs = 0
     for name in names:
         subject = Subject(folder, name)
         for kind in ("read", "write", "fsync", "rename", "link", "stat", "map", "lock", "mode", "random"):
             for k in chosen(subject.count(kind), first, sampled, numbers):
-                # What is known of no open file at all is not known of a folder that was just made: it stays.
+                # If every fstat fails, the command cannot identify the folder that it made, and leaves it: one fails.
                 subject.fails_at(kind, k, always=kind != "stat" and numbers.random() < 0.5)
                 runs += 1
     return runs
@@ -205,15 +208,15 @@ class Saving:
         require(done.returncode in (0, 1), self.name, done.returncode, done.stderr[-300:])
         return self.content()
 
-    def expect_whole(self, *told):
-        require(self.content() in (None, self.expected), self.name, "left a part of its output:", *told)
+    def expect_whole(self, *context):
+        require(self.content() in (None, self.expected), self.name, "left a part of its output:", *context)
 
-    def expect_finish(self, *told):
+    def expect_finish(self, *context):
         if self.content() is not None:
-            return  # the folder of the work may remain where it ended behind the last rename
-        require(self.finish() == self.expected, self.name, "finished with other bytes:", *told)
+            return  # if it was killed after the last rename, its work folder may remain
+        require(self.finish() == self.expected, self.name, "finished with other bytes:", *context)
         left = list(self.folder.glob(".normscope-*"))
-        require(not left, self.name, "left", left, *told)
+        require(not left, self.name, "left", left, *context)
 
 
 def kills(folder, numbers, times=2, names=tuple(SAVING)):
@@ -333,7 +336,7 @@ def values(folder, numbers, times=10):
                 run("verify", "v.json", allowed=(0,) if is_verified(words[0], times_x, times_y) else DOCUMENTED)
             found.append(both)
         if is_verified("reach", x, y) and is_verified("reach", x * factor, y * factor):
-            # Numbers below what a subcommand takes are refused, in one of the two.
+            # One of the two may be refused because its numbers are too small.
             same = all(a == b for a, b in zip(*found) if a is not None and b is not None)
             require(same, "other answers for x and", factor, "x:", x.tolist(), y.tolist(), found)
         special = x.copy()
@@ -365,7 +368,7 @@ def models(folder, numbers, times=15):
         return not refused
 
     def check(*models):
-        # After an overflow a statement does not hold; a warning says nothing more.
+        # An overflow makes the statement fail; NumPy's warning adds nothing.
         with np.errstate(over="ignore", invalid="ignore"):
             found = model_checker.statements(json.loads((folder / "v.json").read_text()), *models)
             wrong = [item for item, holds in found if not holds]

@@ -10,8 +10,8 @@ TOKENS = 6
 
 
 def llama_shapes(tokens, width, inner, layers=1, sandwich=False):
-    """Names and shapes of a Llama of `inner` features in all heads, with tied embeddings; `sandwich` adds the norms behind
-    and before the MLP that Gemma 2 has."""
+    """Names and shapes of a Llama's tensors, with tied embeddings; `inner` is heads times head_dim, and `sandwich` adds
+    Gemma 2's norms before and after the MLP."""
     shapes = {"model.embed_tokens.weight": (tokens, width), "model.norm.weight": (width,)}
     for layer in range(layers):
         at = f"model.layers.{layer}."
@@ -25,7 +25,7 @@ def llama_shapes(tokens, width, inner, layers=1, sandwich=False):
 
 
 def vocabulary(numbers, folder):
-    """The words of `reach` for a random unembedding with, sometimes, gain, bias, common part, and logit biases."""
+    """Arguments of `reach` for a random unembedding: sometimes with gain, bias, common part and logit biases."""
     draws = np.random.default_rng(numbers.randrange(2**32))
     sized = lambda low, high: 10 ** numbers.uniform(low, high)
     tokens, width = numbers.randrange(2, 14), numbers.randrange(1, 7)

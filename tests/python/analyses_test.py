@@ -374,17 +374,24 @@ class Interruption(unittest.TestCase):
             ns.select(self.KEYS, progress=fail)
 
     def test_other_threads_run_and_ctrl_c_stops(self):
-        ticks = []
-        done = threading.Event()
-        ticker = threading.Thread(target=lambda: [ticks.append(1) for _ in iter(lambda: done.wait(0.01), True)])
-        ticker.start()
-        threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        calls, done = [], threading.Event()
+
+        def interrupt():
+            """Stops the main thread when this one has run three times during one call."""
+            seen = []
+            while not done.wait(0.001):
+                seen.append(len(calls))
+                if seen.count(len(calls)) == 3:
+                    return os.kill(os.getpid(), signal.SIGINT)
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
         with self.assertRaises(KeyboardInterrupt):
             for _ in range(200):
                 ns.select(self.KEYS)
+                calls.append(1)
         done.set()
-        ticker.join()
-        self.assertGreater(len(ticks), 5)
+        thread.join()
 
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@
 /// The effect of Projection Merge on samples, layer by layer, for plotting.
 namespace normscope::merge {
 
-/// LN of three neurons is x/|x| in the plane: outputs are √3 U (x/|x|), where the columns of U are an
-/// orthonormal basis of the plane orthogonal to (1, 1, 1). This layer is U (wᵀx − midpoint, radius); the
-/// second coordinate on the circle is its fold of the line wᵀx about the midpoint.
+/// A linear layer to three neurons, then LN. The neurons are U z with z = (wᵀx − midpoint, radius), and LN
+/// gives √3 U z/|z|, where the columns of U are an orthonormal basis of the plane orthogonal to (1, 1, 1).
+/// The second coordinate of z/|z| depends on |wᵀx − midpoint| only: the layer folds the line at the midpoint.
 ///
 /// Source    [Ni et al. 2024, XOR by one layer]
 ///
@@ -25,16 +25,16 @@ namespace normscope::merge {
 /// The point of the unit circle that three neurons represent after LN; `mode` determines the signs of U.
 [[nodiscard]] std::array<double, 2> circle_point(Mode mode, std::span<const double> neurons);
 
-/// The position of `place` after a fold of the line:  1/sqrt(1 + ((place − midpoint)/radius)²) in paper mode,
-/// which stores p; 1/√2 divided by that in stable mode, which stores 1/p.
+/// The coordinate of `place` after a fold of the line: with h = sqrt(1 + ((place − midpoint)/radius)²), 1/h
+/// in paper mode and h/√2, the inverse of the third neuron, in stable mode.
 [[nodiscard]] double folded_place(Mode mode, const Fold& fold, double place);
 
 struct MergeTrace {
   std::size_t rows = 0;
   std::size_t layers = 0;
   std::vector<double> direction{};  ///< of the projection
-  std::vector<double>
-      places{};  ///< (layers + 1) × rows: position on the line before each fold and after the last
+  /// (layers + 1) × rows: position on the line before each fold and after the last.
+  std::vector<double> places{};
   std::vector<double> neurons{};  ///< layers × rows × 3
   std::vector<double> circle{};   ///< layers × rows × 2, position on the unit circle
 };
@@ -46,9 +46,8 @@ struct MergeTrace {
 ///
 /// Errors    Shape, Argument: see `evaluate`
 ///
-/// Accuracy  places are `folded_place` of those before to 1e-14 times (1 + |place| + |midpoint|) / radius of
-/// the
-///           fold, plus 1e-14 times height · place
+/// Accuracy  for a place x before a fold and h as in `folded_place`, the place x' behind it is within
+///           1e-14 ((1 + |x| + |midpoint|)/radius + h x') of `folded_place`
 ///           (test: MergeTrace.PlacesAreFoldedLayerByLayer)
 [[nodiscard]] MergeTrace merge_trace(const Construction& construction, Mode mode, MatrixView<const double> x);
 

@@ -18,7 +18,7 @@ struct TokenReach {
   bool done = false;
   /// After the norm: for u in the unit ball, or on the unit sphere where eps = 0.
   convex::Answer answer = convex::Answer::undecided;
-  /// Without the norm's bound, for u of any length: whether the token is argmaxable, in earlier terms.
+  /// Without the norm's bound, for u of any length: whether the token is argmaxable [Grivas et al. 2022].
   convex::Answer unbounded = convex::Answer::undecided;
   /// Proved: the logit leads by at least `lower` at the witness, and nowhere by more than `upper`.
   double lower = -std::numeric_limits<double>::infinity();
@@ -30,11 +30,11 @@ struct TokenReach {
   /// Weights on other tokens that prove that it is not argmaxable; the weight on the index `tokens` is that
   /// of the constraint that the length is positive.
   std::vector<convex::PointWeight> unbounded_weights{};
-  /// A point of the unit ball one wider, where argmaxable but not reachable: at (u, s) the token leads by the
-  /// rows (A, stretch a₀) of `without_ball`, and s is positive.
+  /// If argmaxable but not reachable: a point (u, s), s > 0, of the unit ball in one more dimension at which
+  /// the token's row (A, stretch a₀) of `without_ball` leads.
   std::vector<double> unbounded_witness{};
-  std::size_t runner_up =
-      0;  ///< the token with the highest other logit in the direction of the token's own row
+  /// The token with the highest other logit in the direction of the token's own row.
+  std::size_t runner_up = 0;
   /// eps = 0, where the norm gives points of the sphere only: the token leads at some point inside the ball,
   /// and a point of the sphere was neither found nor excluded. The answer is undecided.
   bool only_inside = false;
@@ -50,14 +50,14 @@ struct ReachOptions {
   /// Whether the product of all tokens with all tokens is computed first. It takes tokens² · width
   /// operations, however few tokens are not `done`.
   bool screen = true;
-  std::size_t rounds = 200;  ///< passes over all tokens after which a token stays undecided
+  std::size_t rounds = 200;  ///< most iterations for a token, which then stays undecided
   Progress progress{};
   /// Time after which no further batch of tokens is started; the remaining ones stay as they are.
   std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max();
   /// Multiplications after which no further batch is started of tokens that the first product left undecided.
   double work = std::numeric_limits<double>::infinity();
-  /// Processes that share the tokens. All have all logits, and then the same result, with the same bits
-  /// whatever their number.
+  /// Processes that share the tokens. Each holds all logits, and gets the same result, bit for bit, whatever
+  /// their number.
   const Team* team = &alone();
 };
 
@@ -87,22 +87,24 @@ void decide(const Logits& logits, std::vector<TokenReach>& tokens, const ReachOp
 void sharpen(const Logits& logits, std::vector<TokenReach>& tokens, const std::vector<std::size_t>& asked,
              const ReachOptions& options);
 
-/// The same for the `wanted` reachable tokens with the smallest largest leads, until no other token can be
-/// among them. `sharp` tells for each token whether its bounds are final, `worked` how many tokens have been
-/// processed: an interrupted call continues from there.
+/// Narrows the bounds of the `wanted` reachable tokens that are closest to unreachable, those whose largest
+/// lead is smallest, until no other token can be among them. `sharp` tells for each token whether its bounds
+/// are final, `worked` how many tokens have been processed: an interrupted call continues from there.
 ///
 /// Returns   number of tokens that might still be among them: 0, unless time ran out or `most` were processed
 ///
 /// Errors    Cancelled
 ///
-/// Accuracy  (test: Survey.NoTokenIsNearerThanThoseNamed)
+/// Accuracy  where it returns 0, no other reachable token has a smaller largest lead, beyond the 1e-6 of the
+///           scale of `sharpen` (test: Survey.NoTokenIsNearerThanThoseNamed)
 [[nodiscard]] std::size_t sharpen_nearest(const Logits& logits, std::vector<TokenReach>& tokens,
                                           std::vector<bool>& sharp, std::size_t& worked, std::size_t wanted,
                                           std::size_t most, const ReachOptions& options);
 
 /// The point of the ball at which a reachable token leads by `lower`.
 ///
-/// Requires  answer yes; a reach as decided here: its own direction stands for a witness that is empty
+/// Requires  answer yes, from `decide`: for a witness that is empty, the direction of the token's row is
+///           returned
 [[nodiscard]] std::vector<double> witness(const Logits& logits, std::size_t token, const TokenReach& reach);
 
 /// The two points of the sphere for eps = 0 and logits.dimension() = 1, to a rounding.

@@ -28,11 +28,17 @@ class Uses {
   [[nodiscard]] const std::set<std::size_t>& readers_of(const model::Slice& weight) const;
   /// Whether the norm's readers with this weight cover all of its stored outputs.
   [[nodiscard]] bool covered(std::size_t norm, const model::Linear& reader) const;
-  /// Norms whose gain or bias is stored there, of a slice that some norm has; so for the next two.
+  /// Number of norms whose gain or bias is stored in the slice.
+  ///
+  /// Requires  some norm has it as a parameter
   [[nodiscard]] std::size_t parameters_at(const model::Slice& slice) const;
-  /// Weights of readers whose bias is stored there.
+  /// Number of different weights of readers whose bias is stored in the slice.
+  ///
+  /// Requires  some reader has this bias
   [[nodiscard]] std::size_t biases_at(const model::Slice& slice) const;
-  /// Stacks to whose stream a tensor writes.
+  /// Number of stacks to whose stream the tensor is written.
+  ///
+  /// Requires  it is a writer
   [[nodiscard]] std::size_t stacks_written(const model::Slice& slice) const;
   /// Whether the output of a norm is added to a stream.
   [[nodiscard]] bool enters_stream(const std::string& norm) const { return streaming_.contains(norm); }

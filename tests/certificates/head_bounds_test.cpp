@@ -310,18 +310,20 @@ TEST(SpreadAtZero, OrthogonalMapsHaveNone) {
 }
 
 TEST(LargestLength, IsBoundedToTheLastDigitsWhereTheConstantIsLarge) {
-  const HeadScores scores = scores_of(head_of({1, 0, 0, 1}, {1, 0, 0, 1}, 0.1), true);
-  const double map = scores.query.map.at(0, 0).high;  // times I
   Matrix identity(2, 2);
   identity.at(0, 0) = identity.at(1, 1) = 1.0;
-  for (const double constant : {0.0, 1.0, 1e6, 1e12, 1e15, 1e18, 1e25}) {
+  const auto expect = [&](double across, double constant) {
+    const HeadScores scores = scores_of(head_of({1, 0, 0, across}, {1, 0, 0, 1}, 0.1), true);
     Column offset(2);
     offset[0] = constant;
-    const double length = map + constant;
-    const double bound = largest_length(identity, scores.query, offset, map * length);
-    EXPECT_GE(bound, length * (1.0 - 4.0 * unit)) << constant;
-    EXPECT_LE(bound, length * (1.0 + 64.0 * unit)) << constant;
-  }
+    // With c >= across² − 1, |(c + u_1, across u_2)| is largest at u = (1, 0).
+    const double length = 1.0 + constant;
+    const double bound = largest_length(identity, scores.query, offset, length);
+    EXPECT_GE(bound, length * (1.0 - 4.0 * unit)) << across << " " << constant;
+    EXPECT_LE(bound, length * (1.0 + 64.0 * unit)) << across << " " << constant;
+  };
+  for (const double constant : {0.0, 1.0, 1e6, 1e12, 1e15, 1e18, 1e25}) expect(1.0, constant);
+  for (const double constant : {1e12, 1e15, 1e17}) expect(1e4, constant);
 }
 
 TEST(HeadSide, FillsABallOfItsSmallestSingularValue) {

@@ -1,6 +1,7 @@
 #include "reach_certificates.hpp"
 
 #include <initializer_list>
+#include <span>
 #include <utility>
 
 #include "array_folder.hpp"
@@ -24,7 +25,7 @@ constexpr std::initializer_list<const char*> array_names = {"rows",
 /// Points of some tokens, as NAME_tokens.npy and NAME_points.npy.
 class Points {
  public:
-  void add(std::size_t token, const std::vector<double>& point) {
+  void add(std::size_t token, std::span<const double> point) {
     if (point.empty()) return;
     tokens_.push_back(static_cast<double>(token));
     points_.insert(points_.end(), point.begin(), point.end());
@@ -60,9 +61,7 @@ void write_witnesses(const std::string& folder, const selectability::Logits& log
       leads.push_back(reach.lower);
     }
     probabilities.add(token, results.probabilities[token].point);
-    if (results.probabilities[token].weights.empty()) {
-      tangents.add(token, results.probabilities[token].tangent);
-    }
+    tangents.add(token, results.probabilities[token].proving_tangent());
     std::vector<double> cone = reach.unbounded_witness;
     if (!cone.empty()) cone.back() *= stretch;
     far.add(token, cone);

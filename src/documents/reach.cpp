@@ -1,6 +1,7 @@
 #include <normscope/documents/reach.hpp>
 
 #include <algorithm>
+#include <span>
 
 #include <normscope/core/version.hpp>
 #include <normscope/documents/inputs.hpp>
@@ -101,11 +102,9 @@ class ReachDocument {
       }
       const Probability& probability = results_.probabilities[i];
       if (!probability.point.empty()) proof["probability_point"] = point(probability.point);
-      if (!probability.weights.empty()) {
-        proof["probability_weights"] = weights_json(probability.weights);
-      } else if (!probability.tangent.empty()) {
-        proof["probability_tangent"] = point(probability.tangent);
-      }
+      if (!probability.weights.empty()) proof["probability_weights"] = weights_json(probability.weights);
+      const std::span<const double> tangent = probability.proving_tangent();
+      if (!tangent.empty()) proof["probability_tangent"] = point(tangent);
       list.push_back(std::move(proof));
     }
     return list;
@@ -116,7 +115,7 @@ class ReachDocument {
   static Json weights(const TokenReach& token) {
     return token.ends.empty() ? weights_json(selectability::upper_weights(token)) : Json::array();
   }
-  [[nodiscard]] Json point(const std::vector<double>& values) const {
+  [[nodiscard]] Json point(std::span<const double> values) const {
     return here_ ? Json(values) : Json("elsewhere");
   }
   [[nodiscard]] Json far_witness(const TokenReach& token) const {

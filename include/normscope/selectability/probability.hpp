@@ -18,6 +18,11 @@ struct Probability {
   /// Probabilities that prove `upper` in place of those at `tangent`, where these depend on rounding; see
   /// `convex::LogSoftmaxMaximum`.
   std::vector<convex::PointWeight> weights{};
+
+  /// The tangent point to state as proof of `upper`; empty if `weights` or the lead prove it.
+  [[nodiscard]] std::span<const double> proving_tangent() const {
+    return weights.empty() ? std::span<const double>(tangent) : std::span<const double>();
+  }
 };
 
 /// The bounds that follow from the lead alone: with a lead of at least l somewhere and at most m everywhere,

@@ -141,7 +141,8 @@ class Search {
   /// Requires  no step was done
   ///
   /// Errors    Format for bytes that are not a state, are damaged, or hold an answer that its proof does not
-  ///           support; Argument for a state of other keys or options (test: Select.AForgedStateIsRefused)
+  ///           support; Argument for a state of other keys or options
+  ///           (test: SelectState.AForgedStateIsRefused)
   void resume(std::string_view state, const std::string& source = "the state");
   /// Requires  done()
   [[nodiscard]] Selection result() &&;

@@ -1,0 +1,233 @@
+#include <normscope/rewrite/compare.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <normscope/core/error.hpp>
+
+#include "../../src/rewrite/compare_content.hpp"
+#include "rewrite/copy.hpp"
+#include "rewrite/stored_parts.hpp"
+#include "support/files.hpp"
+
+/// Comparisons of a model with another format of it: a graph that was exported, or GGUF.
+namespace normscope::rewrite {
+namespace {
+
+using model::Model;
+using test::Copy;
+using test::error_of;
+using test::fixture;
+using test::parts_of;
+using test::Scratch;
+
+/// A checkpoint, and the ONNX file that torch exported of it.
+struct Exported {
+  Exported() {
+    const auto folder = std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests/cli/fixtures/exported";
+    before.emplace(folder / "llama");
+    after.emplace(folder / "llama_script.onnx");
+    old_model = model::describe(*before);
+    new_model = model::describe(*after);
+  }
+
+  [[nodiscard]] Comparison compared() const { return compare(*before, old_model, *after, new_model); }
+
+  std::optional<checkpoint::Checkpoint> before{}, after{};
+  Model old_model, new_model;
+};
+
+testing::AssertionResult lists(const std::vector<std::string>& texts, const std::string& part) {
+  std::string all;
+  for (const std::string& text : texts) {
+    if (text.find(part) != std::string::npos) return testing::AssertionSuccess();
+    all += text + "\n";
+  }
+  return testing::AssertionFailure() << "\"" << part << "\" is not in\n" << all;
+}
+
+TEST(RewriteCompareGraph, NormsWithoutACounterpartAreListed) {
+  Exported fewer;
+  ASSERT_EQ(fewer.compared().agreement, Agreement::undecided);
+  ASSERT_EQ(fewer.compared().norms.size(), 3U);
+  fewer.new_model.norms.pop_back();
+  EXPECT_TRUE(lists(fewer.compared().not_compared, "model.norm: no norm of NEW corresponds to it"));
+  EXPECT_EQ(fewer.compared().norms.size(), 2U);
+  Exported more;
+  const std::string name = more.new_model.norms.front().name;
+  more.old_model.norms.erase(more.old_model.norms.begin());
+  EXPECT_TRUE(lists(more.compared().not_compared, name + " of NEW: no norm of OLD corresponds to it"));
+  Exported narrower;
+  narrower.new_model.norms[1].gain.reset();
+  narrower.new_model.norms[1].width = 4;
+  EXPECT_TRUE(lists(narrower.compared().not_compared,
+                    "model.layers.0.post_attention_layernorm: no norm of NEW corresponds to it"));
+}
+
+TEST(RewriteCompareGraph, ReadersAreMatchedByTheirShapes) {
+  Exported missing;
+  missing.new_model.norms[0].readers.erase(missing.new_model.norms[0].readers.begin());
+  const Comparison comparison = missing.compared();
+  EXPECT_EQ(comparison.norms.at(0).readers.size(), missing.old_model.norms[0].readers.size() - 1);
+  EXPECT_EQ(comparison.norms.at(0).agreement, Agreement::same) << "what is left is the same";
+
+  // A gain that changed and a reader that is not there: the reader may not make up for it.
+  const Scratch scratch;
+  Copy copy(std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests/cli/fixtures/exported/llama");
+  for (double& gain : copy.tensors.at("model.layers.0.input_layernorm.weight").values) gain *= 2.0;
+  for (const char* name : {"q", "k", "v"}) {
+    auto& weight = copy.tensors.at(std::string("model.layers.0.self_attn.") + name + "_proj.weight").values;
+    for (double& value : weight) value *= 0.5;
+  }
+  missing.before.emplace(copy.open(scratch / "old"));
+  EXPECT_EQ(missing.compared().norms.at(0).agreement, Agreement::different);
+  Exported whole;
+  whole.before.emplace(copy.open(scratch / "whole"));
+  EXPECT_EQ(whole.compared().norms.at(0).agreement, Agreement::equivalent);
+}
+
+TEST(RewriteCompareGraph, EachReaderIsMatchedOnce) {
+  const Scratch scratch;
+  Copy copy(std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests/cli/fixtures/exported/llama");
+  const std::string at = "model.layers.0.self_attn.";
+  copy.tensors.at(at + "v_proj.weight").values = copy.tensors.at(at + "k_proj.weight").values;
+  Exported exported;
+  exported.before.emplace(copy.open(scratch / "old"));
+  const Comparison comparison = exported.compared();
+  std::vector<std::string> matched;
+  for (const ReaderComparison& reader : comparison.norms.at(0).readers) matched.push_back(reader.new_weight);
+  std::sort(matched.begin(), matched.end());
+  EXPECT_EQ(std::unique(matched.begin(), matched.end()), matched.end());
+  EXPECT_EQ(comparison.norms[0].agreement, Agreement::different);
+  Exported narrower;
+  const std::size_t readers = narrower.old_model.norms[0].readers.size();
+  narrower.new_model.norms[0].readers[0].in = 4;
+  EXPECT_EQ(narrower.compared().norms.at(0).readers.size(), readers - 1);
+}
+
+TEST(RewriteCompareGraph, ATransposedTensorOfTheSameNameIsFound) {
+  const Scratch scratch;
+  Copy copy(std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests/cli/fixtures/exported/llama");
+  Copy::Values& table = copy.tensors.at("model.embed_tokens.weight");
+  const std::vector<double> values = table.values;
+  table.shape = {8, 11};
+  for (std::size_t i = 0; i < 11; ++i) {
+    for (std::size_t j = 0; j < 8; ++j) table.values[j * 11 + i] = values[i * 8 + j];
+  }
+  Exported exported;
+  exported.before.emplace(copy.open(scratch / "old"));
+  const Comparison comparison = exported.compared();
+  const auto found =
+      std::find_if(comparison.others.begin(), comparison.others.end(),
+                   [](const OtherComparison& other) { return other.name == "model.embed_tokens.weight"; });
+  ASSERT_NE(found, comparison.others.end());
+  EXPECT_EQ(found->change, 0.0);
+}
+
+TEST(RewriteCompareGraph, OnlyNumbersThatAreReadAreMatched) {
+  const Scratch scratch;
+  Exported exported;
+  auto parts = parts_of(*exported.before);
+  parts.tensors["four_bits"] = {Dtype::F4, {4}, std::vector<std::byte>(2)};
+  for (const checkpoint::Tensor& tensor : exported.after->tensors()) {
+    const std::uint64_t count = tensor.elements();
+    parts.tensors["integers." + std::to_string(count)] = {
+        Dtype::I32, {count}, std::vector<std::byte>(4 * count)};
+  }
+  const Comparison before = exported.compared();
+  exported.before.emplace(parts.open(scratch / "old"));
+  EXPECT_EQ(exported.compared().not_compared, before.not_compared);
+}
+
+TEST(RewriteCompareGraph, ATensorOfTheSameNameHasTheSameShape) {
+  const Scratch scratch;
+  Exported exported;
+  auto parts = parts_of(*exported.before);
+  std::vector<std::string> names;
+  for (const checkpoint::Tensor& tensor : exported.after->tensors()) {
+    const std::string name(tensor.name);
+    if (!is_floating(tensor.dtype) || parts.tensors.contains(name)) continue;
+    parts.tensors[name] = {Dtype::F32, {1000}, std::vector<std::byte>(4000)};
+    names.push_back(name);
+  }
+  ASSERT_FALSE(names.empty());
+  exported.before.emplace(parts.open(scratch / "old"));
+  const Comparison comparison = exported.compared();
+  for (const std::string& name : names) {
+    EXPECT_TRUE(lists(comparison.not_compared, name + ": no tensor of NEW has its values"));
+  }
+}
+
+TEST(RewriteCompareGraph, TensorsOfOtherShapesAreNotMatched) {
+  const Scratch scratch;
+  Copy copy(std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests/cli/fixtures/exported/llama");
+  copy.tensors["lonely"] = {Dtype::F32, {3}, {1.0, 2.0, 3.0}};
+  copy.tensors["model.layers.0.mlp.extra.weight"] = {Dtype::F32, {2, 48}, std::vector<double>(96, 1.0)};
+  Exported exported;
+  exported.before.emplace(copy.open(scratch / "old"));
+  exported.old_model = model::describe(*exported.before);
+  const Comparison comparison = exported.compared();
+  EXPECT_TRUE(lists(comparison.not_compared, "lonely: no tensor of NEW has its values"));
+  EXPECT_TRUE(
+      lists(comparison.not_compared, "model.layers.0.mlp.extra.weight: no tensor of NEW has its values"));
+}
+
+TEST(RewriteCompareContent, OnlyPairsOfWholeHeadsAreReordered) {
+  const checkpoint::Checkpoint file(std::filesystem::path(NORMSCOPE_SOURCE_DIR) /
+                                    "tests/model/gguf/llama.gguf");
+  const Model model = model::describe(file);
+  ASSERT_TRUE(model.heads.at(0).rotary && model.heads[0].rotary->interleaved);
+  const auto query_order = [](const Model& described) {
+    return described.norms.at(0).readers.at(0).out_indices;
+  };
+  ASSERT_EQ(model.norms[0].readers[0].role, "query");
+  const std::vector<std::uint64_t> order = query_order(with_split_pairs(model));
+  ASSERT_EQ(order.size(), model.norms[0].readers[0].out);
+  EXPECT_EQ(order[0], 0U);
+  EXPECT_EQ(order[1], 2U) << "the first of the second pair";
+  const auto unchanged = [&](const std::function<void(Model&)>& change) {
+    Model other = model;
+    change(other);
+    const std::vector<std::uint64_t> before = query_order(other);
+    return query_order(with_split_pairs(other)) == before;
+  };
+  EXPECT_FALSE(unchanged([](Model&) {}));
+  EXPECT_TRUE(unchanged([](Model& other) {
+    for (model::Head& head : other.heads) head.query.reset();
+  }));
+  EXPECT_TRUE(unchanged([](Model& other) {
+    for (model::Head& head : other.heads) head.rotary->dims = head.query->out + 2;
+  }));
+  EXPECT_TRUE(unchanged([](Model& other) {
+    for (model::Head& head : other.heads) head.query->out_indices = {1, 0};
+  }));
+  EXPECT_TRUE(unchanged([](Model& other) {
+    for (model::Head& head : other.heads) head.rotary->interleaved = false;
+  }));
+  EXPECT_TRUE(unchanged([](Model& other) {
+    for (model::Head& head : other.heads) head.rotary.reset();
+  }));
+  EXPECT_TRUE(unchanged([](Model& other) {
+    model::Linear& query = other.norms[0].readers[0];
+    for (std::uint64_t j = 0; j < query.out; ++j) query.out_indices.push_back(query.out - 1 - j);
+  }));
+}
+
+TEST(RewriteCompareGguf, AnotherFamilyIsRefused) {
+  const checkpoint::Checkpoint llama(std::filesystem::path(NORMSCOPE_SOURCE_DIR) /
+                                     "tests/model/gguf/llama.gguf");
+  const checkpoint::Checkpoint gpt2(fixture("gpt2"));
+  const std::string error = error_of(ErrorCode::Unsupported, [&] {
+    static_cast<void>(compare(llama, model::describe(llama), gpt2, model::describe(gpt2)));
+  });
+  EXPECT_NE(error.find("expected one known architecture"), std::string::npos) << error;
+}
+
+}  // namespace
+}  // namespace normscope::rewrite

@@ -218,7 +218,7 @@ HWY_INLINE BlockLoss SoftmaxLoss(const Block<T>& block, std::size_t rows, std::s
                                  T* delta) {
   const hn::ScalableTag<T> tag;
   BlockLoss result;
-  HWY_ALIGN T log_sum[block_rows];
+  HWY_ALIGN T log_sum[block_rows] = {};
   for (std::size_t r = 0; r < rows; r += hn::Lanes(tag)) {
     auto largest = hn::LoadU(tag, z + r);
     for (std::size_t c = 1; c < classes; ++c)

@@ -143,11 +143,11 @@ void head_spreads(const model::Model& model, const std::vector<HeadReach>& heads
   bool uniform = true;
   bool by_passes = false;
   bool known = true;
-  for (std::size_t i = 0; i < heads.size(); ++i) {
-    if (!heads[i].attention) continue;
-    const selectability::Attention& attention = *heads[i].attention;
-    const model::Head& head = model.heads[heads[i].head];
-    const std::string passes = passes_of(heads[i]);
+  for (const HeadReach& reach : heads) {
+    if (!reach.attention) continue;
+    const selectability::Attention& attention = *reach.attention;
+    const model::Head& head = model.heads[reach.head];
+    const std::string passes = passes_of(reach);
     by_passes = by_passes || !passes.empty();
     const auto add = [&](const char* what, double spread) {
       // A logarithmic axis cannot show values that are zero or negligible.

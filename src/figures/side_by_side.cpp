@@ -52,12 +52,12 @@ void condition(const Report& before, const Report& after, Json& charts) {
                                 number(after.norms[furthest].image->condition));
   const Json x = depth_axis(rows, norm_names(after));
   const Json y = ratio_axis(rows, "drawn", "longest over shortest axis");
+  const std::string norms = counted(rows.size() / 2, "norm");
   Json tips = tooltip({{"condition", "condition"}});
   tips.push_back({{"field", "of"}, {"title", "of"}});
   charts.push_back(
       chart("condition-both", "How stretched is each norm's image in both?", answer,
-            fmt::format("Condition numbers of the images of {} in two checkpoints.",
-                        counted(rows.size() / 2, "norm")),
+            fmt::format("Condition numbers of the images of {} in two checkpoints.", norms),
             {{"data", values(std::move(rows))},
              {"height", 220},
              {"mark", {{"type", "point"}, {"filled", true}, {"size", 45}, {"opacity", 0.8}}},

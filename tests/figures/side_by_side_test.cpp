@@ -50,6 +50,7 @@ TEST_F(SideBySide, SaysWhereTheConditionChangedMost) {
   const nlohmann::json chart = with_id(figures::side_by_side_charts(before, after), "condition-both");
   ASSERT_EQ(chart["spec"]["data"]["values"].size(), 4U);
   EXPECT_NE(chart["answer"].get<std::string>().find("Most changed is norms.1.norm"), std::string::npos);
+  EXPECT_EQ(chart["description"], "Condition numbers of the images of 2 norms in two checkpoints.");
 }
 
 TEST_F(SideBySide, NormsAloneAreThoseOfTheReport) {

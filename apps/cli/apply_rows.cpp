@@ -39,12 +39,12 @@ bool is_aligned(Bytes bytes) {
 template <typename T>
 void widen(Dtype dtype, Bytes bytes, std::vector<T>& buffer) {
   buffer.resize(bytes.size() / (bits(dtype) / 8));
-  // NOLINTNEXTLINE(bugprone-branch-clone): branches of other types are left out
   if (dtype == dtype_of<T>) {
     std::memcpy(buffer.data(), bytes.data(), bytes.size());
-  } else if constexpr (std::is_same_v<T, double>) {
-    decode(dtype, bytes, buffer);
-  } else if constexpr (std::is_same_v<T, float>) {
+    return;
+  }
+  if constexpr (std::is_same_v<T, double>) decode(dtype, bytes, buffer);
+  if constexpr (std::is_same_v<T, float>) {
     for (std::size_t i = 0; i < buffer.size(); ++i) {
       Bfloat16 element;
       std::memcpy(&element, bytes.data() + i * sizeof element, sizeof element);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <normscope/core/parallel.hpp>
+#include <normscope/core/per_thread.hpp>
 
 #include "kernel_jobs.hpp"
 
@@ -30,9 +31,10 @@ inline std::size_t whole(std::size_t count, std::size_t of) { return (count + of
 /// Memory that a thread keeps for its next call.
 template <typename Item>
 std::span<Item> workspace(std::size_t size) {
-  thread_local std::vector<Item> of_this_thread;
-  if (of_this_thread.size() < size) of_this_thread.resize(size);
-  return std::span(of_this_thread).first(size);
+  static const PerThread<std::vector<Item>> items;
+  std::vector<Item>& kept = items.of_this_thread();
+  if (kept.size() < size) kept.resize(size);
+  return std::span(kept).first(size);
 }
 
 template <typename T>

@@ -5,6 +5,7 @@
 #include <new>
 
 #include <normscope/core/assert.hpp>
+#include <normscope/core/per_thread.hpp>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "product.cpp"
@@ -218,8 +219,8 @@ bool prepare(const Factor<T>& a, const Factor<T>& b, MatrixView<T> c, Into into)
 
 template <typename T>
 Packs<T>& packs() {
-  thread_local Packs<T> of_this_thread;
-  return of_this_thread;
+  static const PerThread<Packs<T>> kept;
+  return kept.of_this_thread();
 }
 
 // Highway requires unqualified names of the kernels.

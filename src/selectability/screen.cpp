@@ -99,8 +99,8 @@ SinglePrecision single_precision(const Logits& logits) {
   for (const double value : logits.rows) single.rows.push_back(static_cast<float>(by.divide(value)));
   for (const double value : logits.offsets) single.offsets.push_back(static_cast<float>(by.divide(value)));
   // The bound of the product, then the rounding of entries, point, length and sums.
-  const double count = static_cast<double>(logits.width + logits.width / 256 + 16);
-  single.error = 1.01 * count * 0x1p-24 * logits.scale;
+  const std::size_t roundings = logits.width + logits.width / 256 + 16;
+  single.error = 1.01 * static_cast<double>(roundings) * 0x1p-24 * logits.scale;
   return single;
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <normscope/core/parallel.hpp>
+#include <normscope/core/per_thread.hpp>
 #include <normscope/numeric/product.hpp>
 
 namespace normscope::signature {
@@ -87,9 +88,11 @@ template <typename T>
 void Design::add_columns(const RowSlices::Block& block, const std::vector<double>& weights, std::size_t begin,
                          std::size_t end, std::span<double> sums) const {
   const std::size_t d = width();
-  thread_local std::vector<T> buffer;
-  thread_local std::vector<T> weighted;
-  thread_local std::vector<T> part;
+  struct Buffers {
+    std::vector<T> buffer{}, weighted{}, part{};
+  };
+  static const PerThread<Buffers> kept;
+  auto& [buffer, weighted, part] = kept.of_this_thread();
   const MatrixView<const double> points = block_of(block);
   const Factor<T> turned = Factor<T>(converted(points, buffer)).transposed();
   double* const linear = sums.data() + d * d;

@@ -130,10 +130,12 @@ void note_sync(int file) {
 
 extern "C" {
 
+// NOLINTBEGIN(bugprone-reserved-identifier): glibc's names for its own functions
 extern void* __libc_malloc(std::size_t);
 extern void* __libc_calloc(std::size_t, std::size_t);
 extern void* __libc_realloc(void*, std::size_t);
 extern void* __libc_memalign(std::size_t, std::size_t);
+// NOLINTEND(bugprone-reserved-identifier)
 
 void* malloc(std::size_t size) {
   if (!fails("malloc")) return __libc_malloc(size);

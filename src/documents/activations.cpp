@@ -79,7 +79,7 @@ constexpr std::size_t listed_next_tokens = 20;
 
 Json context_keys_json(const model::Head& head, const audit::ContextKeys& keys) {
   constexpr std::array<const char*, audit::norm_parts> names{"neither", "projection", "scaling", "both"};
-  Json counts;
+  Json counts = keys.refused.empty() ? Json::object() : Json();
   for (std::size_t i = 0; keys.refused.empty() && i < names.size(); ++i) {
     counts[names[i]] = {{"selectable", keys.counts[i].selectable}, {"undecided", keys.counts[i].undecided}};
   }

@@ -94,7 +94,7 @@ Json role_colour(const Json& rows) {
   Json colour = {{"field", "role"}, {"type", "nominal"}, {"title", nullptr}};
   const bool one =
       std::all_of(rows.begin(), rows.end(), [&](const Json& row) { return row["role"] == rows[0]["role"]; });
-  if (one && rows[0]["role"] == "unknown") colour["legend"] = nullptr;
+  if (one && rows[0]["role"].get_ref<const std::string&>() == "unknown") colour["legend"] = nullptr;
   return colour;
 }
 

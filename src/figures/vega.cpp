@@ -47,6 +47,7 @@ Json across(const Axes& axes) {
 
 Json up(const char* field, const Axes& axes) {
   Json axis = axes.logarithmic_y ? logarithmic(field, axes.y) : quantity(field, axes.y);
+  if (!axis.contains("scale")) axis["scale"] = Json::object();
   axis["scale"]["zero"] = false;
   return axis;
 }

@@ -99,7 +99,8 @@ class Reader {
     std::optional<Json> read = checkpoint::read_json(found->second);
     if (!read) fail(fmt::format("its \"{}\" is not valid JSON", key));
     Json json = std::move(*read);
-    if (json.at("schema") != schema) fail(fmt::format("does not have the schema \"{}\"", schema));
+    if (json.at("schema").get<std::string>() != schema)
+      fail(fmt::format("does not have the schema \"{}\"", schema));
     return json;
   }
 

@@ -170,7 +170,7 @@ std::string marker(const Plan& plan) {
     return std::any_of(plan.edits.begin(), plan.edits.end(),
                        [&](const Edit& edit) { return is_one_of(edit.change); });
   };
-  nlohmann::ordered_json value;
+  nlohmann::ordered_json value = nlohmann::ordered_json::object();
   if (plan.migrated_before || changed([](Change c) { return c == Change::divide_by_scale; })) {
     value["gains"] = "migrated";
   }
@@ -182,7 +182,7 @@ std::string marker(const Plan& plan) {
     value["streams"] = "centered";
   }
   if (changed([](Change c) { return c == Change::rotate_outputs; })) value["rotated"] = true;
-  return value.is_null() ? std::string() : value.dump();
+  return value.empty() ? std::string() : value.dump();
 }
 
 }  // namespace normscope::rewrite

@@ -45,6 +45,19 @@ def properties(_folder, numbers, cases=500):
     return cases * sum(map(len, names.values()))
 
 
+def every_allocation(folder, _numbers):
+    """Each allocation of each subcommand fails once; those that all of them make before are those of `help`."""
+    runs = common = 0
+    for name in sorted(attacks.COMMANDS, key=lambda name: name != "help"):
+        subject = attacks.Subject(folder, name)
+        count = subject.count("malloc")
+        for k in range(common + 1, count + 1):
+            subject.fails_at("malloc", k, always=False)
+        runs += count - common
+        common = common or count
+    return runs
+
+
 # More of each than the tests of a build make; a round is some minutes.
 ROUND = {
     "allocations": lambda folder, numbers: attacks.allocations(folder, numbers, first=0, sampled=60),
@@ -56,13 +69,16 @@ ROUND = {
     "fuzz": fuzz,
     "properties": properties,
 }
+# Runs only where it is named: minutes for each round.
+NAMED = {"every_allocation": every_allocation}
 
 
 def main(hours, seed, kinds):
     end = time.monotonic() + 3600 * hours
     runs = dict.fromkeys(kinds or ROUND, 0)
-    if not runs.keys() <= ROUND.keys():
-        sys.exit(f"attack: no kind of attack is called {' or '.join(runs.keys() - ROUND.keys())}; expected {', '.join(ROUND)}")
+    known = ROUND | NAMED
+    if not runs.keys() <= known.keys():
+        sys.exit(f"attack: no kind of attack is called {' or '.join(runs.keys() - known.keys())}; expected {', '.join(known)}")
     broken = None
     while time.monotonic() < end and broken is None:
         for name in runs:
@@ -73,7 +89,7 @@ def main(hours, seed, kinds):
                 folder.mkdir()
                 attacks.make_inputs(folder)
                 try:
-                    runs[name] += ROUND[name](folder, random.Random(f"{name} {seed}"))
+                    runs[name] += known[name](folder, random.Random(f"{name} {seed}"))
                 except attacks.Broken as error:
                     broken = f"{name}, seed {seed}: {error}"
                     break

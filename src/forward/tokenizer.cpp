@@ -66,7 +66,8 @@ void expect_byte_level(const std::filesystem::path& file, const Json& tokenizer)
   for (const char* option :
        {"byte_fallback", "ignore_merges", "continuing_subword_prefix", "end_of_word_suffix"}) {
     const Json value = part("model").value(option, Json());
-    if (!value.is_null() && value != false && value != Json("")) refuse(file, fmt::format("it has {}", option));
+    if (!value.is_null() && value != false && value != Json(""))
+      refuse(file, fmt::format("it has {}", option));
   }
 }
 

@@ -45,19 +45,6 @@ def properties(_folder, numbers, cases=500):
     return cases * sum(map(len, names.values()))
 
 
-def every_allocation(folder, _numbers):
-    """Each allocation of each subcommand fails once; those that all of them make before are those of `help`."""
-    runs = common = 0
-    for name in sorted(attacks.COMMANDS, key=lambda name: name != "help"):
-        subject = attacks.Subject(folder, name)
-        count = subject.count("malloc")
-        for k in range(common + 1, count + 1):
-            subject.fails_at("malloc", k, always=False)
-        runs += count - common
-        common = common or count
-    return runs
-
-
 # More of each than the tests of a build make; a round is some minutes.
 ROUND = {
     "allocations": lambda folder, numbers: attacks.allocations(folder, numbers, first=0, sampled=60),
@@ -70,7 +57,7 @@ ROUND = {
     "properties": properties,
 }
 # Runs only where it is named: minutes for each round.
-NAMED = {"every_allocation": every_allocation}
+NAMED = {"every_allocation": lambda folder, _numbers: attacks.every_allocation(folder, attacks.COMMANDS)}
 
 
 def main(hours, seed, kinds):

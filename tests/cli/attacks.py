@@ -150,6 +150,20 @@ def allocations(folder, numbers, first=3, sampled=10, names=tuple(COMMANDS)):
     return runs
 
 
+def every_allocation(folder, names):
+    """Each allocation of these subcommands fails once; those that all of them make before are those of `help`."""
+    runs = common = 0
+    for name in ("help", *(name for name in names if name != "help")):
+        subject = Subject(folder, name)
+        count = subject.count("malloc")
+        if name in names:
+            for k in range(common + 1, count + 1):
+                subject.fails_at("malloc", k, always=False)
+            runs += count - common
+        common = common or count
+    return runs
+
+
 def disk(folder, numbers, first=4, sampled=2, names=tuple(COMMANDS)):
     """Of each kind of system call, the first, and some of the others, fail: once, or with all later ones."""
     runs = 0

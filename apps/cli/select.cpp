@@ -161,7 +161,7 @@ void add_select(CLI::App& root, Session& session) {
                   [&session, options] { return run_select(session, *options); });
   command->footer(
       "A key counts as inside the hull of the others if its distance from it, relative to the extent of\n"
-      "all keys, is below --tolerance, in total and in each column.\n"
+      "all keys, is below --tolerance, in total and in each column; with 0, only if that is proved.\n"
       "For float32 keys that lie in a subspace, use --rank-tolerance 1e-5. Ctrl-C saves the state of "
       "--resume.");
   CLI::Option* input = command->add_option(

@@ -286,8 +286,7 @@ std::size_t sharpen_nearest(const Logits& logits, std::vector<TokenReach>& token
     const std::vector<bool> largest = sharpener->work_out(tokens, own, enough, options);
     std::vector<std::byte> finals;
     for (std::size_t i = 0; i < own.size(); ++i) {
-      // Not final only if the search stopped because the lead reached `enough`: such a token is not among the
-      // nearest.
+      // Bounds that are not final reached `enough`, so that the token is not among the nearest.
       finals.push_back(std::byte{largest[i] || tokens[own[i]].lower < enough});
     }
     exchange(asked, tokens, team);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memory>
+
 namespace normscope {
 namespace detail {
 
@@ -23,20 +25,14 @@ class ThreadPointer {
 ///
 /// In place of `thread_local`, for types with a destructor: where memory for registering the destructor is
 /// lacking, glibc ends the process, while `of_this_thread` throws std::bad_alloc.
-///
 template <typename T>
 class PerThread {
  public:
   [[nodiscard]] T& of_this_thread() const {
     if (void* const object = pointer_.get()) return *static_cast<T*>(object);
-    T* const object = new T();
-    try {
-      pointer_.set(object);
-    } catch (...) {
-      delete object;
-      throw;
-    }
-    return *object;
+    auto object = std::make_unique<T>();
+    pointer_.set(object.get());
+    return *object.release();
   }
 
  private:

@@ -22,7 +22,7 @@ void bart_self_attention(Builder& b, bool before) {
 
 // The encoder and the decoder may differ in the number of heads.
 void bart_heads(Builder& b, Config::Keys keys) {
-  const std::uint64_t usual = b.heads().heads;
+  const std::uint64_t usual = b.config().count(Config::heads_keys).value_or(0);
   b.heads() = {.heads = b.config().count(keys).value_or(usual)};
 }
 

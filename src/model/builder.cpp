@@ -32,10 +32,15 @@ void Builder::read_sizes() {
   counts_.heads = heads && heads->size() == 1 ? heads->front() : 0;
   counts_.key_value_heads = config.count({"num_key_value_heads"}).value_or(0);
   counts_.head_dim = config.count({"head_dim"}).value_or(0);
+  if (grouped_) grouped_queries();
+}
+
+void Builder::grouped_queries() {
+  grouped_ = true;
   if (counts_.heads > 0 && counts_.key_value_heads > 0 && counts_.heads % counts_.key_value_heads != 0) {
     throw Error(ErrorCode::Format,
                 fmt::format("model: {}: \"num_key_value_heads\" is {}, expected a divisor of the {} heads",
-                            config.where(), counts_.key_value_heads, counts_.heads));
+                            config_.where(), counts_.key_value_heads, counts_.heads));
   }
 }
 
@@ -69,9 +74,25 @@ void Builder::note(std::string text) {
   }
 }
 
+// A class reads one field; those of other names are written by other tools and change nothing.
+std::optional<Config::Eps> Builder::stated_eps(const char* key) {
+  if (key == nullptr || config_.model_types().empty()) return config_.eps();
+  std::optional<Config::Eps> stated;
+  if (*key != '\0' && config_.has({key})) stated = Config::Eps{*config_.number({key}), config_.source()};
+  for (const char* const other : Config::eps_keys) {
+    const std::optional<double> unread =
+        other == std::string_view(key) ? std::nullopt : config_.number({other});
+    if (unread && (!stated || *unread != stated->value)) {
+      note(fmt::format("{}: {} changes nothing: the code of a {} does not read it", other, *unread,
+                       model_type()));
+    }
+  }
+  return stated;
+}
+
 void Builder::norms(const NormStyle& style) {
   style_ = style;
-  const std::optional<Config::Eps> stated = config_.eps();
+  const std::optional<Config::Eps> stated = stated_eps(style.eps_key);
   eps_ = stated ? stated->value : style.eps;
   eps_source_ = stated ? stated->source : Source::assumed;
   if (!stated) {

@@ -28,6 +28,9 @@ struct NormStyle {
   Placement placement = Placement::pre;
   double gain_offset = 0.0;
   double eps = 1e-5;  ///< the published default, used if neither the configuration nor the metadata state it
+  /// The one field that the class of a model_type reads; empty: it reads none. Null: the first of any name,
+  /// as for a file that states no model_type.
+  const char* eps_key = nullptr;
   bool one_gain = false;  ///< a gain may be one number for all features (ScaleNorm)
   bool gainless = false;  ///< the norms have no parameters, so no tensor shows that they exist
 };
@@ -60,9 +63,12 @@ struct FusedStyle {
 struct WindowStyle {
   /// Only if "use_sliding_window" is set, and from layer "max_window_layers" on.
   bool must_be_enabled = false;
-  /// All but the last of each group of this many layers; 0: every layer. "layer_types", GPT-Neo's
-  /// "attention_layers" and "sliding_window_pattern" take precedence.
+  /// All but the last of each group of this many layers; 0: every layer. "sliding_window_pattern" takes
+  /// precedence.
   std::uint64_t period = 0;
+  /// The field with the kind of each layer that the class reads, which takes precedence; empty: it reads
+  /// none.
+  const char* kinds_key = "layer_types";
 };
 
 /// What a decoder computes beyond its norms, heads and linear maps; see `Decoder`.
@@ -106,6 +112,10 @@ class Builder {
   /// The shape of a tensor, by its full name; empty if it is missing.
   [[nodiscard]] std::vector<std::uint64_t> shape(std::string_view name) const;
   void note(std::string text);
+  /// The code of this model_type does not use these fields, as harmless ones of its architecture.
+  void ignores(Config::Keys fields) const {
+    for (const char* const field : fields) static_cast<void>(config_.has({field}));
+  }
   /// Whether the layer that is being described is beyond those of the configuration: such layers of a file
   /// predict further tokens and are not part of the forward pass.
   [[nodiscard]] bool predicts_further() const;
@@ -119,7 +129,7 @@ class Builder {
   /// The head width is the size of this gain, if the configuration does not state it.
   void head_dim_from(std::string_view norm);
   /// Several query heads may share one key-value head.
-  void grouped_queries() { grouped_ = true; }
+  void grouped_queries();
   /// Queries and keys are rotated by their position.
   void rotary(const RotaryStyle& style) { rotary_ = style; }
   void windows(const WindowStyle& style) { windows_ = style; }
@@ -214,6 +224,8 @@ class Builder {
   void reads_part(std::string_view role, std::string_view name, std::uint64_t first, std::uint64_t count);
   /// A matrix whose outputs are parts of equal size, one for each role. Returns the size of a part.
   std::uint64_t reads_parts(std::initializer_list<std::string_view> roles, std::string_view name);
+  /// From here to the next norm, maps read the stream itself.
+  void reads_the_stream() { reading_.reset(); }
   /// Another operation lies between the last norm and its readers, or the readers are not in the file.
   void reads_are_indirect();
   /// Marks the readers and writers of all norms so far as assumptions.
@@ -273,6 +285,7 @@ class Builder {
   };
 
   void read_sizes();
+  std::optional<Config::Eps> stated_eps(const char* key);
   [[nodiscard]] std::string full(std::string_view name) const { return scope_.prefix + std::string(name); }
   void add_layers(std::int64_t count);
   void each_of(std::string_view pattern, const std::function<void()>& body, std::uint64_t configured);

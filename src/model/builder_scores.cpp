@@ -22,7 +22,8 @@ std::string Builder::layer_kind(int layer) const {
   const std::optional<std::uint64_t> stated =
       windows_ && windows_->period != 0 ? config_.count({"sliding_window_pattern", "_sliding_window_pattern"})
                                         : std::nullopt;
-  if (const auto kinds = config_.texts({"layer_types", "attention_layers"})) {
+  const char* const key = windows_ ? windows_->kinds_key : "layer_types";
+  if (const auto kinds = config_.texts({key})) {
     const std::string kind =
         static_cast<std::size_t>(layer) < kinds->size() ? (*kinds)[static_cast<std::size_t>(layer)] : "";
     return kind == "global" ? "full_attention" : kind == "local" ? "sliding_attention" : kind;
@@ -56,6 +57,9 @@ void Builder::set_window(Head& head) const {
       config_.positions({"sliding_window", "sliding_window_size", "attention_window_size", "window_size"});
   const bool enabled = !windows_->must_be_enabled || config_.flag({"use_sliding_window"}).value_or(false);
   const std::uint64_t first = config_.positions({"max_window_layers"}).value_or(28);
+  if (!enabled && kind == "sliding_attention") {
+    add_not_modelled(head.not_modelled, "layer_types: sliding_attention without use_sliding_window");
+  }
   if (!size || !enabled) return;
   const bool by_kind = kind.empty() || kind == "sliding_attention";
   const bool late =

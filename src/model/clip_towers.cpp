@@ -11,7 +11,8 @@ namespace {
 void clip_norms(Builder& b, ClipFamily family) {
   b.norms({.kind = NormKind::layer,
            .placement = Placement::pre,
-           .eps = family == ClipFamily::siglip ? 1e-6 : 1e-5});
+           .eps = family == ClipFamily::siglip ? 1e-6 : 1e-5,
+           .eps_key = "layer_norm_eps"});
 }
 
 void clip_layers(Builder& b) {

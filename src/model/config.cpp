@@ -323,10 +323,7 @@ std::optional<std::uint64_t> Config::metadata_count(std::string_view word) const
 }
 
 std::optional<Config::Eps> Config::eps() const {
-  if (const std::optional<double> configured = number({"layer_norm_epsilon", "layer_norm_eps", "rms_norm_eps",
-                                                       "norm_eps", "norm_epsilon", "layernorm_epsilon"})) {
-    return Eps{*configured, source()};
-  }
+  if (const std::optional<double> configured = number(eps_keys)) return Eps{*configured, source()};
   if (const std::optional<double> stated = metadata_eps()) return Eps{*stated, Source::metadata};
   return {};
 }

@@ -86,8 +86,12 @@ class Config {
     double value;
     Source source;
   };
-  /// The eps of the norms: from the configuration, otherwise the number that follows "eps" in the metadata,
-  /// as in "LayerNorm eps=1e-5".
+  /// The names under which configurations state the eps of the norms.
+  static constexpr std::initializer_list<const char*> eps_keys = {"layer_norm_epsilon", "layer_norm_eps",
+                                                                  "rms_norm_eps",       "norm_eps",
+                                                                  "norm_epsilon",       "layernorm_epsilon"};
+  /// The eps of the norms: from the configuration, under any of those names, otherwise the number that
+  /// follows "eps" in the metadata, as in "LayerNorm eps=1e-5".
   [[nodiscard]] std::optional<Eps> eps() const;
 
  private:

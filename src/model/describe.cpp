@@ -135,7 +135,7 @@ bool describe_as(const Match& match, const Checkpoint& checkpoint, const Config&
   described.evidence = match.evidence;
   described.other_type = match.other_type;
   const Config config = whole.of(match.architecture->tower);
-  Builder builder(checkpoint, config, inventory, *inventory.prefix_of(match.architecture->signature.front()),
+  Builder builder(checkpoint, config, inventory, *inventory.prefix_of(match.architecture->signature),
                   described);
   try {
     match.architecture->describe(builder);

@@ -1,6 +1,7 @@
 #include "inventory.hpp"
 
 #include <algorithm>
+#include <map>
 
 namespace normscope::model {
 
@@ -44,17 +45,37 @@ Inventory::Inventory(const checkpoint::Checkpoint& checkpoint) : tensors_(checkp
   for (const checkpoint::Tensor& tensor : tensors_) forms_.insert(form_of(tensor.name));
 }
 
-std::optional<std::string> Inventory::prefix_of(std::string_view pattern) const {
-  std::optional<std::string> shortest;
+std::set<std::string, std::less<>> Inventory::prefixes_of(std::string_view pattern) const {
+  std::set<std::string, std::less<>> prefixes;
   for (const std::string& form : forms_) {
     for (std::size_t at = form.find(pattern); at != std::string::npos; at = form.find(pattern, at + 1)) {
       if (at != 0 && form[at - 1] != '.') continue;
-      if (form.find("{}") < at) break;
-      if (!shortest || at < shortest->size()) shortest = form.substr(0, at);
+      if (form.find("{}") >= at) prefixes.insert(form.substr(0, at));
       break;
     }
   }
-  return shortest;
+  return prefixes;
+}
+
+std::optional<std::string> Inventory::prefix_of(std::string_view pattern) const {
+  return prefix_of(std::span(&pattern, 1));
+}
+
+std::optional<std::string> Inventory::prefix_of(std::span<const std::string_view> patterns) const {
+  std::map<std::string, std::size_t, std::less<>> matches;
+  for (const std::string& prefix : prefixes_of(patterns.front())) matches[prefix] = 1;
+  if (matches.size() > 1) {
+    for (const std::string_view pattern : patterns.subspan(1)) {
+      for (const std::string& prefix : prefixes_of(pattern)) {
+        if (const auto found = matches.find(prefix); found != matches.end()) ++found->second;
+      }
+    }
+  }
+  const auto is_worse = [](const auto& a, const auto& b) {
+    return a.second != b.second ? a.second < b.second : a.first.size() > b.first.size();
+  };
+  const auto best = std::max_element(matches.begin(), matches.end(), is_worse);
+  return best == matches.end() ? std::nullopt : std::optional(best->first);
 }
 
 std::vector<int> Inventory::numbers_after(std::string_view head) const {

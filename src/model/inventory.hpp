@@ -20,6 +20,10 @@ class Inventory {
   /// ending in '.'. The shortest one if there are several; empty if there is none.
   [[nodiscard]] std::optional<std::string> prefix_of(std::string_view pattern) const;
 
+  /// Of the prefixes before the first of `patterns`, the one before most of the others as well, such as that
+  /// of the text model where another tower has layers of the same names. The shortest one of several.
+  [[nodiscard]] std::optional<std::string> prefix_of(std::span<const std::string_view> patterns) const;
+
   /// The numbers that follow `head` in names such as head + "12.rest", ascending.
   [[nodiscard]] std::vector<int> numbers_after(std::string_view head) const;
 
@@ -27,6 +31,8 @@ class Inventory {
   [[nodiscard]] std::span<const checkpoint::Tensor> starting_with(std::string_view head) const;
 
  private:
+  [[nodiscard]] std::set<std::string, std::less<>> prefixes_of(std::string_view pattern) const;
+
   std::span<const checkpoint::Tensor> tensors_;
   std::set<std::string, std::less<>> forms_;
 };

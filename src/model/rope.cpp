@@ -26,42 +26,64 @@ double positive(const Config& config, Config::Keys keys, double fallback) {
   return value;
 }
 
-/// The section with the parameters of a layer's kind. Newer writers put all of them into "rope_parameters",
-/// by kind if kinds differ; older ones next to the other fields, with "rope_scaling" for non-default types.
+/// The parameters of a layer's kind. Newer writers put all of them into "rope_parameters", by kind if kinds
+/// differ; older ones next to the other fields, with "rope_scaling" for non-default types.
 struct Place {
   std::optional<Config> scaling{};
   std::optional<double> theta{};
   std::optional<double> portion{};
   double assumed_theta = 0.0;
+  std::string not_modelled{};
 };
 
+std::string_view scaling_name(const Config& config) {
+  return config.has({"rope_parameters"}) ? "rope_parameters" : "rope_scaling";
+}
+
+// A number that a section and the configuration around it may state. Versions of transformers differ in which
+// of the two they read.
+std::optional<double> number_of(const Config& config, const std::optional<Config>& section, Config::Keys keys,
+                                Place& place) {
+  const std::optional<double> outer = config.number(keys);
+  const std::optional<double> inner = section ? section->number(keys) : std::nullopt;
+  if (inner && outer && *inner != *outer && place.not_modelled.empty()) {
+    place.not_modelled =
+        fmt::format("{}: {} beside {} in \"{}\"", *keys.begin(), *outer, *inner, scaling_name(config));
+  }
+  return inner ? inner : outer;
+}
+
+// A section "rope_scaling" beside "rope_parameters" is left unread, and so reported: versions differ in which
+// of the two they use.
 Place place_of(const Config& config, const RotaryStyle& style, std::string_view kind) {
   Place place;
   const Config::Keys theta = {"rope_theta", style.theta_key};
-  const Config::Keys portion = {"partial_rotary_factor", style.portion_key};
-  std::optional<Config> parameters = config.inside({"rope_parameters"});
-  if (parameters && !kind.empty()) {
+  const bool is_windowed = kind == "sliding_attention";
+  const bool local = style.has_local_theta && is_windowed;
+  const bool unscaled = local || (style.windows_unscaled && is_windowed);
+  std::optional<Config> section = config.inside({"rope_parameters"});
+  if (!section) {
+    section = config.inside({"rope_scaling"});
+    if (section && unscaled) section.reset();
+  } else if (!kind.empty()) {
     const std::string key(kind);
-    if (parameters->has({key.c_str()})) parameters = parameters->inside({key.c_str()});
+    if (section->has({key.c_str()})) {
+      section = section->inside({key.c_str()});
+    } else if (style.has_local_theta || style.windows_unscaled) {
+      place.not_modelled = fmt::format("rope_parameters without \"{}\"", kind);
+    }
   }
-  if (parameters) {
-    place.theta = parameters->number(theta);
-    place.portion = parameters->number(portion);
-  }
-  const bool local = style.has_local_theta && kind == "sliding_attention";
   place.assumed_theta = local ? style.local_theta : style.theta;
-  const std::optional<double> global_theta = config.number(theta);
-  const std::optional<double> local_theta =
-      style.has_local_theta ? config.number({"rope_local_base_freq"}) : std::nullopt;
-  const std::optional<Config> scaling = config.inside({"rope_scaling"});
-  if (!place.theta) place.theta = local ? local_theta : global_theta;
-  const std::optional<double> global_portion = config.number(portion);
-  if (!place.portion) place.portion = global_portion;
-  if (parameters) {
-    place.scaling = parameters;
-  } else if (!local && !(style.windows_unscaled && kind == "sliding_attention")) {
-    place.scaling = scaling;
+  if (local) {
+    place.theta = section ? section->number(theta) : std::nullopt;
+    if (!place.theta) place.theta = config.number({"rope_local_base_freq"});
+    static_cast<void>(config.number(theta));  // read by the other layers
+  } else {
+    if (style.has_local_theta) static_cast<void>(config.number({"rope_local_base_freq"}));
+    place.theta = number_of(config, section, theta, place);
   }
+  place.portion = number_of(config, section, {"partial_rotary_factor", style.portion_key}, place);
+  place.scaling = std::move(section);
   return place;
 }
 
@@ -119,10 +141,6 @@ void stretch_yarn(const Config& scaling, double theta, double context, double fa
   }
 }
 
-std::string_view scaling_name(const Config& config) {
-  return config.has({"rope_parameters"}) ? "rope_parameters" : "rope_scaling";
-}
-
 std::string field(const Config& config, std::string_view type) {
   return fmt::format("{}: {}", scaling_name(config), type);
 }
@@ -155,10 +173,19 @@ void scale(const Config& config, const Config& scaling, double theta, StatedRota
   }
   const double context = static_cast<double>(rotary.context);
   const Config::Keys original_key = {"original_max_position_embeddings"};
-  const double original =
-      scaling.number(original_key).value_or(config.number(original_key).value_or(context));
+  Place place;
+  const double original = number_of(config, scaling, original_key, place).value_or(context);
+  if (!place.not_modelled.empty()) {
+    stated.not_modelled = place.not_modelled;
+    return;
+  }
   if (original <= 1.0 && (type == "llama3" || type == "yarn" || type == "longrope" || type == "su")) {
     stated.not_modelled = fmt::format("{} without \"{}\"", field(config, type), *original_key.begin());
+    return;
+  }
+  const bool has_default_factor = type == "yarn" || type == "longrope" || type == "su" || type == "dynamic";
+  if (context == 0.0 && has_default_factor && !scaling.has({"factor"})) {
+    stated.not_modelled = fmt::format("{} without \"max_position_embeddings\"", field(config, type));
     return;
   }
   const double factor = positive(scaling, {"factor"}, original > 0.0 ? context / original : 1.0);
@@ -218,14 +245,22 @@ std::string unknown_field(const Config& config, const Config& scaling) {
 StatedRotary stated_rotary(const Config& config, const RotaryStyle& style, std::size_t head_dim,
                            std::string_view kind) {
   StatedRotary stated;
-  const Place place = place_of(config, style, kind);
+  const Place place = style.is_fixed ? Place{.theta = style.theta} : place_of(config, style, kind);
   const double theta = place.theta.value_or(place.assumed_theta);
+  stated.not_modelled = place.not_modelled;
+  if (!place.theta && theta == 0.0) stated.not_modelled = "rope_theta: not stated";
+  if (!stated.not_modelled.empty()) return stated;
   if (!place.theta) {
     stated.notes.push_back(
         fmt::format("rotary base {} is assumed, the published default: no configuration states it", theta));
   }
   if (!(theta > 0.0)) reject(config, fmt::format("the rotary base is {}, expected a number > 0", theta));
-  const double portion = place.portion.value_or(style.portion);
+  const double portion = place.portion.value_or(style.portion.value_or(1.0));
+  if (!style.portion && portion != 1.0) {
+    // transformers rotates all coordinates of such a model, other programs a part of them.
+    stated.not_modelled = fmt::format("partial_rotary_factor: {}", portion);
+    return stated;
+  }
   Rotary& rotary = stated.rotary;
   rotary.interleaved = style.interleaved;
   rotary.dims =

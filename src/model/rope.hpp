@@ -16,10 +16,13 @@ namespace normscope::model {
 /// The rotary embedding of an architecture if its configuration does not specify it.
 struct RotaryStyle {
   bool interleaved = false;
-  double theta = 10'000.0;
+  bool is_fixed = false;    ///< the class reads no field but the number of coordinates that rotate
+  double theta = 10'000.0;  ///< 0: versions differ, so the configuration has to state it
   bool has_local_theta = false;
   double local_theta = 10'000.0;  ///< for layers with a window, if they have a base of their own
-  double portion = 1.0;           ///< fraction of a head's coordinates that rotate
+  /// Fraction of a head's coordinates that rotate if the configuration states none. Empty: the class rotates
+  /// all of them, whatever the configuration states.
+  std::optional<double> portion{};
   std::size_t dims = 0;           ///< or their number, which takes precedence
   bool windows_unscaled = false;  ///< "rope_scaling" does not concern layers with a window
   /// Alternative names of the family for "rope_theta" and "partial_rotary_factor".

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "model/synthetic.hpp"
+#include "model/tiny_models.hpp"
 
 namespace normscope::model {
 namespace {
@@ -260,6 +260,45 @@ TEST(Llama, TellsHeadsFromTheSizeOfTheirNorm) {
   EXPECT_TRUE(model.vocabulary->tied);
 }
 
+// Every class reads one field; tools that convert files write others beside it.
+TEST(Llama, HasTheEpsThatItsClassReads) {
+  const auto described = [](const std::string& fields) {
+    return test::tiny_llama()
+        .config(R"({"model_type": "llama", "hidden_size": 8, "num_attention_heads": 1, "head_dim": 16,
+                    "rope_theta": 1e4, "tie_word_embeddings": true)" +
+                fields + "}")
+        .describe();
+  };
+  const Model both =
+      described(R"(, "layer_norm_epsilon": 1e-2, "layer_norm_eps": 1e-3, "rms_norm_eps": 1e-5)");
+  EXPECT_EQ(both.norms[0].eps, 1e-5);
+  EXPECT_EQ(both.norms[0].eps_source, Source::config);
+  EXPECT_EQ(both.heads[0].not_modelled, "");
+  EXPECT_TRUE(notes_mention(both, "layer_norm_epsilon: 0.01 changes nothing"));
+  EXPECT_TRUE(notes_mention(both, "layer_norm_eps: 0.001 changes nothing"));
+  const Model other = described(R"(, "layer_norm_eps": 1e-3)");
+  EXPECT_EQ(other.norms[0].eps, 1e-6);
+  EXPECT_EQ(other.norms[0].eps_source, Source::assumed);
+}
+
+// The layers of another tower have the names of some of the text model's, and other widths.
+TEST(Llama, IsFoundBesideAnotherTower) {
+  Synthetic file = test::tiny_llama({.prefix = "language_model.model."});
+  const std::string audio = "audio_tower.layers.0.";
+  file.norm(audio + "self_attn_layer_norm", 6).norm(audio + "final_layer_norm", 6);
+  for (const char* map : {"q_proj", "k_proj", "v_proj", "out_proj"}) {
+    file.linear(audio + "self_attn." + map, 6, 6);
+  }
+  file.linear(audio + "fc1", 12, 6).linear(audio + "fc2", 6, 12);
+  file.config(R"({"model_type": "voxtral", "text_config": {"model_type": "llama", "hidden_size": 8,
+                  "num_attention_heads": 1, "head_dim": 16, "rope_theta": 1e4, "rms_norm_eps": 1e-5}})");
+  const Model model = file.describe();
+  EXPECT_EQ(model.architecture, "llama");
+  EXPECT_EQ(model.heads.size(), 1u);
+  EXPECT_EQ(norm_named(model, "language_model.model.layers.0.input_layernorm").width, 8u);
+  EXPECT_EQ(norm_named(model, audio + "self_attn_layer_norm").width, 6u);
+}
+
 TEST(Gemma, StoresGainsLessOneAndNormalizesWhatBranchesWrite) {
   Synthetic file = llama("model.language_model.", true, false, true);
   file.config(R"({"model_type": "gemma3", "text_config": {"model_type": "gemma3_text", "hidden_size": 8}})");
@@ -291,6 +330,31 @@ TEST(Llama, WarnsThatGemmaHasTheSameNames) {
   EXPECT_TRUE(notes_mention(model, "Gemma 1"));
   EXPECT_EQ(model.missing, Names{"lm_head.weight"});
   EXPECT_FALSE(norm_named(model, "model.norm").connections_known);
+}
+
+// Between image tower and text model: a norm of the text's kind, whose eps is the tower's.
+TEST(Gemma, NormalizesWhatTheImageTowerGives) {
+  Synthetic file = test::tiny_llama({.prefix = "language_model.model."});
+  const std::string layer = "language_model.model.layers.0.";
+  for (const char* name : {"pre_feedforward_layernorm", "post_feedforward_layernorm"})
+    file.add(layer + name + ".weight", {8});
+  file.add(layer + "self_attn.q_norm.weight", {16}).add(layer + "self_attn.k_norm.weight", {16});
+  file.add("multi_modal_projector.mm_soft_emb_norm.weight", {6});
+  file.add("multi_modal_projector.mm_input_projection_weight", {6, 8});
+  const Model model =
+      file.config(R"({"model_type": "gemma3", "vision_config": {"model_type": "siglip_vision_model",
+                      "hidden_size": 6, "layer_norm_eps": 1e-4}, "text_config": {"model_type": "gemma3_text",
+                      "hidden_size": 8, "num_attention_heads": 1, "head_dim": 16, "rms_norm_eps": 1e-5,
+                      "sliding_window": 4}})")
+          .describe();
+  const Norm& norm = norm_named(model, "multi_modal_projector.mm_soft_emb_norm");
+  EXPECT_EQ(norm.kind, NormKind::rms);
+  EXPECT_EQ(norm.gain_offset, 1.0);
+  EXPECT_EQ(norm.eps, 1e-4);
+  EXPECT_EQ(names(norm.readers), (Names{"projection:multi_modal_projector.mm_input_projection_weight"}));
+  EXPECT_EQ(norm_named(model, layer + "input_layernorm").eps, 1e-5);
+  EXPECT_EQ(names(norm_named(model, layer + "input_layernorm").writers),
+            (Names{"token embedding:language_model.model.embed_tokens.weight"}));
 }
 
 }  // namespace

@@ -13,9 +13,8 @@ using test::tiny_llama;
 
 Model rotary_llama(const std::string& fields, const test::LlamaSizes& sizes = {}) {
   return tiny_llama(sizes)
-      .config(
-          R"({"hidden_size": 8, "num_attention_heads": 1, "head_dim": 16, "tie_word_embeddings": true, )" +
-          fields + "}")
+      .config(R"({"hidden_size": 8, "num_attention_heads": 1, "tie_word_embeddings": true, )" + fields +
+              (sizes.head_dim == 16 ? R"(, "head_dim": 16})" : "}"))
       .describe();
 }
 
@@ -86,8 +85,8 @@ TEST(Rope, RampsBetweenFrequenciesAsYarnDoes) {
   const Head weighted = rotary_llama(R"("model_type": "llama", "max_position_embeddings": 163840,
       "rope_parameters": {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 40.0,
                           "original_max_position_embeddings": 4096, "beta_fast": 16, "beta_slow": 2,
-                          "truncate": false, "mscale": 1.0, "mscale_all_dim": 0.5,
-                          "partial_rotary_factor": 0.5})")
+                          "truncate": false, "mscale": 1.0, "mscale_all_dim": 0.5}, "head_dim": 8)",
+                                     {.head_dim = 8})
                             .heads[0];
   expect_frequencies(weighted, {1.0, 0.1, 0.005790104962447107, 2.5e-05});
   EXPECT_NEAR(weighted.rotary->score_factor, 1.3356933186232058, 1e-12);
@@ -98,6 +97,33 @@ TEST(Rope, RampsBetweenFrequenciesAsYarnDoes) {
                        "original_max_position_embeddings": 4096})")
                           .heads[0];
   EXPECT_EQ(stated.rotary->score_factor, 0.25);
+}
+
+// transformers from version 5 on reads the base inside the section, earlier versions the one beside it.
+TEST(Rope, TakesItsBaseFromTheSectionOfItsScaling) {
+  const std::string inside = R"("rope_scaling": {"rope_type": "default", "rope_theta": 1e4})";
+  const Head head = rotary_llama(R"("model_type": "llama", )" + inside).heads[0];
+  EXPECT_EQ(head.not_modelled, "");
+  EXPECT_NEAR(head.rotary->frequencies[4], 1e-2, 1e-14);
+  EXPECT_EQ(rotary_llama(R"("model_type": "llama", "rope_theta": 1e6, )" + inside).heads[0].not_modelled,
+            "rope_theta: 1000000 beside 10000 in \"rope_scaling\"");
+  EXPECT_EQ(
+      rotary_llama(R"("model_type": "llama", "rope_parameters": {"rope_type": "default", "rope_theta": 1e4},
+                            "rope_scaling": {"type": "linear", "factor": 2})")
+          .heads[0]
+          .not_modelled,
+      "rope_scaling: an object");
+}
+
+// Llama's class rotates whole heads whatever the field says, other programs the part that it says.
+TEST(Rope, OfAPartIsNotModelledWhereTheClassRotatesAll) {
+  const auto refused = [](const std::string& fields) {
+    return rotary_llama(R"("model_type": "llama", "rope_theta": 1e4, )" + fields).heads[0].not_modelled;
+  };
+  EXPECT_EQ(refused(R"("partial_rotary_factor": 0.5)"), "partial_rotary_factor: 0.5");
+  EXPECT_EQ(refused(R"("rope_scaling": {"type": "linear", "factor": 2, "partial_rotary_factor": 0.5})"),
+            "partial_rotary_factor: 0.5");
+  EXPECT_EQ(refused(R"("partial_rotary_factor": 1.0)"), "");
 }
 
 TEST(Rope, ListsNoFrequenciesThatChangeWithTheContext) {

@@ -103,6 +103,24 @@ TEST(Scores, OfGemma2AreCappedAndSeeWindowsInEveryOtherLayer) {
   EXPECT_EQ(uncapped.vocabulary->soft_cap, 0.0);
 }
 
+// Gemma 3's class keeps the soft cap of scores without applying it; Gemma 1's reads none of the three.
+TEST(Scores, OfGemmaHaveOnlyTheFieldsThatTheClassReads) {
+  const std::string common =
+      R"("hidden_size": 8, "num_attention_heads": 1, "head_dim": 16, "rope_theta": 10000,
+      "attn_logit_softcapping": 0.5, "final_logit_softcapping": 3.0, "query_pre_attn_scalar": 64})";
+  const Model third = tiny_gemma(1, true).config(R"({"model_type": "gemma3_text", )" + common).describe();
+  EXPECT_EQ(refused(third), " | ");
+  EXPECT_EQ(third.heads[0].soft_cap, 0.0);
+  EXPECT_EQ(third.heads[0].scale, 0.125);
+  EXPECT_EQ(third.vocabulary->soft_cap, 3.0);
+  const Model first = tiny_llama().config(R"({"model_type": "gemma", )" + common).describe();
+  EXPECT_EQ(first.architecture, "gemma");
+  EXPECT_EQ(refused(first), " | ");
+  EXPECT_EQ(first.heads[0].soft_cap, 0.0);
+  EXPECT_EQ(first.heads[0].scale, 0.25);
+  EXPECT_EQ(first.vocabulary->soft_cap, 0.0);
+}
+
 TEST(Scores, OfGemma3SeeWindowsInFiveOfSixLayers) {
   const Model model = tiny_gemma(6, true)
                           .config(R"({"model_type": "gemma3_text", "hidden_size": 8, "num_attention_heads": 1,

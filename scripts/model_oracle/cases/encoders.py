@@ -32,6 +32,8 @@ CASES = [
     Case("umt5", "UMT5ForConditionalGeneration", T5 | dict(feed_forward_proj="gated-gelu"), PAIR, towers=STACKS),
     Case("bart", "BartForConditionalGeneration", BART | dict(scale_embedding=True), PAIR, towers=STACKS),
     Case("mbart", "MBartForConditionalGeneration", BART, PAIR, towers=STACKS),
+    Case("blenderbot_small", "BlenderbotSmallForConditionalGeneration", BART, PAIR, towers=STACKS,
+         note="the decoder adds positions behind its first norm"),
     Case("marian", "MarianMTModel", BART | dict(pad_token_id=28, decoder_start_token_id=28), PAIR, towers=STACKS),
     Case("whisper", "WhisperForConditionalGeneration",
          dict(vocab_size=29, d_model=12, encoder_layers=2, decoder_layers=2, encoder_attention_heads=3,

@@ -18,7 +18,7 @@ void albert_layer(Builder& b) {
 }
 
 void albert_forward(Builder& b) {
-  b.norms({.kind = NormKind::layer, .placement = Placement::post, .eps = 1e-12});
+  b.norms({.kind = NormKind::layer, .placement = Placement::post, .eps = 1e-12, .eps_key = "layer_norm_eps"});
   b.buffer("embeddings.position_ids");
   const std::uint64_t width = b.width();
   b.stream(0);  // embeddings have a different width

@@ -1,4 +1,7 @@
+#include <optional>
 #include <string>
+
+#include <fmt/format.h>
 
 #include "architecture.hpp"
 #include "bart_block.hpp"
@@ -8,19 +11,48 @@ namespace normscope::model::architectures {
 
 namespace {
 
-// BART and Marian normalize after the addition, the others before the branch.
+// BART and Marian normalize after the addition, the others before the branch, whatever "normalize_before"
+// says.
 bool norms_before(const Builder& b) {
   const std::string type = b.model_type();
   for (const char* known : {"mbart", "pegasus", "m2m_100", "blenderbot"}) {
     if (type == known) return true;
   }
-  if (type == "marian") return false;
+  for (const char* known : {"bart", "marian", "blenderbot-small", "plbart"}) {
+    if (type == known) return false;
+  }
   return b.config().flag({"normalize_before"}).value_or(b.has("decoder.layer_norm."));
 }
 
+// BlenderbotSmall's decoder adds positions behind the norm, so its first attention reads no norm.
+void embeddings(Builder& b, bool adds_behind) {
+  const auto positions = [&] {  // not stored if computed
+    b.embedding("position embedding", "embed_positions", Need::optional);
+  };
+  if (!adds_behind) positions();
+  if (b.has("layernorm_embedding.")) b.norm("layernorm_embedding", "embedding", Placement::post);
+  if (!adds_behind) return;
+  positions();
+  b.reads_the_stream();
+}
+
 void bart_forward(Builder& b) {
+  const std::string type = b.model_type();
+  const bool is_small = type == "blenderbot-small";
+  if (type.empty() && b.has("decoder.layernorm_embedding.")) {
+    b.note(
+        "without a configuration this could be BlenderbotSmall, whose decoder adds positions behind "
+        "layernorm_embedding");
+  }
   const bool before = norms_before(b);
-  b.norms({.kind = NormKind::layer, .placement = before ? Placement::pre : Placement::post, .eps = 1e-5});
+  b.norms({.kind = NormKind::layer,
+           .placement = before ? Placement::pre : Placement::post,
+           .eps = 1e-5,
+           .eps_key = ""});
+  const std::optional<bool> stated = b.config().flag({"normalize_before"});
+  if (stated && *stated != before) {
+    b.scores_not_modelled(fmt::format("normalize_before: {}", *stated));
+  }
   const auto stack = [&](const std::string& name) {
     b.new_stream();
     b.stack(name);
@@ -31,8 +63,7 @@ void bart_forward(Builder& b) {
       b.embedding("token embedding", name + ".embed_tokens");
     }
     b.within(name + ".", [&] {
-      b.embedding("position embedding", "embed_positions", Need::optional);  // not stored if computed
-      if (b.has("layernorm_embedding.")) b.norm("layernorm_embedding", "embedding", Placement::post);
+      embeddings(b, name == "decoder" && (is_small || type.empty()) && b.has("layernorm_embedding."));
       if (name == "encoder") {
         bart_encoder_layers(b, {.before = before});
       } else {

@@ -7,7 +7,7 @@ namespace normscope::model::architectures {
 namespace {
 
 void beit_forward(Builder& b) {
-  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-12});
+  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-12, .eps_key = "layer_norm_eps"});
   b.scores_not_modelled("relative_position_bias");
   b.embedding("class token", "embeddings.cls_token");
   b.embedding("mask token", "embeddings.mask_token", Need::optional);

@@ -13,7 +13,7 @@ void language_head(Builder& b, const char* dense, const char* norm) {
 }
 
 void bert_forward(Builder& b) {
-  b.norms({.kind = NormKind::layer, .placement = Placement::post, .eps = 1e-12});
+  b.norms({.kind = NormKind::layer, .placement = Placement::post, .eps = 1e-12, .eps_key = "layer_norm_eps"});
   b.buffer("embeddings.position_ids");
   b.buffer("embeddings.token_type_ids");
   b.embedding("token embedding", "embeddings.word_embeddings");

@@ -8,7 +8,10 @@ namespace {
 void bloom_forward(Builder& b) {
   // With this flag the residual starts from a norm's output, which is then the stream, as behind a post-norm.
   const bool from_norm = b.config().flag({"apply_residual_connection_post_layernorm"}).value_or(false);
-  b.norms({.kind = NormKind::layer, .placement = from_norm ? Placement::post : Placement::pre, .eps = 1e-5});
+  b.norms({.kind = NormKind::layer,
+           .placement = from_norm ? Placement::post : Placement::pre,
+           .eps = 1e-5,
+           .eps_key = "layer_norm_epsilon"});
   b.scores_not_modelled("the biases of BLOOM's scores (ALiBi)");
   b.embedding("token embedding", "word_embeddings");
   b.norm("word_embeddings_layernorm", "embedding", Placement::post);

@@ -16,11 +16,11 @@ void cohere_layer(Builder& b) {
 // Attention and MLP both read the single norm of a layer. Cohere2 rotates queries and keys only in layers
 // with a window.
 void cohere_forward(Builder& b) {
-  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
+  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "layer_norm_eps"});
   b.decoder({.activation = "silu"});
   b.grouped_queries();
   const bool second = b.model_type() == "cohere2";
-  b.rotary({.interleaved = true, .windows_only = second});
+  b.rotary({.interleaved = true, .theta = second ? 1e4 : 0.0, .windows_only = second});
   if (second) b.windows({.period = 4});
   b.logits(b.config().number({"logit_scale"}).value_or(0.0625));
   llama_stack(b, {.tied = true, .layer = cohere_layer});

@@ -36,7 +36,7 @@ void stage(Builder& b, std::size_t number) {
 }
 
 void convnext_forward(Builder& b) {
-  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-12});
+  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-12, .eps_key = "layer_norm_eps"});
   b.stream(0);
   b.stack("stage 0");
   b.input_map("patch embedding", "embeddings.patch_embeddings");

@@ -33,7 +33,7 @@ void language_model(Builder& b, const char* dense, const char* norm) {
 }
 
 void deberta_forward(Builder& b) {
-  b.norms({.kind = NormKind::layer, .placement = Placement::post, .eps = 1e-7});
+  b.norms({.kind = NormKind::layer, .placement = Placement::post, .eps = 1e-7, .eps_key = "layer_norm_eps"});
   b.scores_not_modelled("relative_attention");
   b.buffer("embeddings.position_ids");
   b.embedding("token embedding", "embeddings.word_embeddings");

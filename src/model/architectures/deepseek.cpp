@@ -60,7 +60,7 @@ double score_scale(const Config& config, double width) {
 
 void deepseek_forward(Builder& b) {
   const Config& config = b.config();
-  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-6});
+  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-6, .eps_key = "rms_norm_eps"});
   const std::uint64_t width =
       config.count({"qk_nope_head_dim"}).value_or(128) + config.count({"qk_rope_head_dim"}).value_or(64);
   b.heads().head_dim = width;

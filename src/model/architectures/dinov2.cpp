@@ -7,7 +7,7 @@ namespace normscope::model::architectures {
 namespace {
 
 void dinov2_forward(Builder& b) {
-  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-6});
+  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-6, .eps_key = "layer_norm_eps"});
   b.embedding("class token", "embeddings.cls_token");
   b.other("embeddings.mask_token");  // of pre-training
   b.embedding("register tokens", "embeddings.register_tokens", Need::optional);

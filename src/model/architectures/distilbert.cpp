@@ -6,7 +6,7 @@ namespace normscope::model::architectures {
 namespace {
 
 void distilbert_forward(Builder& b) {
-  b.norms({.kind = NormKind::layer, .placement = Placement::post, .eps = 1e-12});
+  b.norms({.kind = NormKind::layer, .placement = Placement::post, .eps = 1e-12, .eps_key = ""});
   b.buffer("embeddings.position_ids");
   b.embedding("token embedding", "embeddings.word_embeddings");
   b.embedding("position embedding", "embeddings.position_embeddings");

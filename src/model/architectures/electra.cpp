@@ -7,7 +7,7 @@ namespace {
 
 // BERT over embeddings that may be narrower, with a generator's or a discriminator's head.
 void electra_forward(Builder& b) {
-  b.norms({.kind = NormKind::layer, .placement = Placement::post, .eps = 1e-12});
+  b.norms({.kind = NormKind::layer, .placement = Placement::post, .eps = 1e-12, .eps_key = "layer_norm_eps"});
   b.buffer("embeddings.position_ids");
   const std::uint64_t width = b.width();
   const bool projects = b.has("embeddings_project.");

@@ -6,8 +6,8 @@ namespace normscope::model::architectures {
 namespace {
 
 void esm_forward(Builder& b) {
-  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
-  if (b.config().text({"position_embedding_type"}).value_or("rotary") != "absolute") {
+  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-12, .eps_key = "layer_norm_eps"});
+  if (b.config().text({"position_embedding_type"}).value_or("absolute") != "absolute") {
     b.scores_not_modelled("rotary positions without a causal mask");
   }
   b.buffer("embeddings.position_ids");

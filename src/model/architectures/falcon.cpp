@@ -8,17 +8,19 @@ namespace {
 // 7B: one key-value head, stored behind all queries. 40B: groups of queries with their key and value. RW:
 // heads with a key and a value each, and ALiBi.
 void falcon_forward(Builder& b) {
-  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
+  b.norms(
+      {.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "layer_norm_epsilon"});
   const Config& config = b.config();
   const bool grouped = config.flag({"new_decoder_architecture"}).value_or(b.has("h.0.ln_attn."));
   const bool one_key = config.flag({"multi_query"}).value_or(true) && !grouped;
   const bool beside = config.flag({"parallel_attn"}).value_or(!b.has("h.0.post_attention_layernorm."));
   const bool parallel = grouped || beside;
   const std::uint64_t stated = config.count({"num_kv_heads", "n_head_kv"}).value_or(b.heads().heads);
-  if (grouped || one_key) b.grouped_queries();
   b.heads().key_value_heads = one_key ? 1 : stated;
+  if (grouped || one_key) b.grouped_queries();
   if (config.flag({"alibi"}).value_or(false)) {
     b.scores_not_modelled("alibi: true");
+    b.ignores({"rope_theta", "rope_parameters", "rope_scaling"});
   } else {
     b.rotary({});
   }
@@ -50,8 +52,7 @@ extern const Architecture falcon = {
     .without = {"word_embeddings_layernorm."},
     .describe = falcon_forward,
     // auto_map: published with code of its own before it was part of transformers
-    .harmless = {"num_ln_in_parallel_attn", "auto_map", "num_kv_heads", "n_head_kv", "rope_theta",
-                 "rope_parameters", "rope_scaling"},  // read where queries are rotated
+    .harmless = {"num_ln_in_parallel_attn", "auto_map", "num_kv_heads", "n_head_kv"},
 };
 
 }  // namespace normscope::model::architectures

@@ -17,7 +17,7 @@ void glm_layer(Builder& b) {
 }
 
 void glm_forward(Builder& b) {
-  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1.5625e-7});
+  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1.5625e-7, .eps_key = "rms_norm_eps"});
   b.decoder({.activation = "silu"});
   b.grouped_queries();
   b.rotary({.interleaved = true, .portion = 0.5});

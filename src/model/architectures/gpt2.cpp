@@ -20,7 +20,8 @@ Layout stored_layout(const Builder& b) {
 }
 
 void gpt2_forward(Builder& b) {
-  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
+  b.norms(
+      {.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "layer_norm_epsilon"});
   b.scores({.scale = b.config().flag({"scale_attn_weights"}).value_or(true) ? std::nullopt
                                                                             : std::optional<double>(1.0),
             .divided_by_layer = b.config().flag({"scale_attn_by_inverse_layer_idx"}).value_or(false)});

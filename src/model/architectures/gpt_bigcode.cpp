@@ -9,11 +9,12 @@ namespace {
 
 // GPT-2's names; one key-value head behind all queries, or heads with a key and a value each.
 void gpt_bigcode_forward(Builder& b) {
-  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
+  b.norms(
+      {.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "layer_norm_epsilon"});
   b.decoder({.activation = "gelu_pytorch_tanh"});
   const bool one_key = b.config().flag({"multi_query"}).value_or(true);
-  if (one_key) b.grouped_queries();
   b.heads().key_value_heads = one_key ? 1 : b.heads().heads;
+  if (one_key) b.grouped_queries();
   b.scores({.scale = b.config().flag({"scale_attn_weights"}).value_or(true) ? std::nullopt
                                                                             : std::optional<double>(1.0)});
   b.embedding("token embedding", "wte");

@@ -7,10 +7,11 @@ namespace {
 
 // Scores are not divided by the square root of the head width. Some layers attend to a window.
 void gpt_neo_forward(Builder& b) {
-  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
+  b.norms(
+      {.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "layer_norm_epsilon"});
   b.decoder({.activation = "gelu_new"});
   b.scores({.scale = 1.0});
-  b.windows({});
+  b.windows({.kinds_key = "attention_layers"});
   if (!b.config().has({"attention_layers"})) b.scores_not_modelled("attention_types");
   b.embedding("token embedding", "wte");
   b.embedding("position embedding", "wpe");

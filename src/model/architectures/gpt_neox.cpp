@@ -6,7 +6,7 @@ namespace normscope::model::architectures {
 namespace {
 
 void gpt_neox_forward(Builder& b) {
-  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
+  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "layer_norm_eps"});
   b.decoder({.activation = "gelu"});
   b.rotary({.portion = 0.25, .theta_key = "rotary_emb_base", .portion_key = "rotary_pct"});
   const bool parallel = b.config().flag({"use_parallel_residual"}).value_or(true);

@@ -8,10 +8,12 @@ namespace {
 // Attention and MLP both read the single norm of a layer. CodeGen has one matrix in four blocks (of the four
 // devices it was trained on), each with queries, values and keys.
 void gptj_forward(Builder& b) {
-  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
+  b.norms(
+      {.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "layer_norm_epsilon"});
   b.decoder({.activation = "gelu_new"});
-  b.rotary(
-      {.interleaved = true, .dims = static_cast<std::size_t>(b.config().count({"rotary_dim"}).value_or(64))});
+  b.rotary({.interleaved = true,
+            .is_fixed = true,
+            .dims = static_cast<std::size_t>(b.config().count({"rotary_dim"}).value_or(64))});
   b.embedding("token embedding", "wte");
   b.each_layer("h.{}.", [&] {
     for (const char* name : {"attn.bias", "attn.masked_bias", "attn.causal_mask", "attn.embed_positions"})

@@ -13,7 +13,7 @@ namespace {
 // Llama with four multipliers. The embedding multiplier scales the stream, which a norm undoes; the residual
 // multiplier scales the outputs of branches.
 void granite_forward(Builder& b) {
-  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-6});
+  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-6, .eps_key = "rms_norm_eps"});
   b.grouped_queries();
   b.rotary({});
   b.scores({.scale = b.config().number({"attention_multiplier"}).value_or(1.0)});

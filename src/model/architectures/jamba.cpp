@@ -21,7 +21,10 @@ void feed_forward(Builder& b) {
 // Layers of attention between layers of a state space. Jamba's attention knows no positions, and its state
 // space has norms inside; Bamba's queries and keys are rotated in part, and its state space is Mamba 2's.
 void jamba_forward(Builder& b) {
-  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-6});
+  b.norms({.kind = NormKind::rms,
+           .placement = Placement::pre,
+           .eps = b.model_type() == "bamba" ? 1e-5 : 1e-6,
+           .eps_key = "rms_norm_eps"});
   b.grouped_queries();
   const bool norms_inside = b.model_type() == "jamba" || b.has("layers.0.mamba.dt_layernorm.");
   if (!norms_inside) b.rotary({.portion = 0.5});

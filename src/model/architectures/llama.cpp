@@ -9,7 +9,7 @@ namespace normscope::model::architectures {
 namespace {
 
 void llama_forward(Builder& b) {
-  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-6});
+  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-6, .eps_key = "rms_norm_eps"});
   b.decoder({.activation = "silu"});
   const std::string type = b.model_type();
   if (type == "smollm3") {
@@ -17,7 +17,8 @@ void llama_forward(Builder& b) {
   } else {
     b.rotary({});
   }
-  if (type == "mistral" || type == "ministral") b.windows({});
+  if (type == "mistral") b.windows({.kinds_key = ""});
+  if (type == "ministral") b.windows({});
   if (type == "qwen2" || type == "qwen3" || type == "smollm3") b.windows({.must_be_enabled = true});
   b.grouped_queries();
   b.head_dim_from("layers.0.self_attn.q_norm");

@@ -37,7 +37,7 @@ void llama4_layer(Builder& b) {
 }
 
 void llama4_forward(Builder& b) {
-  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5});
+  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5, .eps_key = "rms_norm_eps"});
   b.grouped_queries();
   b.rotary({.interleaved = true, .theta = 5e5, .still_every = 4});
   // Their defaults change scores; a value is reported like every field that is not modelled.

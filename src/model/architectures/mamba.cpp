@@ -7,7 +7,7 @@ namespace normscope::model::architectures {
 namespace {
 
 void mamba_forward(Builder& b) {
-  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5});
+  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5, .eps_key = "layer_norm_epsilon"});
   b.note("its mixers are state spaces: there are no attention heads");
   b.embedding("token embedding", b.has("embeddings.") ? "embeddings" : "embedding");
   const bool without = b.model_type() == "falcon_mamba";

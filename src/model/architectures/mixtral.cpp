@@ -16,10 +16,13 @@ void mixtral_layer(Builder& b) {
 
 void mixtral_forward(Builder& b) {
   const bool phi = b.model_type() == "phimoe";
-  b.norms({.kind = phi ? NormKind::layer : NormKind::rms, .placement = Placement::pre, .eps = 1e-5});
+  b.norms({.kind = phi ? NormKind::layer : NormKind::rms,
+           .placement = Placement::pre,
+           .eps = 1e-5,
+           .eps_key = "rms_norm_eps"});
   b.grouped_queries();
   b.rotary({.theta = 1e6});
-  b.windows({});
+  b.windows({.kinds_key = ""});
   llama_stack(b, {.layer = mixtral_layer});
 }
 

@@ -7,7 +7,7 @@ namespace {
 
 // The norm of the embeddings is what the stream begins with, and what the first attention reads.
 void modernbert_forward(Builder& b) {
-  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
+  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "norm_eps"});
   b.scores_not_modelled("rotary positions without a causal mask");
   b.embedding("token embedding", "embeddings.tok_embeddings");
   b.norm("embeddings.norm", "embedding", Placement::post);

@@ -7,7 +7,7 @@ namespace {
 
 // BERT's blocks in names of its own, with a bias of the scores by distance.
 void mpnet_forward(Builder& b) {
-  b.norms({.kind = NormKind::layer, .placement = Placement::post, .eps = 1e-12});
+  b.norms({.kind = NormKind::layer, .placement = Placement::post, .eps = 1e-12, .eps_key = "layer_norm_eps"});
   b.scores_not_modelled("relative_attention_bias");
   b.buffer("embeddings.position_ids");
   b.embedding("token embedding", "embeddings.word_embeddings");

@@ -16,7 +16,9 @@ void read_scores(Builder& b, const Config& section) {
   b.scores({.scale = section.number({"softmax_scale"})});
   std::string beyond;
   const std::optional<double> clip = section.number({"clip_qkv"});
-  if (section.flag({"alibi"}).value_or(true)) add_not_modelled(beyond, "attn_config.alibi: true");
+  // transformers adds these biases whatever the field says, other programs if it is true.
+  const bool alibi = section.flag({"alibi"}).value_or(true);
+  add_not_modelled(beyond, fmt::format("attn_config.alibi: {}", alibi));
   if (clip && *clip != 0.0) add_not_modelled(beyond, fmt::format("attn_config.clip_qkv: {}", *clip));
   for (const char* key : {"qk_ln", "prefix_lm", "rope"}) {
     if (section.flag({key}).value_or(false)) {
@@ -32,7 +34,10 @@ void read_scores(Builder& b, const Config& section) {
 void mpt_forward(Builder& b) {
   const std::string kind = b.config().text({"norm_type"}).value_or("");
   const bool rms = kind.find("rms") != std::string::npos;
-  b.norms({.kind = rms ? NormKind::rms : NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
+  b.norms({.kind = rms ? NormKind::rms : NormKind::layer,
+           .placement = Placement::pre,
+           .eps = 1e-5,
+           .eps_key = "layer_norm_epsilon"});
   if (const std::optional<Config> section = b.config().inside({"attn_config"})) {
     read_scores(b, *section);
   } else {

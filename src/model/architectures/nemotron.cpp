@@ -15,7 +15,11 @@ void nemotron_layer(Builder& b) {
 
 // LayerNorms store their gain minus 1; the MLP has no gate.
 void nemotron_forward(Builder& b) {
-  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .gain_offset = 1.0, .eps = 1e-5});
+  b.norms({.kind = NormKind::layer,
+           .placement = Placement::pre,
+           .gain_offset = 1.0,
+           .eps = 1e-5,
+           .eps_key = "norm_eps"});
   b.decoder({.activation = "relu2"});
   b.grouped_queries();
   b.rotary({.portion = 0.5, .portion_key = "rope_percent"});

@@ -8,7 +8,8 @@ namespace {
 
 // Llama with LayerNorms that have neither gain nor bias.
 void olmo_forward(Builder& b) {
-  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .gainless = true});
+  b.norms(
+      {.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "", .gainless = true});
   b.decoder({.activation = "silu"});
   b.grouped_queries();
   b.rotary({});

@@ -10,12 +10,14 @@ namespace {
 // heads of a layer together (OLMo 2 and 3) or each of them (EXAONE 4).
 void olmo2_forward(Builder& b) {
   const bool exaone = b.model_type() == "exaone4";
-  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = exaone ? 1e-5 : 1e-6});
+  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5, .eps_key = "rms_norm_eps"});
   b.grouped_queries();
   b.note("attention and MLP read the residual stream without a norm, so its heads' scores have no bound");
   const bool windows = b.config().has({"sliding_window"});
   // EXAONE 4 rotates only in layers with a window, if there are any.
-  b.rotary({.theta = exaone ? 1e6 : 5e5, .windows_unscaled = !exaone, .windows_only = exaone && windows});
+  b.rotary({.theta = b.model_type() == "olmo3" ? 5e5 : 1e4,
+            .windows_unscaled = !exaone,
+            .windows_only = exaone && windows});
   if (windows) b.windows({.period = 4});
   llama_stack(b, {.layer = llama_branches_with_norms});
 }

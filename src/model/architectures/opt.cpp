@@ -8,7 +8,10 @@ namespace {
 void opt_forward(Builder& b) {
   // Only OPT-350m normalizes after the sum; it has no norm at the end.
   const bool before = b.config().flag({"do_layer_norm_before"}).value_or(b.has("decoder.final_layer_norm."));
-  b.norms({.kind = NormKind::layer, .placement = before ? Placement::pre : Placement::post, .eps = 1e-5});
+  b.norms({.kind = NormKind::layer,
+           .placement = before ? Placement::pre : Placement::post,
+           .eps = 1e-5,
+           .eps_key = ""});
   b.decoder({.activation = "relu", .first_position = 2});
   b.within("decoder.", [&] {
     const bool projected = b.has("project_in.");

@@ -20,9 +20,9 @@ void persimmon_layer(Builder& b) {
 }
 
 void persimmon_forward(Builder& b) {
-  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
+  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "layer_norm_eps"});
   b.decoder({.activation = "relu2"});
-  b.rotary({.theta = 25'000.0, .portion = 0.5});
+  b.rotary({.theta = 0.0, .portion = 0.5});
   llama_stack(b, {.layer = persimmon_layer, .final_norm = "final_layernorm"});
 }
 

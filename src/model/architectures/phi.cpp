@@ -19,7 +19,7 @@ void phi_layer(Builder& b) {
 }
 
 void phi_forward(Builder& b) {
-  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
+  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "layer_norm_eps"});
   b.decoder({.activation = "gelu_new"});
   b.grouped_queries();
   b.rotary({.portion = 0.5});

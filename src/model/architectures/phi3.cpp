@@ -17,11 +17,11 @@ void phi3_layer(Builder& b) {
 }
 
 void phi3_forward(Builder& b) {
-  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5});
+  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5, .eps_key = "rms_norm_eps"});
   b.decoder({.activation = "silu"});
   b.grouped_queries();
-  b.rotary({});
-  b.windows({});
+  b.rotary({.portion = 1.0});
+  b.windows({.kinds_key = ""});
   llama_stack(b, {.layer = phi3_layer});
 }
 

@@ -20,9 +20,12 @@ void qwen_moe_layer(Builder& b) {
 
 void qwen_moe_forward(Builder& b) {
   const std::string type = b.model_type();
-  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = type == "olmoe" ? 1e-5 : 1e-6});
+  b.norms({.kind = NormKind::rms,
+           .placement = Placement::pre,
+           .eps = type.starts_with("qwen") ? 1e-6 : 1e-5,
+           .eps_key = "rms_norm_eps"});
   b.grouped_queries();
-  b.rotary({.portion = type == "glm4_moe" ? 0.5 : 1.0});
+  b.rotary({.portion = type == "glm4_moe" ? std::optional(0.5) : std::nullopt});
   if (type.starts_with("qwen")) b.windows({.must_be_enabled = true});
   if (type == "qwen3_moe" || type == "glm4_moe") b.head_dim_from("layers.0.self_attn.q_norm");
   llama_stack(b, {.layer = qwen_moe_layer});

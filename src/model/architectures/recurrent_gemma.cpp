@@ -19,10 +19,14 @@ void recurrence(Builder& b) {
 }
 
 void recurrent_gemma_forward(Builder& b) {
-  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .gain_offset = 1.0, .eps = 1e-6});
+  b.norms({.kind = NormKind::rms,
+           .placement = Placement::pre,
+           .gain_offset = 1.0,
+           .eps = 1e-6,
+           .eps_key = "rms_norm_eps"});
   b.grouped_queries();
   b.rotary({.portion = 0.5});
-  b.windows({});
+  b.windows({.kinds_key = ""});
   if (!b.config().has({"logits_soft_cap"})) {
     b.note("logits_soft_cap 30 is assumed, the published default: no configuration states it");
   }

@@ -57,7 +57,8 @@ void rwkv_attention(Builder& b, const std::string& part) {
 
 void rwkv_forward(Builder& b) {
   const Names names = b.has("emb.") ? Names{} : Names{"attention.", "feed_forward.", "pre_ln", "embeddings"};
-  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
+  b.norms(
+      {.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "layer_norm_epsilon"});
   b.note(
       "keys, values, receptances and gates read a mix of this token's norm and the previous token's, feature "
       "by feature, so they are not listed as readers");

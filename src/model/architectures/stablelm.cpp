@@ -31,7 +31,10 @@ void stablelm_layer(Builder& b) {
 
 // Llama's names over LayerNorms with biases; a quarter of each head's coordinates rotate.
 void stablelm_forward(Builder& b) {
-  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
+  b.norms({.kind = NormKind::layer,
+           .placement = Placement::pre,
+           .eps = 1e-5,
+           .eps_key = b.model_type() == "stablelm_epoch" ? "norm_eps" : "layer_norm_eps"});
   b.decoder({.activation = "silu"});
   b.grouped_queries();
   b.rotary({.portion = 0.25, .portion_key = "rope_pct"});

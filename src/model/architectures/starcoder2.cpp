@@ -15,11 +15,11 @@ void starcoder2_layer(Builder& b) {
 }
 
 void starcoder2_forward(Builder& b) {
-  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
+  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "norm_epsilon"});
   b.decoder({.activation = "gelu_pytorch_tanh"});
   b.grouped_queries();
   b.rotary({});
-  b.windows({});
+  b.windows({.kinds_key = ""});
   llama_stack(b, {.tied = true, .layer = starcoder2_layer});
 }
 

@@ -36,7 +36,7 @@ void merge_patches(Builder& b) {
 }
 
 void swin_forward(Builder& b) {
-  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
+  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "layer_norm_eps"});
   b.scores_not_modelled("relative_position_bias, windows");
   b.stack("stage 0");
   b.stream(b.config().count({"embed_dim"}).value_or(0));

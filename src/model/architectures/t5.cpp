@@ -55,7 +55,7 @@ void t5_stack(Builder& b, const char* name, bool decoder) {
 }
 
 void t5_forward(Builder& b) {
-  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-6});
+  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-6, .eps_key = "layer_norm_epsilon"});
   b.scores({.scale = 1.0});
   b.scores_not_modelled("relative_attention_bias");
   const std::vector<std::uint64_t> biases =

@@ -6,7 +6,7 @@ namespace normscope::model::architectures {
 namespace {
 
 void vit_forward(Builder& b) {
-  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-12});
+  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-12, .eps_key = "layer_norm_eps"});
   b.embedding("class token", "embeddings.cls_token");
   b.embedding("distillation token", "embeddings.distillation_token", Need::optional);
   b.embedding("mask token", "embeddings.mask_token", Need::optional);

@@ -61,13 +61,17 @@ void heads(Builder& b, bool direct) {
 void wav2vec2_forward(Builder& b) {
   const Config& config = b.config();
   const bool each = b.has("feature_extractor.conv_layers.1.layer_norm.");
-  const bool before = config.flag({"do_stable_layer_norm"}).value_or(each);
-  if (!config.has({"do_stable_layer_norm"})) {
+  const bool is_typed = !config.model_types().empty();
+  const bool before = config.flag({"do_stable_layer_norm"}).value_or(each && !is_typed);
+  if (!is_typed && !config.has({"do_stable_layer_norm"})) {
     b.note(before ? "norms before branches are assumed: no configuration states do_stable_layer_norm"
                   : "norms behind branches are assumed: no configuration states do_stable_layer_norm");
   }
   const std::uint64_t width = b.width();
-  b.norms({.kind = NormKind::layer, .placement = before ? Placement::pre : Placement::post, .eps = 1e-5});
+  b.norms({.kind = NormKind::layer,
+           .placement = before ? Placement::pre : Placement::post,
+           .eps = 1e-5,
+           .eps_key = "layer_norm_eps"});
   b.other("masked_spec_embed");  // replaces inputs in training
   feature_extractor(b, each);
   b.new_stream();

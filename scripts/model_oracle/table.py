@@ -21,6 +21,18 @@ by name and shape alone. For torch.nn's stacks (`torch_*`) only the stack itself
 model's own code, and without `norm_first` in a configuration its heads get no bounds. `scripts/model_oracle/table.py`
 writes this page.
 
+## Fields of configurations
+
+A class may store a field without using it, or use it elsewhere: Gemma 3 keeps `attn_logit_softcapping` and applies no cap.
+[fields.py](../scripts/model_oracle/README.md#fields-of-configurations) therefore changes, for every class of transformers
+in the table, each field of the configuration, and fields of other classes and older versions, with the same weights, and
+records in `tests/model/fields` which norms, scores and logits the running model changes. The test `FieldsOracle` computes
+the same numbers from the description of each changed file. Where versions of transformers differ, or other programs use
+what transformers ignores, heads are called "not modelled": a rotary base beside another one in `rope_scaling`,
+`partial_rotary_factor` of a class that rotates whole heads.
+
+## Attacks
+
 [attack.py](../scripts/model_oracle/README.md#attacking-bounds) searches for inputs that exceed the bounds printed for these
 models, by gradient ascent on the running model. It was run on albert, bart, bloom, clip, cohere2, deepseek_v2,
 falcon_alibi, gemma2, gpt2, gpt_neox, gpt_oss, granite, llama, llama_biased, lucidrains_gpt, lucidrains_vit, marian, mbart,

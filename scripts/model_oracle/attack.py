@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Searches for inputs that exceed the bounds that normscope prints for a fixture, by gradient ascent on the model itself.
 
-usage: scripts/model_oracle/attack.py [--command PATH] CASE ...
+usage: scripts/model_oracle/attack.py [--command PATH] [--set FIELD=JSON ...] CASE ...
 
 `heads`: the rows that enter the norm before each head are free. Ascent looks for a query and two keys with a larger
 spread than `sharp_bounds`, and for a query whose spread is below `uniform_bounds` in every context that it finds.
 `reach`: the input of the final norm is free. Ascent looks for a larger lead and a larger probability of every token.
 `ranges`: the input of every norm is free. Ascent looks for a larger entry of its output, for an output of a linear layer
 that reads it outside its range, and for a logit outside theirs.
+With `--set`, fields of the configuration are changed before, as in `--set attn_logit_softcapping=2.0`.
 Prints attained value / bound; exits with 1 if one is passed by more than the rounding of float32 (--rounding, relative
 to the largest score or logit).
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -207,12 +209,23 @@ def attained_logits(case: Case, folder: Path, truth: Bounds, logits: Bounds) -> 
             ("minus the lowest logit", float(best[1::2].max()), -logits["lowest"]["bound"])]
 
 
+def copied(fixture: Path, folder: Path, changes: list[str]) -> Path:
+    """A copy of the fixture with other values of some fields of its configuration."""
+    shutil.copytree(fixture, folder)
+    if changes:
+        config = json.loads((folder / "config.json").read_text())
+        config |= {field: json.loads(value) for field, _, value in (change.partition("=") for change in changes)}
+        (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="+", metavar="CASE", choices=[*CASES, "all"])
     parser.add_argument("--command", type=Path, default=ROOT / "build/bin/normscope")
     parser.add_argument("--fixtures", type=Path, default=FIXTURES)
     parser.add_argument("--rounding", type=float, default=1e-5)
+    parser.add_argument("--set", action="append", default=[], metavar="FIELD=JSON")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     torch.backends.mha.set_fastpath_enabled(False)
@@ -221,11 +234,12 @@ def main() -> int:
     good = True
     for name in CASES if "all" in arguments.cases else arguments.cases:
         torch.manual_seed(1)
-        folder = arguments.fixtures / name
-        truth = json.loads((folder / "truth.json").read_text())
-        for attack in (attack_heads, attack_reach, attack_ranges):
-            good = attack(CASES[name], folder, truth, arguments.command, arguments.rounding) and good
-            sys.stdout.flush()
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = copied(arguments.fixtures / name, Path(scratch) / name, arguments.set)
+            truth = json.loads((folder / "truth.json").read_text())
+            for attack in (attack_heads, attack_reach, attack_ranges):
+                good = attack(CASES[name], folder, truth, arguments.command, arguments.rounding) and good
+                sys.stdout.flush()
     return 0 if good else 1
 
 

@@ -43,12 +43,9 @@ type Shown = typeof profileDefaults & { example: string };
 export async function mountProfile(page: Page<Shown>, weights: () => Promise<ArrayBuffer>): Promise<void> {
   const { store } = page;
   let profiles: Profile[] = [];
-  const at = (norm: number, axis: number): number => {
-    const below = Math.min(profiles.length - 1, Math.max(0, Math.floor(norm) - 1));
-    const [from, to] = [profiles[below], profiles[Math.min(below + 1, profiles.length - 1)]];
-    const part = norm - 1 - below;
-    return (1 - part) * (from?.lengths[axis - 1] ?? 0) + part * (to?.lengths[axis - 1] ?? 0);
-  };
+  // The player moves between norms; the figure shows the nearest one, since no norm lies between two.
+  const nearest = (norm: number) => profiles[Math.round(norm) - 1];
+  const at = (norm: number, axis: number): number => nearest(norm)?.lengths[axis - 1] ?? 0;
   const curve = (length: (axis: number) => number): Point[] =>
     Array.from({ length: axes.max }, (_, i) => [i + 1, length(i + 1)]);
   const plane = new PlaneFigure({
@@ -68,7 +65,7 @@ export async function mountProfile(page: Page<Shown>, weights: () => Promise<Arr
   });
   page.keep(plane);
   page.slot("profile").append(plane.element);
-  const toNorm = { ...norms, step: 0.01, show: (value: number) => profiles[Math.round(value) - 1]?.name ?? "" };
+  const toNorm = { ...norms, step: 0.01, show: (value: number) => nearest(value)?.name ?? "" };
   page.slot("profile-controls").append(
     controls(
       "Norms of the small GPT",
@@ -108,12 +105,12 @@ export async function mountProfile(page: Page<Shown>, weights: () => Promise<Arr
   });
   const show = (state: Shown) => {
     plane.changed();
-    const one = profiles[Math.round(state.norm) - 1];
+    const one = nearest(state.norm);
     if (one === undefined) return;
     const [longest = 0, shortest = 0, chosen = 0] = [0, axes.max - 1, state.axis - 1].map(
       (index) => one.lengths[index],
     );
-    plane.element.dataset["at"] = `${state.norm} ${number(chosen)}`;
+    plane.element.dataset["at"] = `${Math.round(state.norm)} ${number(chosen)}`;
     const words = `${one.name}: the longest axis has length ${number(longest)}, the shortest ${number(shortest)}, axis ${state.axis} ${number(chosen)}.`;
     page.slot("profile-says").textContent = words;
     page.say(words);

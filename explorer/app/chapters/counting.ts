@@ -88,10 +88,21 @@ fmt::print("{}\\n", accepts(network, member(Language::${languageOf(state)}, ${st
           grow,
         ),
       );
+    // Both networks show the same n, also while it moves.
+    let drawn = "";
+    const draw = async (next: State): Promise<void> => {
+      const key = `${next.language} ${next.n} ${page.store.moving}`;
+      if (key === drawn) return;
+      drawn = key;
+      for (const show of await Promise.all([lstm.read(next), gru.read(next)])) show();
+    };
+    const ready = new Promise<void>((done, fail) =>
+      page.onChange(newest((next: State) => draw(next).then(done, fail))),
+    );
     rangesOf(page);
     wordOf(page);
     mapOf(page, await hierarchy(page.engine));
-    await Promise.all([lstm.ready, gru.ready]);
+    await ready;
   },
 });
 

@@ -1,4 +1,3 @@
-import { newest } from "../../engine/client";
 import { states, trace } from "../../engine/counting";
 import type { Cell, States } from "../../engine/counting";
 import type { Trace } from "../../generated/trace";
@@ -13,8 +12,14 @@ const points = { still: 400, moving: 60 };
 const tints = ["--series-6", "--series-1", "--series-3", "--series-4"].map((name) => `var(${name})`);
 const tintAt = (index: number): string => tints[index % tints.length]!;
 
-/** The states of one network, letter by letter, and what it expects; `ready` when there is something to draw. */
-export function showStates(page: Page<State>, cell: Cell): { element: HTMLElement; ready: Promise<void> } {
+export interface StatesFigure {
+  element: HTMLElement;
+  /** Asks the core for the states; the function it gives shows them, picture and words in one frame. */
+  read(next: State): Promise<() => void>;
+}
+
+/** The states of one network, letter by letter, and what it expects. */
+export function showStates(page: Page<State>, cell: Cell): StatesFigure {
   const name = cell.toUpperCase();
   const signal = cell === "lstm" ? "c" : "h";
   let seen: States | null = null;
@@ -23,6 +28,7 @@ export function showStates(page: Page<State>, cell: Cell): { element: HTMLElemen
   let steps = 1;
   let shown: number[] = [];
   let range: Range = [-1, 1];
+  let says = "";
   const table = async () => tableOf(await trace(page.engine, cell, languageOf(state), state.n));
   const axis = { x: [0, 2 * state.n] as Range, xTitle: "letters read", wholeX: true };
   const units = new PlaneFigure({
@@ -62,6 +68,7 @@ export function showStates(page: Page<State>, cell: Cell): { element: HTMLElemen
 
   units.painted(() => {
     if (seen === null) return;
+    page.slot(`${cell}-says`).textContent = says;
     const { values, units: width, counts } = seen;
     blocks(units, range);
     const counters = Array.from({ length: width }, (_, unit) => unit).filter((unit) => counts?.[unit]);
@@ -101,13 +108,8 @@ export function showStates(page: Page<State>, cell: Cell): { element: HTMLElemen
     });
   });
 
-  let drawn = "";
-  const draw = async (next: State): Promise<void> => {
-    const moving = page.store.moving;
-    const key = `${next.language} ${next.n} ${moving}`;
-    if (key === drawn) return;
-    drawn = key;
-    seen = await states(page.engine, cell, languageOf(next), next.n);
+  const show = (next: State, found: States, moving: boolean): void => {
+    seen = found;
     state = next;
     steps = seen.values.length / seen.units;
     shown = shownSteps(steps, next.n, moving ? points.moving : points.still);
@@ -116,20 +118,25 @@ export function showStates(page: Page<State>, cell: Cell): { element: HTMLElemen
     expected.ranges([0, steps - 1], [0, 1]);
     for (const plane of [units, expected]) plane.changed();
     const counters = seen.counts?.filter(Boolean).length;
-    const says =
+    says =
       `n = ${next.n}: ${seen.accepted ? "accepts" : "refuses"} the member. ` +
       (counters === undefined
         ? "Too short to tell counters by their slope."
         : counters === 0
           ? "No unit counts."
           : `${counters} of its ten units count.`);
-    page.slot(`${cell}-says`).textContent = says;
     units.element.dataset["n"] = String(next.n);
     units.element.dataset["counters"] = String(counters ?? "");
     page.say(`${cell}: ${says}`);
   };
-  const ready = new Promise<void>((done, fail) => page.onChange(newest((next: State) => draw(next).then(done, fail))));
-  return { element: units.element, ready };
+  return {
+    element: units.element,
+    async read(next) {
+      const moving = page.store.moving;
+      const found = await states(page.engine, cell, languageOf(next), next.n);
+      return () => show(next, found, moving);
+    },
+  };
 }
 
 /** Legible over lines. */

@@ -154,7 +154,8 @@ function moves(page: Page<State>, name: Move): Promise<void> {
   let landed = new Float64Array();
   let moved = new Float64Array();
   let heights = new Float64Array();
-  let followed: { moved: Point; landed: Point } = { moved: [0, 0], landed: [0, 0] };
+  let followed: { start: Point; moved: Point; landed: Point } = { start: [0, 0], moved: [0, 0], landed: [0, 0] };
+  let readout = "";
   const rows = () => Array.from({ length: around }, (_, i) => [...pair(start, i), ...pair(landed, i)]);
   const columns = ["x before", "y before", "x after", "y after"];
   const left = new PlaneFigure({
@@ -206,6 +207,7 @@ function moves(page: Page<State>, name: Move): Promise<void> {
   );
 
   left.painted(() => {
+    page.slot(`${name}-readout`).textContent = readout;
     left.circle([0, 0], 1, { stroke: "var(--rule)", "stroke-width": 1.5 });
     const ghost = Array.from({ length: around }, (_, i) => pair(moved, i));
     left.path([...ghost, ghost[0] ?? [0, 0]], { stroke: "var(--muted)", "stroke-width": 1, "stroke-dasharray": "3 3" });
@@ -236,7 +238,7 @@ function moves(page: Page<State>, name: Move): Promise<void> {
       const x = pair(start, i)[0];
       right.dot([x, pair(landed, i)[0]], 3.4, { fill: tint(x) });
     }
-    const before: Point = [onCircle(page.store.get().angle)[0], followed.landed[0]];
+    const before: Point = [followed.start[0], followed.landed[0]];
     right.line([before[0], -1.1], before, { stroke: "var(--ink)", "stroke-width": 1, "stroke-dasharray": "2 3" });
     right.dot(before, 6, { fill: "var(--ink)" });
   });
@@ -254,10 +256,8 @@ function moves(page: Page<State>, name: Move): Promise<void> {
         shift ? 0 : share(page.engine, t, 0.9),
       ]);
       [moved, landed, heights] = [Float64Array.from(all.moved), Float64Array.from(all.landed), Float64Array.from(line)];
-      followed = { moved: pair(one.moved, 0), landed: pair(one.landed, 0) };
+      followed = { start: pair(point, 0), moved: pair(one.moved, 0), landed: pair(one.landed, 0) };
       left.element.dataset["landed"] = followed.landed.map((value) => value.toFixed(4)).join(" ");
-      left.changed();
-      right.changed();
       const what =
         fact === null
           ? `t = ${number(t)}: ${percent(beyond)} of the circle lies beyond ±0.9 (without eps).`
@@ -269,7 +269,9 @@ function moves(page: Page<State>, name: Move): Promise<void> {
                 : "the image goes there and back: folded") +
             (fact.speed === null ? "" : `; the fastest point turns ${number(fact.speed)} times as fast`) +
             (fact.minimum === null ? "." : `; between the ends the output falls to ${number(fact.minimum)}.`);
-      page.slot(`${name}-readout`).textContent = what.endsWith(".") ? what : `${what}.`;
+      readout = what.endsWith(".") ? what : `${what}.`;
+      left.changed();
+      right.changed();
       page.say(what);
     },
   );

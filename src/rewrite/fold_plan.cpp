@@ -164,9 +164,8 @@ class FoldPlanner : Planner {
       if (!is_rewritable(bias.dtype)) return stored_as(bias);
     }
     if (is_head_table(model_, reader) && !plan_.untied) {
-      return fmt::format(
-          "its reader {} is the token embedding too; --untie gives the head a tensor of its own, {} bytes",
-          name, tensor.bytes.size());
+      return fmt::format("its reader {} is the token embedding too; {}", name,
+                         advice_on_tie(checkpoint_, model_, tensor.name));
     }
     return {};
   }

@@ -95,7 +95,9 @@ const char* to_string(Change change) {
 
 std::string why_not_untied(const Checkpoint& checkpoint, const Model& model) {
   if (!checkpoint.config_text())
-    return "without a config.json, the code that loads the file decides whether it is tied";
+    return "without a config.json, the code that loads the file decides whether it is tied; name the folder "
+           "that "
+           "holds both";
   const nlohmann::json config = checkpoint::read_json(*checkpoint.config_text()).value_or(nlohmann::json());
   if (config.contains("text_config")) {
     return "its configuration has a section for the language model";
@@ -112,7 +114,16 @@ std::string why_not_untied(const Checkpoint& checkpoint, const Model& model) {
   if (checkpoint.find(separate_head) != nullptr) return {};
   const std::string& table = model.vocabulary->unembedding->weight.tensor;
   if (table.starts_with("transformer.") || table.starts_with("model.")) return {};
-  return "the file holds the model without its head, so a head's tensor would not be loaded";
+  return "the file holds the model without its head, so a head's tensor would not be loaded; save the model "
+         "from "
+         "its class with a head first";
+}
+
+std::string advice_on_tie(const Checkpoint& checkpoint, const Model& model, std::string_view table) {
+  const std::string why = why_not_untied(checkpoint, model);
+  if (!why.empty()) return "the head cannot be untied: " + why;
+  return fmt::format("--untie gives the head a tensor of its own, {} bytes",
+                     checkpoint.find(table)->bytes.size());
 }
 
 Plan make_plan(const Checkpoint& checkpoint, const Model& model, const Options& options) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -67,8 +68,12 @@ std::vector<std::string> stacks_of(const model::Model& model, const Wanted& want
 /// Whether weights of this dtype are rewritten.
 [[nodiscard]] bool is_rewritable(Dtype dtype);
 
-/// Why the head cannot get a tensor of its own; empty if it can.
+/// Why the head cannot get a tensor of its own, and what would help; empty if it can.
 [[nodiscard]] std::string why_not_untied(const checkpoint::Checkpoint& checkpoint, const model::Model& model);
+/// Advice on a table that is the token embedding and the head: --untie with what it costs, or why that is
+/// refused.
+[[nodiscard]] std::string advice_on_tie(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
+                                        std::string_view table);
 
 /// The information from which folds, centred streams and rotations are planned.
 class Planner {

@@ -106,8 +106,7 @@ class StreamPlanner : Planner {
     if (!is_rewritable(tensor.dtype)) return fmt::format("{} is stored as {}", name, to_string(tensor.dtype));
     if (uses_.stacks_written(writer.weight) > 1) return fmt::format("{} writes to two streams", name);
     if (model_.vocabulary && model_.vocabulary->tied && !plan_.untied && writer.role == "token embedding") {
-      return fmt::format("{} is the head too; --untie gives the head a tensor of its own, {} bytes", name,
-                         tensor.bytes.size());
+      return fmt::format("{} is the head too; {}", name, advice_on_tie(checkpoint_, model_, tensor.name));
     }
     const bool reads = !uses_.readers_of(writer.weight).empty();
     const bool is_head = plan_.untied && plan_.untied->table == writer.weight.tensor;

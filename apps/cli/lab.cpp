@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -24,12 +25,18 @@ constexpr std::pair<const char*, const char*> subcommands[] = {
     {"export", "Write every number of an experiment's runs as a table"},
     {"import", "Add exported rules and runs to a store"}};
 
-/// Replaces the process by the program that links torch and MPI. Returns only by throwing.
-int hand_over(const std::vector<std::string>& arguments) {
+/// Replaces the process by the program that links torch and MPI. Returns only where that is not built and its
+/// help is asked for, which is then `help`.
+int hand_over(const Session& session, const std::string& help, const std::vector<std::string>& arguments) {
   std::error_code unknown;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", unknown);
   const std::string program = (self.parent_path() / "normscope-lab").string();
   if (!std::filesystem::exists(program)) {
+    if (std::find(arguments.begin(), arguments.end(), "--help") != arguments.end()) {
+      session.say(help +
+                  "\nThe lab is not built; scripts/lab builds it, with the options of each subcommand.");
+      return ok;
+    }
     throw Error(
         ErrorCode::Unsupported,
         fmt::format("lab: {} does not exist; rebuild with -DNORMSCOPE_BUILD_LAB=ON (scripts/lab does so)",
@@ -56,7 +63,7 @@ void add_lab(CLI::App& root, Session& session) {
   hands_over(lab);
   for (const auto& [name, text] : subcommands) hands_over(lab->add_subcommand(name, text));
   lab->callback([&session, lab] {
-    session.run = [lab] {
+    session.run = [&session, lab] {
       std::vector<std::string> arguments;
       for (const CLI::App* chosen : lab->get_subcommands()) {
         arguments.push_back(chosen->get_name());
@@ -65,7 +72,7 @@ void add_lab(CLI::App& root, Session& session) {
       }
       const std::vector<std::string> rest = lab->remaining();
       arguments.insert(arguments.end(), rest.begin(), rest.end());
-      return hand_over(arguments);
+      return hand_over(session, lab->help(), arguments);
     };
   });
 }

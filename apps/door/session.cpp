@@ -343,6 +343,7 @@ int parse_and_run(CLI::App& root, const Session& session, int argc, char** argv)
     words.erase(words.begin());
     words.emplace_back("--help");
   }
+  if (words.empty()) words.emplace_back("--help");
   try {
     expect_subcommand(root, words);
     std::reverse(words.begin(), words.end());  // as CLI11 takes them

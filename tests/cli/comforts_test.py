@@ -50,6 +50,10 @@ class Help(Comforts):
             if name not in ELSEWHERE | {"help"}:
                 self.assertEqual(self.ok("help", name), self.ok(name, "--help"))
         self.assertEqual(self.ok("help"), self.ok("--help"))
+        self.assertEqual(self.ok(), self.ok("--help"))
+        # Where the lab's program is not built, its subcommands are listed all the same.
+        for word in ("list", "run", "show"):
+            self.assertRegex(self.ok("help", "lab"), rf"(?m)^  {word}\b")
         self.assertIn('unknown subcommand "reprot"; did you mean report?', self.fails(2, "help", "reprot"))
 
     def test_subcommands_of_subcommands_have_examples(self):

@@ -72,6 +72,35 @@ void say_overflows(const Session& session, const ranges::ModelRanges& found) {
   }
 }
 
+/// Steps of a type with 127 from which a typical number keeps two significant digits.
+constexpr double enough_steps = 10.0;
+
+/// Prints what one int8 scale per tensor means for the outputs that feed the readers.
+void say_int8(const Session& session, const ranges::ModelRanges& found) {
+  const ranges::NormRanges* worst = nullptr;
+  double fewest = 0.0;
+  std::size_t known = 0;
+  std::size_t coarse = 0;
+  for (const ranges::NormRanges& norm : found.norms) {
+    if (!norm.refused.empty() || !(norm.median_typical > 0.0)) continue;
+    const double steps = ranges::int8_steps(norm.largest, norm.median_typical);
+    ++known;
+    coarse += steps < enough_steps ? 1 : 0;
+    if (worst != nullptr && steps >= fewest) continue;
+    worst = &norm;
+    fewest = steps;
+  }
+  if (worst == nullptr) return;
+  const std::string least = fmt::format("a typical feature of {} uses {} of 127 steps, the fewest",
+                                        printable(worst->name), audit::number(fewest));
+  session.say(
+      coarse == 0
+          ? fmt::format("int8: one scale for each norm's output suffices: {}", least)
+          : fmt::format("int8: one scale that never clips is coarse (below {:g} steps) for the outputs of "
+                        "{} of {} norms: {}",
+                        enough_steps, coarse, known, least));
+}
+
 /// Prints the norm whose features have the most uneven ranges, and the command that evens them out.
 void say_uneven(const Session& session, const ranges::ModelRanges& found) {
   const ranges::NormRanges* const norm = ranges::summarize(found).most_uneven;
@@ -94,7 +123,12 @@ void print_ranges(const Session& session, const ranges::ModelRanges& found) {
   } else {
     session.say("logits: not known: " + printable(found.logits_refused));
   }
+  session.say(
+      "Reader: a linear map that reads the norm's output. /typical: largest magnitude over the root mean "
+      "square "
+      "for inputs in all directions alike. int8: that root mean square in steps, where 127 cover the range.");
   say_overflows(session, found);
+  say_int8(session, found);
   say_uneven(session, found);
 }
 

@@ -56,6 +56,22 @@ std::string exact_summary(const selectability::Selection& selection) {
                      open->separation.reason);
 }
 
+/// Keys named in a list; the JSON has the answer for each.
+constexpr std::size_t named_keys = 20;
+
+/// "not selectable: 3, 17, 20 and 5 others", for the first of the keys with that answer.
+void say_which(const Session& session, const selectability::Selection& selection, Selectability answer,
+               const char* what) {
+  std::string list;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < selection.keys.size(); ++i) {
+    if (selection.keys[i].answer != answer || ++count > named_keys) continue;
+    list += fmt::format("{}{}", list.empty() ? "" : ", ", i);
+  }
+  if (count > named_keys) list += fmt::format(" and {}", counted(count - named_keys, "other"));
+  if (count > 0) session.say(fmt::format("{}: {}", what, list));
+}
+
 void describe(const Session& session, const MatrixInput& keys, const selectability::Selection& selection,
               bool exact) {
   const std::size_t undecided = selection.count(Selectability::undecided);
@@ -63,6 +79,9 @@ void describe(const Session& session, const MatrixInput& keys, const selectabili
                           keys.width, selection.count(Selectability::selectable),
                           selection.count(Selectability::unselectable), undecided,
                           undecided > 0 && !exact ? " (--exact decides them)" : ""));
+  say_which(session, selection, Selectability::selectable, "selectable keys, by row from 0");
+  say_which(session, selection, Selectability::unselectable, "keys that no query selects");
+  say_which(session, selection, Selectability::undecided, "undecided keys");
   std::string proofs;
   for (const Proof proof : selectability::every_proof) {
     std::string name(to_string(proof));

@@ -72,6 +72,12 @@ int run_random_table(const Session& session, const Inputs& inputs, const KeyNorm
       json_text(documents::random_table(table, cells, norm.json(norm.of_width(table.least_width)))));
   together.commit();
   for (const Figure& figure : all) describe(session, table, cells, figure.share, figure.title);
+  const std::optional<GivenNorm> spec = norm.of_width(table.least_width);
+  if (!spec || (spec->kind == NormKind::layer && norm.steps.empty())) {
+    session.say(fmt::format(
+        "The first table is figure 1{} of Brody and others 2023, whose text calls it the mean share.",
+        spec ? "d" : "c"));
+  }
   return ok;
 }
 

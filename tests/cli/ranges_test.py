@@ -57,6 +57,11 @@ class Ranges(CommandTest):
                 values = rows @ (gain * normalized(rng.normal(size=len(row)) * 10.0 ** rng.uniform(-3, 3), norm, eps) + bias)
                 self.assertLessEqual((sign * (values + offset)).max(), sign * end["bound"] + room)
 
+    def test_the_verdict_on_int8_is_in_words(self):
+        text = self.ok("ranges", OWN_MODEL)
+        self.assertRegex(text, r"int8: one scale for each norm's output suffices: a typical feature of \S+ uses [\d.]+ of 127")
+        self.assertIn("Reader: a linear map that reads the norm's output.", text)
+
     def test_an_attack_on_gpt2(self):
         weights = tensors(FIXTURES / "gpt2/model.safetensors")
         document = self.ranges(FIXTURES / "gpt2")

@@ -130,6 +130,16 @@ class Select(CommandTest):
         np.save(self.folder / "keys.npy", [[0.0], [5.0]])
         self.ok("select", "keys.npy", "--check")
 
+    def test_the_keys_are_named(self):
+        np.save(self.folder / "keys.npy", [[0.0], [5.0], [1.0]])
+        text = self.ok("select", "keys.npy")
+        self.assertIn("selectable keys, by row from 0: 0, 1", text)
+        self.assertIn("keys that no query selects: 2", text)
+        np.save(self.folder / "many.npy", np.arange(60.0)[:, None])
+        text = self.ok("select", "many.npy")
+        self.assertIn("keys that no query selects: 1, 2, 3,", text)
+        self.assertIn("19, 20 and 38 others", text)
+
     def test_threads_do_not_change_the_document(self):
         keys = np.random.default_rng(5).normal(size=(1500, 6))
         self.assertEqual(self.select(keys, "--threads", 1), self.select(keys, "--threads", 3))
@@ -174,6 +184,9 @@ class Select(CommandTest):
         scaled = self.json(*options, "--norm", "layer", "--eps", 0)
         self.assertEqual({cell["any"] for cell in scaled["cells"]}, {0})
         self.assertNotEqual(got, self.json(*options, "--seed", 2))
+        self.assertIn("figure 1c of Brody and others 2023", self.ok(*options))
+        self.assertIn("figure 1d of Brody and others 2023", self.ok(*options, "--norm", "layer", "--eps", 0))
+        self.assertNotIn("figure 1", self.ok(*options, "--norm", "rms", "--eps", 0))
         self.fails(2, "select", "--runs", 3)
         self.fails(2, "select")
 

@@ -9,7 +9,6 @@
 #include <fmt/core.h>
 
 #include <normscope/core/bound_text.hpp>
-#include <normscope/core/deadline.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/documents/reach.hpp>
 #include <normscope/documents/text.hpp>
@@ -53,7 +52,7 @@ void survey(const ReachOptions& options, const selectability::Logits& logits, co
   selectability::ReachOptions how{.threads = session.threads,
                                   .tolerance = options.tolerance,
                                   .progress = progress,
-                                  .until = deadline_after(options.budget),
+                                  .work = selectability::budget_unit * options.budget,
                                   .team = session.team};
   const ReachState state(options.resume, logits, how, options.probability_gap);
   if (state.exists()) results = state.load();
@@ -90,6 +89,9 @@ void describe(const Session& session, const ReachHead& head, const Survey& resul
       fmt::format("{} reachable, {} unreachable, {} undecided; {} unreachable even without the norm's bound",
                   results.with(Answer::yes).size(), unreachable.size(),
                   results.with(Answer::undecided).size(), results.unargmaxable()));
+  session.say(
+      "Reachable: at some input of the final norm the token has the largest logit; no text need lead there. "
+      "Margin: how far its logit exceeds every other there, in logits.");
   const std::vector<std::vector<std::size_t>> ties = head.logits.ties();
   for (std::size_t k = 0; k < std::min(tokens_said, ties.size()); ++k) {
     session.say(
@@ -122,7 +124,7 @@ void describe(const Session& session, const ReachHead& head, const Survey& resul
   }
   for (const std::size_t i : results.nearest(tokens_said)) {
     if (!std::isfinite(results.tokens[i].upper)) continue;  // the only token: there is no other to lead
-    session.say(fmt::format("  nearly unreachable: {}, margin at most {}", head.shown(i),
+    session.say(fmt::format("  smallest margins: {}, at most {}", head.shown(i),
                             at_most(results.tokens[i].upper, 4)));
   }
   for (const std::size_t i : results.least_probable(tokens_said)) {
@@ -247,8 +249,9 @@ void add_reach(CLI::App& root, Session& session) {
   command
       ->add_option(
           "--budget", options->budget,
-          "Time limit in seconds, after which remaining work is skipped and listed (default: no limit)")
-      ->type_name("SECONDS")
+          "Work limit in billions of multiplications, after which remaining work is skipped and listed "
+          "(default: no limit)")
+      ->type_name("N")
       ->check(numbers(0.0, 1e9));
   command
       ->add_option("--tokens", options->tokens, "Optimize the largest probability of these tokens (ids) too")

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <normscope/audit/report.hpp>
@@ -32,21 +32,16 @@ struct ReportOptions {
 };
 
 constexpr std::size_t shown_findings = 5;
-/// Seconds for heads, for ranges, and for tokens after the screen.
-constexpr double usual_budget = 20.0;
+/// Billions of multiplications for heads, for ranges, and for tokens after the screen.
+constexpr double default_budget = 40.0;
 
 audit::VocabularyOptions vocabulary_options(const ReportOptions& options) {
   constexpr double no_limit = std::numeric_limits<double>::infinity();
-  audit::VocabularyOptions result{.seconds = options.budget.value_or(options.deep ? no_limit : usual_budget),
+  const double budget = options.budget.value_or(options.deep ? no_limit : default_budget);
+  audit::VocabularyOptions result{.budget = selectability::budget_unit * budget,
                                   .skip = options.no_vocabulary};
   if (options.deep) result.most_work = no_limit;
   return result;
-}
-
-/// " (usual: 1.4 to 20 in 90 % of the norms of 4 GPT-2 models)" where that is known.
-std::string usual(const audit::Report& report, std::string_view measure) {
-  const std::string text = report.family == nullptr ? "" : report.family->text(measure);
-  return text.empty() ? "" : fmt::format(" ({})", text);
 }
 
 /// Extremes of the images.
@@ -62,9 +57,8 @@ void say_images(const Session& session, const audit::Report& report) {
   }
   if (most == 0.0) return;
   session.say(
-      fmt::format("  images: condition numbers {} to {}{}, longest semi-axis at most {} times the median{}",
-                  audit::number(least), audit::number(most), usual(report, "condition"),
-                  audit::number_at_most(stretch), usual(report, "longest_over_median")));
+      fmt::format("  images: condition numbers {} to {}, longest semi-axis at most {} times the median",
+                  audit::number(least), audit::number(most), audit::number_at_most(stretch)));
 }
 
 /// The smallest and the largest score spreads of the heads.
@@ -79,19 +73,20 @@ void say_heads(const Session& session, const audit::Report& report) {
     most = std::max(most, head.attention->sharpest.upper);
   }
   if (report.heads.empty()) return;
-  session.say(fmt::format("  heads: {} of {} bounded{}", bounded, report.heads.size(),
-                          bounded == 0
-                              ? ""
-                              : fmt::format(", largest spread of scores {} to {}",
-                                            audit::number_at_most(least), audit::number_at_most(most))));
+  session.say(fmt::format(
+      "  heads: {} of {} bounded{}", bounded, report.heads.size(),
+      bounded == 0
+          ? ""
+          : fmt::format(", spread (largest difference between the scores of two keys) at most {} to {}",
+                        audit::number_at_most(least), audit::number_at_most(most))));
 }
 
 /// The largest number computed from a norm's output, and the number types that it would overflow.
 void say_ranges(const Session& session, const audit::Report& report) {
   const ranges::Summary summary = ranges::summarize(report.ranges);
   if (summary.readers == 0) return;
-  std::string text =
-      fmt::format("  ranges: {} of {} bounded", summary.known, counted(summary.readers, "reader"));
+  std::string text = fmt::format("  ranges: {} of {} (linear maps that read a norm) bounded", summary.known,
+                                 counted(summary.readers, "reader"));
   if (summary.largest != nullptr) {
     const std::string least = audit::number(summary.least_ratio);
     const std::string most = audit::number(summary.most_ratio);
@@ -124,9 +119,24 @@ void say_vocabulary(const Session& session, const audit::Report& report) {
                           survey.with(convex::Answer::undecided).size()));
 }
 
+/// "; beyond the budget: 68 of 144 heads, 1932 of 32000 tokens", or empty.
+std::string beyond_budget(const audit::Report& report) {
+  const audit::LeftOut left = audit::left_out(report);
+  if (left.nothing()) return "";
+  std::vector<std::string> parts;
+  const auto add = [&](std::size_t count, std::size_t of, const char* noun) {
+    if (count > 0) parts.push_back(fmt::format("{} of {}", count, counted(of, noun)));
+  };
+  add(left.heads, report.heads.size(), "head");
+  add(left.readers, ranges::summarize(report.ranges).readers, "reader");
+  if (report.model.vocabulary) add(left.tokens, report.model.vocabulary->size, "token");
+  return fmt::format("; beyond the budget: {}", fmt::join(parts, ", "));
+}
+
 void summarize(const Session& session, const ReportOptions& options, const audit::Report& report) {
-  session.say(fmt::format("{}: {}, {}, {}", printable(options.output), printable(report.model.title),
-                          counted(report.norms.size(), "norm"), counted(report.findings.size(), "finding")));
+  session.say(fmt::format("{}: {}, {}, {}{}", printable(options.output), printable(report.model.title),
+                          counted(report.norms.size(), "norm"), counted(report.findings.size(), "finding"),
+                          beyond_budget(report)));
   if (!report.model.other_norms.empty()) {
     session.say("  not analysed: " + printable(model::other_norms_text(report.model)));
   }
@@ -134,19 +144,10 @@ void summarize(const Session& session, const ReportOptions& options, const audit
   say_heads(session, report);
   say_ranges(session, report);
   say_vocabulary(session, report);
-  const std::size_t unusual = std::count_if(report.findings.begin(), report.findings.end(),
-                                            [](const audit::Finding& finding) { return !finding.is_usual; });
-  const std::size_t shown = std::min(shown_findings, unusual);
+  const std::size_t shown = std::min(shown_findings, report.findings.size());
   for (std::size_t i = 0; i < shown; ++i) session.say("  - " + printable(report.findings[i].text));
   const std::size_t left = report.findings.size() - shown;
-  const std::size_t usual_ones = report.findings.size() - unusual;
-  if (left == 0) return;
-  session.say(fmt::format(
-      "  and {} more in the page{}", left,
-      usual_ones == 0
-          ? ""
-          : fmt::format(", {} usual for {} models",
-                        usual_ones == left ? "all" : fmt::format("{}", usual_ones), report.family->title)));
+  if (left > 0) session.say(fmt::format("  and {} more in the page", left));
 }
 
 int run_report(const Session& session, const ReportOptions& options) {
@@ -183,10 +184,10 @@ void add_report(CLI::App& root, Session& session) {
       command
           ->add_option(
               "--budget", options->budget,
-              "Time limit in seconds, for heads, for the ranges behind norms, and for tokens whose "
-              "reachability "
-              "needs a search, each; the page lists what was skipped (default 20; no limit with --deep)")
-          ->type_name("SECONDS")
+              "Work limit in billions of multiplications, for heads, for the ranges behind norms, and for "
+              "tokens whose reachability needs a search, each; the page lists what was skipped (default 40; "
+              "no limit with --deep)")
+          ->type_name("N")
           ->check(numbers(0.0, 1e9));
   command->add_flag("--no-vocabulary", options->no_vocabulary, "Analyse only norms and heads")
       ->excludes(budget);

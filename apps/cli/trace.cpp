@@ -39,6 +39,7 @@ struct TraceCommand {
   std::string activation;
   std::string page;
   std::string activations;
+  double budget = 100.0;
   forward::TraceOptions trace{};
 };
 
@@ -181,6 +182,7 @@ int run_trace(const Session& session, const TraceCommand& command) {
   const std::size_t vocabulary = forward::Decoder(checkpoint, model).vocabulary();
   const Context context = context_of(command, names, vocabulary);
   forward::TraceOptions options = command.trace;
+  options.budget = selectability::budget_unit * command.budget;
   options.threads = session.threads;
   const forward::TokenTrace trace =
       forward::trace(checkpoint, model, context.tokens, options, session.progress());
@@ -239,9 +241,11 @@ void add_trace(CLI::App& root, Session& session) {
       ->type_name("N")
       ->check(counts(1, 1000));
   command
-      ->add_option("--budget", options->trace.seconds,
-                   "Time limit for the keys and, again, for reach; work that remains is skipped (default 60)")
-      ->type_name("SECONDS")
+      ->add_option(
+          "--budget", options->budget,
+          "Work limit in billions of multiplications for the keys and, again, for reach; what remains "
+          "is skipped (default 100)")
+      ->type_name("N")
       ->check(numbers(0.0, 1e9));
   command->add_option("-o,--output", options->page, "Write an HTML page with figures")->type_name("FILE");
   command

@@ -135,7 +135,7 @@ class Tracer {
                   fmt::format("the text has {} tokens, expected at most {} in a page", tokens.size(), most));
     }
     return json_text(documents::token_trace(
-        checkpoint_, forward::trace(checkpoint_, model_, tokens, {.seconds = 10.0, .threads = 1}),
+        checkpoint_, forward::trace(checkpoint_, model_, tokens, {.budget = 1e10, .threads = 1}),
         tokenizer_ ? tokenizer_->names() : std::vector<std::string>()));
   }
 

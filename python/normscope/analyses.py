@@ -138,7 +138,7 @@ def reach(unembedding: Any, norm: Norm | None = None, bias: Any = None, *, token
     Shapes    unembedding (tokens, width), bias (tokens,) or None
     norm      the final norm; LayerNorm without gain where None
     tokens    whose largest probability is optimized, besides the `nearest` to unreachable
-    budget    seconds after which remaining work is skipped and counted
+    budget    billions of multiplications after which remaining work is skipped and counted
     Errors    ValueError for shapes that do not match, an entry that is not finite, and a norm of several groups;
               TypeError for integers
     Source    Ba, Kiros, Hinton 2016; Grivas, Bogoychev, Lopez 2022 without the norm

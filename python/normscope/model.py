@@ -74,15 +74,15 @@ class Model:
         return _core.tensor(self._core, text("tensor", "name", name))
 
     def report(self, *, activations: Activations | None = None, deep: bool = False, vocabulary: bool = True,
-               budget: float = 20.0, threads: int = 0, progress: Progress | None = None) -> Report:
+               budget: float = 40.0, threads: int = 0, progress: Progress | None = None) -> Report:
         """Everything about the norms, heads and vocabulary, as `normscope report` has it. Shows as a page in a
         notebook.
 
         activations  result of `watch` for this model, shown on the page beside the weights
         deep         every semi-axis, and vocabularies of any size
         vocabulary   whether the vocabulary is analysed at all
-        budget       seconds for heads, for ranges, for tokens that a first matrix product leaves undecided, and for
-                     each part of what `activations` add; no limit with `deep`
+        budget       billions of multiplications for heads, for ranges, for tokens that a first matrix product leaves
+                     undecided, and for each part of what `activations` add; no limit with `deep`
         Errors       OSError, ValueError for a file that changed or holds what cannot be read
         """
         if activations is not None and not isinstance(activations, Activations):
@@ -118,7 +118,7 @@ class Model:
         """Which tokens the model can output after its final norm, and the most probability of each.
 
         tokens    ids of tokens whose largest probability is optimized, besides the `nearest` to unreachable
-        budget    seconds after which remaining work is skipped and counted
+        budget    billions of multiplications after which remaining work is skipped and counted
         Errors    ValueError for a model whose logits read no norm or are not modelled, and for an unknown token
         """
         return illustrated(*_core.model_reach(
@@ -137,13 +137,13 @@ class Model:
             flag("geometry", "null_space", null_space),
             count("geometry", "threads", threads), callback("geometry", progress)))
 
-    def trace(self, context: str | Sequence[int], *, budget: float = 60.0, threads: int = 0,
+    def trace(self, context: str | Sequence[int], *, budget: float = 100.0, threads: int = 0,
               progress: Progress | None = None) -> results.TokenTrace:
         """A text through a decoder, run by the core: what each norm of the residual stream does with each token, which
         keys each head can select, and what follows.
 
         context  text, for models with a tokenizer beside them, or tokens (ids)
-        budget   seconds for keys, and again for reach, after which what remains is left out
+        budget   billions of multiplications for keys, and again for reach; what remains is left out
         Errors   ValueError for a model that is no decoder or computes what is not modelled, for a text that its
                  vocabulary cannot spell, and for too many tokens
         """

@@ -40,7 +40,7 @@ class Activations(Illustrated):
         rows = max((norm.rows for norm in self.document.norms), default=0)
         return f"<normscope.Activations {self.document.model}: {len(self.document.norms)} norms, {rows} rows>"
 
-    def within(self, model: Any = None, *, heads: int = 48, budget: float = 20.0, threads: int = 0,
+    def within(self, model: Any = None, *, heads: int = 48, budget: float = 40.0, threads: int = 0,
                progress: Progress | None = None) -> Activations:
         """The same with the consequences for the heads and logits of the model, in the document's `in_model`.
 
@@ -50,13 +50,13 @@ class Activations(Illustrated):
 
         model     as `open` takes it; the watched module where None
         heads     at most; they are spread evenly over the layers
-        budget    seconds after which no further head, and no further token, is started
+        budget    billions of multiplications after which no further head, and no further token, is started
         Errors    ValueError if the watched module is gone, and as `open`
         Source    Brody, Alon, Yahav 2023, for real contexts
         """
-        most, seconds = count("within", "heads", heads), real("within", "budget", budget)
+        most, work = count("within", "heads", heads), real("within", "budget", budget)
         opened = self._opened(model)
-        texts = _core.observed(*self._collected, opened._core, most, seconds, count("within", "threads", threads),
+        texts = _core.observed(*self._collected, opened._core, most, work, count("within", "threads", threads),
                                callback("within", progress))
         return Activations(texts, self._collected, self._module)
 

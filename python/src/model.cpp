@@ -61,9 +61,9 @@ std::string inspect(const Model& model) {
 /// The document, its charts and its page, which shows `activations` too: "null", or
 /// an object of their document and charts.
 std::tuple<std::string, std::string, std::string> model_report(const Model& model, bool deep, bool vocabulary,
-                                                               double seconds, const std::string& activations,
+                                                               double budget, const std::string& activations,
                                                                unsigned threads, const nb::object& callback) {
-  audit::VocabularyOptions options{.seconds = seconds, .skip = !vocabulary};
+  audit::VocabularyOptions options{.budget = selectability::budget_unit * budget, .skip = !vocabulary};
   if (deep) options.most_work = std::numeric_limits<double>::infinity();
   return run(callback, [&](const Progress& progress) {
     const audit::Report found =
@@ -93,7 +93,7 @@ Illustrated model_heads(const Model& model, std::size_t context, bool queries, b
 }
 
 Illustrated model_reach(const Model& model, const std::vector<std::size_t>& tokens, std::size_t nearest,
-                        double seconds, unsigned threads, const nb::object& callback) {
+                        double budget, unsigned threads, const nb::object& callback) {
   return run(callback, [&](const Progress& progress) {
     const audit::VocabularyHead head = audit::vocabulary_head(model.checkpoint(), model.described());
     const std::optional<std::filesystem::path> file =
@@ -108,7 +108,7 @@ Illustrated model_reach(const Model& model, const std::vector<std::size_t>& toke
                            .names = names,
                            .notes = model.described().notes,
                            .inputs = inputs},
-                          {.tokens = tokens, .nearest = nearest, .seconds = seconds}, threads, progress);
+                          {.tokens = tokens, .nearest = nearest, .budget = budget}, threads, progress);
   });
 }
 
@@ -165,7 +165,7 @@ Illustrated model_ranges(const Model& model, unsigned threads, const nb::object&
 
 /// A text, or the tokens themselves if there are any, through the model.
 Illustrated model_trace(const Model& model, const std::string& text, std::vector<std::size_t> tokens,
-                        double seconds, unsigned threads, const nb::object& callback) {
+                        double budget, unsigned threads, const nb::object& callback) {
   return run(callback, [&](const Progress& progress) {
     const std::size_t vocabulary = forward::Decoder(model.checkpoint(), model.described()).vocabulary();
     const std::optional<std::filesystem::path> file =
@@ -180,8 +180,9 @@ Illustrated model_trace(const Model& model, const std::string& text, std::vector
     } else {
       throw Error(ErrorCode::Unsupported, "trace: the model has no tokenizer beside it; give tokens");
     }
-    const forward::TokenTrace found = forward::trace(model.checkpoint(), model.described(), tokens,
-                                                     {.seconds = seconds, .threads = threads}, progress);
+    const forward::TokenTrace found =
+        forward::trace(model.checkpoint(), model.described(), tokens,
+                       {.budget = selectability::budget_unit * budget, .threads = threads}, progress);
     return Illustrated(json_text(documents::token_trace(model.checkpoint(), found, names)),
                        json_text(figures::token_trace_charts(found, names)));
   });

@@ -59,11 +59,11 @@ void add_contexts(Observer& observer, const nb::object& x, std::size_t length) {
 }
 
 /// The document and its charts; `norms` are (name, calls, observer). `opened` is None, or the model whose
-/// heads and logits are asked about, up to `heads` of them and for about `seconds` each.
+/// heads and logits are asked about, up to `heads` of them and `budget` billion multiplications each.
 std::pair<std::string, std::string> observed(
     const std::string& name, const nb::list& norms,
     const std::vector<std::pair<std::string, std::string>>& not_understood, const nb::object& opened,
-    std::size_t heads, double seconds, unsigned threads, const nb::object& callback) {
+    std::size_t heads, double budget, unsigned threads, const nb::object& callback) {
   std::vector<activations::ObservedNorm> found;
   std::vector<activations::WatchedNorm> watched;
   for (const nb::handle entry : norms) {
@@ -80,10 +80,11 @@ std::pair<std::string, std::string> observed(
     }
     std::optional<activations::InModel> within;
     if (model != nullptr) {
-      within = activations::in_model(model->checkpoint(), model->described(), watched,
-                                     {.heads = {.most_heads = heads, .seconds = seconds, .threads = threads},
-                                      .next = {.seconds = seconds, .threads = threads}},
-                                     progress);
+      within = activations::in_model(
+          model->checkpoint(), model->described(), watched,
+          {.heads = {.most_heads = heads, .budget = selectability::budget_unit * budget, .threads = threads},
+           .next = {.budget = selectability::budget_unit * budget, .threads = threads}},
+          progress);
     }
     const activations::InModel* const known = within ? &*within : nullptr;
     return std::pair(json_text(documents::activations(name, found, not_understood, known)),

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/audit/report.hpp>
-#include <normscope/core/deadline.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/documents/geometry.hpp>
 #include <normscope/documents/text.hpp>
@@ -43,7 +42,7 @@ Illustrated reach_document(const audit::VocabularyHead& head, const documents::R
   const selectability::ReachOptions how{.threads = threads,
                                         .tolerance = details.tolerance,
                                         .progress = progress,
-                                        .until = deadline_after(search.seconds)};
+                                        .work = selectability::budget_unit * search.budget};
   selectability::Survey survey;
   selectability::decide(head.logits, survey.tokens, how);
   selectability::finish(head.logits, survey,

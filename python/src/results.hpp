@@ -29,7 +29,7 @@ using Illustrated = std::tuple<std::string, std::string>;
 struct ReachSearch {
   std::vector<std::size_t> tokens{};  ///< whose largest probability is optimized besides the nearest
   std::size_t nearest = 20;
-  double seconds = std::numeric_limits<double>::infinity();
+  double budget = std::numeric_limits<double>::infinity();
 };
 
 /// Which tokens `head` can output.

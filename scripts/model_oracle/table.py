@@ -46,16 +46,6 @@ models have the `norm_num_groups` of the configuration. Normalization that is no
 The graph of a TensorFlow Lite file is not read: its norms are found by the names of their constants, and their kind and
 eps are assumed. A Keras configuration states kind, eps and axis of the norms; which layers read them is not taken from it.
 
-## What is usual
-
-`report` compares a value with the range that is usual for the model's family: the range of 90 % of the norms, outside
-attention, of trained models. Values that only one norm in twenty has, such as those of GPT-2 small's final norm, remain
-findings in these models too; findings within the range come last. The models are few and mostly small, so a range
-describes them and is not a recommendation. In a family with a single model nothing counts as usual. `scripts/usual`
-measures the ranges and writes `src/audit/usual_table.hpp`.
-
-{usual}
-
 ## Models that descriptions were compared with
 
 | fixture | class | norms | kinds | heads | described |
@@ -74,18 +64,8 @@ def page() -> str:
         heads = sum(attention["heads"] for attention in truth["attention"])
         described = "not yet" if truth["case"] in missing else "yes"
         rows.append(f"| {truth['case']} | {truth['class'] or '-'} | {len(truth['norms'])} | {kinds} | {heads} | {described} |")
-    usual = (ROOT / "src/audit/usual_table.hpp").read_text()
-    families = re.findall(r'^    \{"([^"]+)", architectures_(\d+), models_\d+, (\d+),', usual, re.MULTILINE)
-    lines = ["| family | trained models | norms | longest over shortest axis | longest over median |", "|---|---|---|---|---|"]
-    for title, index, norms in families:
-        models = re.search(rf"models_{index}\[\] = \{{(.*?)\}};", usual)
-        ranges = re.search(rf"ranges_{index}\[\] = \{{(.*?)\n\}};", usual, re.DOTALL)
-        assert models and ranges
-        values = {name: f"{low} to {high}" for name, low, high in re.findall(r'\{"(\w+)", ([^,]+), ([^}]+)\}', ranges[1])}
-        names = ", ".join(re.findall(r'"([^"]+)"', models[1]))
-        lines.append(f"| {title} | {names} | {norms} | {values['condition']} | {values['longest_over_median']} |")
     count = sum(row.endswith("| yes |") for row in rows)
-    return HEAD.replace("{usual}", "\n".join(lines)) + "\n".join(rows) + f"\n\n{count} of {len(rows)} are described.\n"
+    return HEAD + "\n".join(rows) + f"\n\n{count} of {len(rows)} are described.\n"
 
 
 def main() -> int:

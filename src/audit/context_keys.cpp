@@ -1,14 +1,12 @@
 #include <normscope/audit/context_keys.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <optional>
 #include <set>
 #include <span>
 #include <tuple>
 
-#include <normscope/core/deadline.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/numeric/product.hpp>
@@ -111,6 +109,18 @@ ContextKeys measured(const checkpoint::Checkpoint& checkpoint, const model::Mode
   return result;
 }
 
+/// Estimated multiplications of `selectability::keys` for the four kinds of keys of each context: a tenth of
+/// the keys solve for working sets of up to head_dim others.
+double estimated_work(const NormContexts& contexts, std::size_t head_dim) {
+  double total = 0.0;
+  for (const MatrixView<const double> rows : contexts.rows) {
+    const auto count = static_cast<double>(rows.rows());
+    const auto dim = static_cast<double>(head_dim);
+    total += 4.0 * count * (count * dim + dim * static_cast<double>(rows.width()) + 0.1 * dim * dim * dim);
+  }
+  return total;
+}
+
 /// One head of each set of heads with the same keys, whose norm has contexts; at most as many as wanted.
 std::vector<std::size_t> chosen_heads(const model::Model& model, const std::vector<NormContexts>& contexts,
                                       std::size_t most) {
@@ -134,13 +144,17 @@ std::vector<ContextKeys> selectable_context_keys(const checkpoint::Checkpoint& c
                                                  const std::vector<NormContexts>& contexts,
                                                  const ContextKeyOptions& options, const Progress& progress) {
   const std::vector<std::size_t> heads = chosen_heads(model, contexts, options.most_heads);
-  const auto until = deadline_after(options.seconds);
   const std::size_t together = thread_count(options.threads);
+  std::size_t within = 0;
+  for (double spent = 0.0; within < heads.size() && spent < options.budget; ++within) {
+    const model::Head& head = model.heads[heads[within]];
+    spent += estimated_work(*contexts_of(contexts, head.norm), head.head_dim);
+  }
   std::vector<ContextKeys> result;
-  while (result.size() < heads.size() && std::chrono::steady_clock::now() < until) {
+  while (result.size() < within) {
     const std::size_t first = result.size();
     progress("keys of heads", first, heads.size());
-    result.resize(std::min(heads.size(), first + together));
+    result.resize(std::min(within, first + together));
     parallel_for(result.size() - first, 1, options.threads, [&](std::size_t begin, std::size_t end) {
       for (std::size_t i = first + begin; i < first + end; ++i) {
         result[i] = measured(checkpoint, model, heads[i], *contexts_of(contexts, model.heads[heads[i]].norm));

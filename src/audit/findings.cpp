@@ -86,48 +86,6 @@ constexpr Reason reasons[] = {
     {"missing_tensors", "Only tensors in the file are named as readers and writers of norms."},
 };
 
-struct Measure {
-  std::string_view kind;
-  std::string_view name;
-  std::string_view noun;
-};
-
-/// The measure that each kind of finding is about.
-constexpr Measure measures[] = {
-    {"stretched_axis", "longest_over_median", "longest over median axis"},
-    {"concentrated_image", "effective_share", "effective dimension over axes"},
-    {"condition_range", "condition", "condition number"},
-    {"null_direction", "cosine_to_ones", "cosine to all-ones"},
-    {"image_change", "similarity", "similarity to the next norm"},
-    {"large_bias", "shift_over_radius", "bias over radius"},
-    {"switched_off", "switched_off_share", "share of gains switched off"},
-};
-
-/// Whether the finding's norm, or all norms if it is about a number of them, are in the family's range.
-bool is_usual(const Report& report, const Finding& finding, const UsualRange& range) {
-  const auto fits = [&](const NormReport& norm) {
-    const std::optional<double> value = measured(norm, range.measure);
-    return !value || (*value >= range.low && *value <= range.high);
-  };
-  if (finding.kind != "switched_off") return fits(report.norms[*finding.norm]);
-  return std::all_of(report.norms.begin(), report.norms.end(), fits);
-}
-
-/// Adds the usual range to a finding; a finding within it is less severe.
-void compare_with_family(const Report& report, Finding& finding) {
-  if (report.family == nullptr || !finding.norm) return;
-  for (const auto& [kind, measure, noun] : measures) {
-    const UsualRange* const range = kind == finding.kind ? report.family->range(measure) : nullptr;
-    if (range == nullptr) continue;
-    finding.usual = report.family->text(measure);
-    if (const std::size_t colon = finding.usual.find(':'); colon != std::string::npos) {
-      finding.usual.insert(colon, fmt::format(" {}", noun));
-    }
-    finding.is_usual = report.family->models.size() > 1 && is_usual(report, finding, *range);
-    if (finding.is_usual) finding.severity *= 0.5;
-  }
-}
-
 }  // namespace
 
 std::vector<Finding> find(const Report& report) {
@@ -159,13 +117,10 @@ std::vector<Finding> find(const Report& report) {
     for (const Reason& reason : reasons) {
       if (reason.kind == finding.kind) finding.why = reason.why;
     }
-    compare_with_family(report, finding);
     if (finding.reproduce.empty()) finding.reproduce = "normscope inspect " + shell_quoted(report.path);
   }
-  // Findings within the usual range come last, whatever their severity.
-  std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
-    return a.is_usual == b.is_usual ? a.severity > b.severity : b.is_usual;
-  });
+  std::stable_sort(findings.begin(), findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
   return findings;
 }
 

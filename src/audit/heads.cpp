@@ -1,7 +1,6 @@
 #include <normscope/audit/heads.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -96,6 +95,17 @@ HeadReach reach(const checkpoint::Checkpoint& checkpoint, const model::Model& mo
   return result;
 }
 
+/// Estimated multiplications of `selectability::attention` for a head whose norm has this width.
+double estimated_work(const model::Head& head, std::size_t width, const HeadContexts& contexts,
+                      const selectability::AttentionEffort& effort) {
+  const auto dim = static_cast<double>(head.head_dim);
+  const double fixed = 24.0 * static_cast<double>(width) * dim * dim + 40.0 * dim * dim * dim;
+  if (!head.rotary) return fixed;
+  const std::size_t context = contexts.positions != 0 ? contexts.positions : head.rotary->context;
+  const double enumerated = static_cast<double>(context) * dim * dim * dim;
+  return fixed + (enumerated <= effort.operations ? enumerated / 6.0 : 0.0);
+}
+
 }  // namespace
 
 std::vector<HeadReach> reach_of_heads(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
@@ -108,17 +118,24 @@ std::vector<HeadReach> reach_of_heads(const checkpoint::Checkpoint& checkpoint, 
   });
   const selectability::AttentionEffort effort{
       .operations = contexts.work / static_cast<double>(std::max<std::ptrdiff_t>(turning, 16))};
-  // Where time is short, all layers have some heads.
+  // Where the budget is short, all layers have some heads.
   std::vector<std::size_t> order(tasks.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return model.heads[tasks[a].head].head < model.heads[tasks[b].head].head;
   });
+  std::vector<bool> is_left_out(tasks.size(), false);
+  double spent = 0.0;
+  for (const std::size_t index : order) {
+    const model::Norm* const norm = find_norm(model, tasks[index].norm);
+    is_left_out[index] = spent >= contexts.budget;
+    spent +=
+        estimated_work(model.heads[tasks[index].head], norm == nullptr ? 0 : norm->width, contexts, effort);
+  }
   const std::size_t together = thread_count(threads);
   for (std::size_t first = 0; first < result.size(); first += together) {
     progress("measuring heads", first, result.size());
     const std::size_t count = std::min(together, result.size() - first);
-    const bool late = std::chrono::steady_clock::now() >= contexts.until;
     parallel_for(count, 1, threads, [&](std::size_t begin, std::size_t end) {
       for (std::size_t k = first + begin; k < first + end; ++k) {
         const Task& task = tasks[order[k]];
@@ -127,8 +144,9 @@ std::vector<HeadReach> reach_of_heads(const checkpoint::Checkpoint& checkpoint, 
           found = {.head = task.head, .norm = task.norm, .pass = task.pass, .refused = std::move(reason)};
         };
         try {
-          if (late) {
-            refuse("left out, as the time for heads was over; `normscope heads` bounds all");
+          if (is_left_out[order[k]]) {
+            refuse("left out, beyond the budget for heads; `normscope heads` bounds all");
+            found.left_out = true;
           } else {
             found = reach(checkpoint, model, task, contexts, effort);
           }

@@ -9,7 +9,6 @@
 
 #include <fmt/format.h>
 
-#include <normscope/core/deadline.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/numeric/product.hpp>
@@ -132,11 +131,9 @@ void decide_reach(const VocabularyHead& head, std::vector<NextToken>& list, cons
   std::vector<selectability::TokenReach> reach(head.logits.tokens);
   for (selectability::TokenReach& token : reach) token.done = true;
   for (const NextToken& next : list) reach[next.token].done = false;
-  selectability::decide(head.logits, reach,
-                        {.threads = options.threads,
-                         .screen = false,
-                         .progress = progress,
-                         .until = deadline_after(options.seconds)});
+  selectability::decide(
+      head.logits, reach,
+      {.threads = options.threads, .screen = false, .progress = progress, .work = options.budget});
   for (NextToken& next : list) {
     next.answer = reach[next.token].answer;
     next.lead_at_most = reach[next.token].upper;

@@ -6,7 +6,6 @@
 
 #include <fmt/core.h>
 
-#include <normscope/core/deadline.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/geometry/image.hpp>
@@ -252,15 +251,24 @@ Report audit_norms(const checkpoint::Checkpoint& checkpoint, model::Model model,
   return report;
 }
 
+LeftOut left_out(const Report& report) {
+  LeftOut result;
+  for (const HeadReach& head : report.heads) result.heads += head.left_out ? 1 : 0;
+  for (const ranges::NormRanges& norm : report.ranges.norms) {
+    for (const ranges::ReaderRanges& reader : norm.readers) result.readers += reader.left_out ? 1 : 0;
+  }
+  if (report.vocabulary.survey) result.tokens = report.vocabulary.survey->left_out.tokens;
+  if (report.vocabulary.left_out) result.tokens = report.model.vocabulary->size;
+  return result;
+}
+
 Report audit(const checkpoint::Checkpoint& checkpoint, model::Model model, unsigned threads,
              const Progress& progress, const VocabularyOptions& vocabulary) {
   Report report = audit_norms(checkpoint, std::move(model), threads, progress);
   report.heads = reach_of_heads(checkpoint, report.model, threads, progress,
-                                {.work = work_on_heads, .until = deadline_after(vocabulary.seconds)});
-  report.ranges =
-      ranges::of_model(checkpoint, report.model, threads, progress, deadline_after(vocabulary.seconds));
+                                {.work = work_on_heads, .budget = vocabulary.budget});
+  report.ranges = ranges::of_model(checkpoint, report.model, threads, progress, vocabulary.budget);
   report.vocabulary = reach_of_vocabulary(checkpoint, report.model, vocabulary, threads, progress);
-  report.family = usual_family(report.model.architecture);
   add_embedding_uses(checkpoint, report, progress);
   report.findings = find(report);
   report.headlines = headlines(report);

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <normscope/core/deadline.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/model/token_names.hpp>
 #include <normscope/numeric/rounding.hpp>
@@ -18,9 +17,6 @@
 
 namespace normscope::audit {
 namespace {
-
-/// Work limit for tokens that screening does not decide, relative to `most_work`.
-constexpr double work_on_tokens = 0.2;
 
 void scale(selectability::Logits& logits, double factor) {
   if (factor == 1.0) return;
@@ -132,7 +128,6 @@ VocabularyReach reach_of_vocabulary(const checkpoint::Checkpoint& checkpoint, co
                                     const VocabularyOptions& options, unsigned threads,
                                     const Progress& progress) {
   VocabularyReach result;
-  const auto until = deadline_after(options.seconds);
   if (options.skip) {
     result.refused = "it was left out on request";
     return result;
@@ -152,6 +147,7 @@ VocabularyReach reach_of_vocabulary(const checkpoint::Checkpoint& checkpoint, co
         "a vocabulary of {} x {} takes longer than a report should; `normscope report "
         "--deep` and `normscope reach` decide it",
         map.out, map.in);
+    result.left_out = true;
     return result;
   }
   try {
@@ -167,7 +163,7 @@ VocabularyReach reach_of_vocabulary(const checkpoint::Checkpoint& checkpoint, co
     }
     const VocabularyHead head = vocabulary_head(checkpoint, model);
     const selectability::ReachOptions limits{
-        .threads = threads, .progress = progress, .until = until, .work = work_on_tokens * options.most_work};
+        .threads = threads, .progress = progress, .work = options.budget};
     selectability::Survey survey;
     selectability::decide(head.logits, survey.tokens, limits);
     selectability::finish(head.logits, survey, {}, limits);

@@ -260,20 +260,6 @@ Json embedding_json(const audit::EmbeddingUse& use) {
                                          })}};
 }
 
-Json family_json(const audit::UsualFamily& family) {
-  Json ranges = Json::array();
-  for (const audit::UsualRange& range : family.ranges) {
-    ranges.push_back({{"measure", range.measure},
-                      {"low", range.low},
-                      {"high", range.high},
-                      {"text", family.text(range.measure)}});
-  }
-  return {{"family", family.title},
-          {"models", std::vector<std::string>(family.models.begin(), family.models.end())},
-          {"norms", family.norms},
-          {"ranges", std::move(ranges)}};
-}
-
 }  // namespace
 
 Json report(const Report& audited, bool whole_spectra) {
@@ -290,6 +276,9 @@ Json report(const Report& audited, bool whole_spectra) {
   model["metadata"] = Json::object();
   for (const auto& [key, value] : audited.metadata) model["metadata"][key] = value;
   json["model"] = model;
+  const audit::LeftOut left_out = audit::left_out(audited);
+  json["complete"] = left_out.nothing();
+  json["left_out"] = {{"heads", left_out.heads}, {"readers", left_out.readers}, {"tokens", left_out.tokens}};
   json["norms"] = Json::array();
   for (std::size_t i = 0; i < audited.norms.size(); ++i) {
     json["norms"].push_back(to_json(audited.norms[i], i, audited, whole_spectra));
@@ -321,7 +310,6 @@ Json report(const Report& audited, bool whole_spectra) {
     }
     return result;
   });
-  json["usual"] = audited.family == nullptr ? Json(nullptr) : family_json(*audited.family);
   json["headlines"] = list(audited.headlines, [](const audit::Headline& headline) {
     const auto same = [](std::size_t index) { return index; };
     return Json{{"topic", std::string(to_string(headline.topic))},
@@ -340,8 +328,6 @@ Json report(const Report& audited, bool whole_spectra) {
                 {"text", finding.text},
                 {"numbers", numbers},
                 {"severity", finding.severity},
-                {"usual", finding.usual.empty() ? Json(nullptr) : Json(finding.usual)},
-                {"is_usual", finding.is_usual},
                 {"reproduce", finding.reproduce},
                 {"why", finding.why}};
   });

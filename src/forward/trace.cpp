@@ -102,7 +102,7 @@ void add_reach(const checkpoint::Checkpoint& checkpoint, const TraceOptions& opt
                            {.top = options.likeliest,
                             .most_rows = trace.tokens.size(),
                             .most_tokens = static_cast<std::size_t>(map.out),
-                            .seconds = options.seconds,
+                            .budget = options.budget,
                             .threads = options.threads},
                            progress);
   } catch (const Error& error) {
@@ -134,7 +134,7 @@ TokenTrace trace(const checkpoint::Checkpoint& checkpoint, const model::Model& m
   }
   result.within.heads = audit::selectable_context_keys(
       checkpoint, model, contexts,
-      {.most_heads = model.heads.size(), .seconds = options.seconds, .threads = options.threads}, progress);
+      {.most_heads = model.heads.size(), .budget = options.budget, .threads = options.threads}, progress);
   add_reach(checkpoint, options, progress, result);
   return result;
 }

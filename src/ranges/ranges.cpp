@@ -106,16 +106,22 @@ struct Run {
   const checkpoint::Checkpoint& checkpoint;
   unsigned threads;
   const Progress& progress;
-  std::chrono::steady_clock::time_point until;
+  double budget;
+  double spent = 0.0;
 };
 
-ReaderRanges of_reader(const Run& run, const model::Linear& linear, const NormSpec& norm) {
+/// Multiplications of the budget for one weight: it is decoded, enclosed and summed three times.
+constexpr double work_for_a_weight = 4.0;
+
+ReaderRanges of_reader(Run& run, const model::Linear& linear, const NormSpec& norm) {
   ReaderRanges result{
       .role = linear.role, .weight = linear.weight.selector(), .rows = static_cast<std::size_t>(linear.out)};
-  if (std::chrono::steady_clock::now() >= run.until) {
-    result.refused = "left out at the time limit";
+  if (run.spent >= run.budget) {
+    result.refused = "left out, beyond the budget for ranges; `normscope ranges` bounds all";
+    result.left_out = true;
     return result;
   }
+  run.spent += work_for_a_weight * static_cast<double>(linear.out) * static_cast<double>(norm.width);
   try {
     const Rows rows(run.checkpoint, linear, norm);
     Part all = rows.all(run.threads, run.progress);
@@ -170,7 +176,7 @@ void add_features(const NormSpec& norm, NormRanges& result) {
   result.median_typical = median(typical);
 }
 
-NormRanges of_norm(const Run& run, const model::Norm& norm) {
+NormRanges of_norm(Run& run, const model::Norm& norm) {
   NormRanges result{.name = norm.name};
   try {
     const NormSpec spec = model::read_norm(run.checkpoint, norm);
@@ -195,7 +201,7 @@ double capped(double bound, const model::Vocabulary& vocabulary, double outward)
 }
 
 /// The ranges of the logits: those of the head's rows, which are usually among the readers of its norm.
-ReaderRanges of_unembedding(const Run& run, const model::Linear& unembedding, const model::Norm& norm,
+ReaderRanges of_unembedding(Run& run, const model::Linear& unembedding, const model::Norm& norm,
                             const NormRanges& known) {
   for (const ReaderRanges& reader : known.readers) {
     if (reader.weight == unembedding.weight.selector() && reader.rows == unembedding.out) return reader;
@@ -219,7 +225,7 @@ LogitRanges of_logits(const model::Vocabulary& vocabulary, const ReaderRanges& r
           .soft_cap = vocabulary.soft_cap};
 }
 
-void add_logits(const Run& run, const model::Model& model, ModelRanges& result) {
+void add_logits(Run& run, const model::Model& model, ModelRanges& result) {
   if (!model.vocabulary || !model.vocabulary->unembedding) {
     result.logits_refused = model::why_no_logits(model);
     return;
@@ -252,8 +258,8 @@ double ReaderRanges::ratio() const { return typical > 0.0 ? size() / typical : 0
 double NormRanges::unevenness() const { return median > 0.0 ? largest / median : 0.0; }
 
 ModelRanges of_model(const checkpoint::Checkpoint& checkpoint, const model::Model& model, unsigned threads,
-                     const Progress& progress, std::chrono::steady_clock::time_point until) {
-  const Run run{checkpoint, threads, progress, until};
+                     const Progress& progress, double budget) {
+  Run run{checkpoint, threads, progress, budget};
   ModelRanges result;
   // Of a model_type that is not known, the norms may be of another kind than the tensor names suggest.
   const std::string refused = model.other_type.empty() ? "" : "not modelled: model_type: " + model.other_type;

@@ -55,6 +55,20 @@ void decide_screened(const ScaledLogits& scaled, const SinglePrecision& single,
   }
 }
 
+/// Work of `rounds` products of one point with all tokens in float32, summed over all members of a team.
+double work_of(const Logits& logits, std::size_t rounds, const Team& team) {
+  Packer own;
+  own.put(static_cast<std::uint64_t>(rounds));
+  double total = 0.0;
+  for (const std::vector<std::byte>& of_member : gathered(own.bytes(), team)) {
+    std::uint64_t found = 0;
+    Unpacker from(of_member);
+    from.get(found);
+    total += static_cast<double>(found) * static_cast<double>(logits.tokens * logits.width) / 8.0;
+  }
+  return total;
+}
+
 /// An upper bound and its proof.
 void take_upper(const ScaledLogits& scaled, TokenReach& token, Outcome& outcome) {
   const double upper = scaled.upper(outcome.upper);
@@ -160,25 +174,25 @@ void decide(const Logits& logits, std::vector<TokenReach>& tokens, const ReachOp
   const LeadOracle oracle{.logits = &scaled.logits(), .single = &single};
   Unbounded unbounded(scaled, oracle);
   const Team& team = *options.team;
-  // Each member counts its own work.
-  NORMSCOPE_ASSERT(team.size() == 1 || options.work == std::numeric_limits<double>::infinity());
   const std::size_t batch = batch_size(logits.width) * team.size();
   double spent = 0.0;
   for (std::size_t begin = 0; begin < left.size(); begin += batch) {
     together(team, [&] { options.progress("token", begin, left.size()); });
-    if (spent > options.work || team.any(std::chrono::steady_clock::now() >= options.until)) return;
+    if (spent >= options.work) return;
     const std::vector<std::size_t> some(
         left.begin() + static_cast<std::ptrdiff_t>(begin),
         left.begin() + static_cast<std::ptrdiff_t>(std::min(left.size(), begin + batch)));
     const std::vector<std::size_t> own = own_part(some, team);
+    std::size_t rounds = 0;
     for (Outcome& outcome : decide_tokens(oracle, own, options)) {
-      spent += static_cast<double>(outcome.rounds) * static_cast<double>(logits.tokens * logits.width);
+      rounds += outcome.rounds;
       TokenReach& token = tokens[outcome.token];
       take(scaled, token, std::move(outcome));
     }
     unbounded.decide(own, tokens, options);
     for (const std::size_t token : own) tokens[token].done = true;
     exchange(some, tokens, team);
+    spent += work_of(logits, rounds, team);
   }
   together(team, [&] { options.progress("token", left.size(), left.size()); });
 }
@@ -191,9 +205,9 @@ struct Sharpener {
       : scaled(logits), single(single_precision(scaled.logits())), gap(1e-6 * scaled.logits().scale) {}
 
   /// Computes the largest leads of the given tokens, or shows that they are at least `enough`; returns for
-  /// each whether its largest lead is known.
+  /// each whether its largest lead is known, and adds to `rounds`.
   std::vector<bool> work_out(std::vector<TokenReach>& tokens, const std::vector<std::size_t>& asked,
-                             double enough, const ReachOptions& options) const {
+                             double enough, const ReachOptions& options, std::size_t& rounds) const {
     const Logits& logits = scaled.logits();
     const LeadOracle oracle{.logits = &logits, .single = &single};
     std::vector<Start> starts;
@@ -208,6 +222,7 @@ struct Sharpener {
     std::vector<bool> largest;
     for (Outcome& outcome : largest_leads(oracle, std::move(starts), gap, scaled.divide(enough), options)) {
       TokenReach& token = tokens[outcome.token];
+      rounds += outcome.rounds;
       largest.push_back(outcome.largest);
       take_upper(scaled, token, outcome);
       const double lower = scaled.lower(outcome.lower);
@@ -257,7 +272,9 @@ void sharpen(const Logits& logits, std::vector<TokenReach>& tokens, const std::v
     for (std::size_t i = begin; i < std::min(asked.size(), begin + batch); ++i) {
       if (tokens[asked[i]].answer == Answer::yes) some.push_back(asked[i]);
     }
-    static_cast<void>(sharpener.work_out(tokens, some, std::numeric_limits<double>::infinity(), options));
+    std::size_t rounds = 0;
+    static_cast<void>(
+        sharpener.work_out(tokens, some, std::numeric_limits<double>::infinity(), options, rounds));
   }
   options.progress("lead", asked.size(), asked.size());
 }
@@ -270,6 +287,7 @@ std::size_t sharpen_nearest(const Logits& logits, std::vector<TokenReach>& token
   const Team& team = *options.team;
   std::optional<Sharpener> sharpener;
   const std::size_t batch = batch_size(logits.width);
+  double spent = 0.0;
   while (true) {
     const double enough = threshold(tokens, sharp, wanted);
     std::vector<std::size_t> asked = reachable_by_lead(tokens);
@@ -278,12 +296,13 @@ std::size_t sharpen_nearest(const Logits& logits, std::vector<TokenReach>& token
                        [&](std::size_t token) { return sharp[token] || !(tokens[token].lower < enough); }),
         asked.end());
     together(team, [&] { options.progress("lead", worked, worked + asked.size()); });
-    const bool late = team.any(std::chrono::steady_clock::now() >= options.until);
-    if (asked.empty() || worked >= most || late) return asked.size();
+    if (asked.empty() || worked >= most || spent >= options.work) return asked.size();
     asked.resize(std::min({asked.size(), batch, most - worked}));
     if (!sharpener) sharpener.emplace(logits);
     const std::vector<std::size_t> own = own_part(asked, team);
-    const std::vector<bool> largest = sharpener->work_out(tokens, own, enough, options);
+    std::size_t rounds = 0;
+    const std::vector<bool> largest = sharpener->work_out(tokens, own, enough, options, rounds);
+    spent += work_of(logits, rounds, team);
     std::vector<std::byte> finals;
     for (std::size_t i = 0; i < own.size(); ++i) {
       // Bounds that are not final reached `enough`, so that the token is not among the nearest.

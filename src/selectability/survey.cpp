@@ -1,7 +1,6 @@
 #include <normscope/selectability/survey.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <iterator>
 #include <numeric>
 
@@ -16,7 +15,9 @@ using convex::Answer;
 constexpr double small_work = 1e8;
 /// Tokens processed at most for each token requested.
 constexpr std::size_t worked_for_one = 26;
-/// Tokens whose probabilities are computed between two checks of the time limit.
+/// Products of a point with all tokens that the limit of work counts for one largest probability.
+constexpr double products_for_one = 100.0;
+/// Tokens whose probabilities are computed between two checks of that limit.
 std::size_t group_size(const Logits& logits) {
   constexpr double entries = 2e8;
   return static_cast<std::size_t>(
@@ -76,8 +77,9 @@ void refine(const Logits& logits, Survey& survey, const SurveyOptions& wanted, c
                       std::back_inserter(left));
   const Team& team = *options.team;
   const std::size_t group = group_size(logits) * team.size();
+  const double work_for_one = products_for_one * static_cast<double>(logits.tokens * logits.width) / 8.0;
   std::size_t done = 0;
-  while (done < left.size() && !team.any(std::chrono::steady_clock::now() >= options.until)) {
+  while (done < left.size() && static_cast<double>(done) * work_for_one < options.work) {
     const std::vector<std::size_t> some(
         left.begin() + static_cast<std::ptrdiff_t>(done),
         left.begin() + static_cast<std::ptrdiff_t>(std::min(left.size(), done + group)));

@@ -134,10 +134,10 @@ TEST_F(OneHead, IsRefusedWhereItsScoresAreNotModelled) {
   EXPECT_EQ(heads[0].refused, "not modelled: position_embedding_type: relative_key");
 }
 
-TEST_F(OneHead, IsLeftOutOnceTimeIsOver) {
-  const std::vector<HeadReach> heads = reach({.until = std::chrono::steady_clock::now()});
+TEST_F(OneHead, IsLeftOutBeyondTheBudget) {
+  const std::vector<HeadReach> heads = reach({.budget = 0.0});
   EXPECT_FALSE(heads.at(0).attention.has_value());
-  EXPECT_EQ(heads[0].refused, "left out, as the time for heads was over; `normscope heads` bounds all");
+  EXPECT_EQ(heads[0].refused, "left out, beyond the budget for heads; `normscope heads` bounds all");
 }
 
 TEST_F(OneHead, TurnsWithinItsContextAndWindow) {

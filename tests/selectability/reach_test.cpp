@@ -417,7 +417,7 @@ TEST(Reach, ATeamScreensTheSameTokens) {
   }
   const Logits logits = head.logits();
   // The screen alone.
-  const ReachOptions options{.threads = 1, .until = std::chrono::steady_clock::time_point::min()};
+  const ReachOptions options{.threads = 1, .work = 0.0};
   std::vector<TokenReach> alone;
   decide(logits, alone, options);
   EXPECT_TRUE(alone[0].done);

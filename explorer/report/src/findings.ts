@@ -1,6 +1,6 @@
 import type { Finding, Report } from "../../generated/report";
 import { button, command, el, normLink, slot } from "../../shared/dom";
-import { count, plural } from "../../shared/format";
+import { plural } from "../../shared/format";
 
 const shownAtFirst = 12;
 
@@ -29,7 +29,6 @@ function item(finding: Finding, explained: boolean): HTMLElement {
       {},
       el("p", { class: "sentence", dir: "auto" }, finding.text),
       finding.why === "" || explained ? null : el("p", { class: "why" }, finding.why),
-      finding.usual === null ? null : el("p", { class: "why" }, finding.usual),
       finding.norm_index === null
         ? null
         : el("p", { class: "about" }, normLink(finding.norm_index, finding.norm ?? "its norm")),
@@ -38,19 +37,15 @@ function item(finding: Finding, explained: boolean): HTMLElement {
   );
 }
 
-/** Fills the findings, the most severe first; a button shows the rest of a long list, and what is usual. */
-export function showFindings({ findings, usual }: Report): void {
+/** Fills the findings, the most severe first; a button shows the rest of a long list. */
+export function showFindings({ findings }: Report): void {
   const body = slot("findings-body");
   if (findings.length === 0) {
     body.append(el("p", {}, "Nothing unusual: no norm of this checkpoint is unusual by the measures taken."));
     return;
   }
-  const sorted = [...findings].sort(
-    (a, b) => Number(a.is_usual) - Number(b.is_usual) || (b.severity ?? 0) - (a.severity ?? 0),
-  );
-  const usualOnes = sorted.filter((finding) => finding.is_usual).length;
-  const first = Math.min(shownAtFirst, sorted.length - usualOnes);
-  if (first === 0) body.append(el("p", {}, `Nothing unusual for ${usual?.family ?? "such"} models.`));
+  const sorted = [...findings].sort((a, b) => (b.severity ?? 0) - (a.severity ?? 0));
+  const first = Math.min(shownAtFirst, sorted.length);
   const rows = sorted.map((finding, i) =>
     item(
       finding,
@@ -62,10 +57,7 @@ export function showFindings({ findings, usual }: Report): void {
   if (rows.length <= first) return;
   for (const row of rows.slice(first)) row.classList.add("later");
   const more = button(
-    `Show ${plural(rows.length - first, "more finding")}` +
-      (usualOnes === 0
-        ? ""
-        : `, ${usualOnes === rows.length - first ? "all" : count(usualOnes)} usual for ${usual?.family ?? "such"} models`),
+    `Show ${plural(rows.length - first, "more finding")}`,
     () => {
       listed.classList.add("all");
       more.remove();

@@ -25,12 +25,6 @@ const fact = (term: string, value: string, ...about: (Node | string)[]): HTMLEle
 
 const at = (norm: Norm): HTMLElement => normLink(norm.index, norm.name);
 
-/** The usual range of a measure in the model's family, for the line below a key fact. */
-function usualOf({ usual }: Report, measure: string): string[] {
-  const range = usual?.ranges.find((one) => one.measure === measure);
-  return range === undefined || range.text === "" ? [] : [` · ${range.text}`];
-}
-
 function keyFacts(report: Report): HTMLElement[] {
   const { model, norms } = report;
   const kinds = tally(norms.map((norm) => kindName(norm.kind, norm.groups)));
@@ -60,7 +54,6 @@ function keyFacts(report: Report): HTMLElement[] {
         `${number(stretched.value, 4)} : 1`,
         "longest to shortest axis, ",
         at(stretched.norm),
-        ...usualOf(report, "condition"),
       ),
     );
   const gain = largest(norms, ({ gain: g }) => (g?.min == null || g.max == null ? null : Math.max(-g.min, g.max)));
@@ -97,7 +90,7 @@ function remarks(heading: string, items: string[]): HTMLElement | null {
   );
 }
 
-function provenance({ model, usual }: Report): HTMLElement {
+function provenance({ model }: Report): HTMLElement {
   const size = model.files.reduce<Maybe>(
     (sum, file) => (sum === null || file.bytes === null ? null : sum + file.bytes),
     0,
@@ -115,15 +108,22 @@ function provenance({ model, usual }: Report): HTMLElement {
       ["Path", name(model.path)],
       ["Format", model.format],
       ["Recognized by", model.evidence],
-      [
-        "Usual values from",
-        usual && usual.models.length > 1 ? `${usual.models.join(", ")}: ${plural(usual.norms, "norm")}` : null,
-      ],
     ]),
     definitions(files),
     model.files.length > 40 ? el("p", { class: "muted" }, `and ${plural(model.files.length - 40, "more file")}`) : null,
     definitions(metadata),
   );
+}
+
+/** What the budget did not suffice for; empty where it did. */
+function coverage({ complete, left_out: left }: Report): string {
+  if (complete) return "";
+  const parts = [
+    left.heads > 0 ? plural(left.heads, "head") : "",
+    left.readers > 0 ? plural(left.readers, "reader") : "",
+    left.tokens > 0 ? plural(left.tokens, "token") : "",
+  ];
+  return `left out, beyond the budget: ${parts.filter((part) => part !== "").join(", ")}`;
 }
 
 /** Fills the title block and the overview. */
@@ -135,6 +135,7 @@ export function showOverview(report: Report): void {
     model.title || model.architecture || "unknown architecture",
     model.format,
     plural(norms.length, "norm"),
+    coverage(report),
   ].filter((part) => part !== "" && part !== unknown);
   slot("model-line").textContent = line.join(" · ");
   slot("key-facts").append(...keyFacts(report));

@@ -51,7 +51,8 @@ struct ContextKeys {
 
 struct ContextKeyOptions {
   std::size_t most_heads = 48;  ///< heads that are measured, spread evenly over all that can be
-  double seconds = std::numeric_limits<double>::infinity();  ///< after which no further head is started
+  /// Estimated multiplications after which no further head is started.
+  double budget = std::numeric_limits<double>::infinity();
   unsigned threads = 0;
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <chrono>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +23,7 @@ struct HeadReach {
   std::string pass{};
   std::optional<selectability::Attention> attention{};
   std::string refused{};     ///< empty where `attention` is there
+  bool left_out = false;     ///< whether it is refused because the budget did not suffice
   std::string query_norm{};  ///< name of the norm of their own that queries go through, or empty
   std::string key_norm{};
   /// Kinds, and eps of the norms in `query_norm` and `key_norm`, which a checker needs beside their arrays.
@@ -40,8 +41,9 @@ struct HeadContexts {
   /// Distances times the cube of a head's width, for all rotary heads together: beyond that, distances are
   /// not enumerated, and the bounds are a few percent looser. Six times the number of multiplications.
   double work = 0x1p40;
-  /// When no further heads are started: those left are refused. The first heads of all layers come first.
-  std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max();
+  /// Estimated multiplications after which no further heads are bounded: those left are refused. The first
+  /// heads of all layers come first. The same heads are bounded on every machine.
+  double budget = std::numeric_limits<double>::infinity();
 };
 
 /// The extremes of each of `model.heads`, in their order, one entry for each norm that it reads. A head is

@@ -17,7 +17,7 @@ struct NextToken {
   std::size_t token = 0;
   std::size_t rows = 0;   ///< rows with it among the likeliest
   std::size_t first = 0;  ///< rows where it is the likeliest
-  /// Whether it can have the largest logit at all; undecided if work or time did not suffice.
+  /// Whether it can have the largest logit at all; undecided if the budget did not suffice.
   convex::Answer answer = convex::Answer::undecided;
   double lead_at_most = std::numeric_limits<double>::infinity();  ///< proved, over every row
 };
@@ -36,7 +36,7 @@ struct NextTokenOptions {
   std::size_t top = 10;           ///< tokens a row that count as likeliest
   std::size_t most_rows = 64;     ///< rows that are measured, spread evenly over those given
   std::size_t most_tokens = 256;  ///< tokens whose reachability is decided
-  double seconds = std::numeric_limits<double>::infinity();  ///< after which no further token is started
+  double budget = std::numeric_limits<double>::infinity();  ///< `selectability::ReachOptions::work`
   unsigned threads = 0;
 };
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include <normscope/audit/heads.hpp>
-#include <normscope/audit/usual.hpp>
 #include <normscope/audit/vocabulary.hpp>
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/progress.hpp>
@@ -181,11 +180,6 @@ struct Finding {
   double severity = 0.0;  ///< from 0 (good to know) to 1 (changes how the model must be read)
   std::string reproduce{};
   std::string why{};  ///< why it matters to someone who reads or changes the model; set by `find`
-  /// The usual range of that measure in the model's family; empty if it is not known. Set by `find`.
-  std::string usual{};
-  /// Whether the family has at least two models and the norm's value is in their range; `severity` is then
-  /// halved.
-  bool is_usual = false;
 };
 
 /// What a headline is about.
@@ -225,13 +219,23 @@ struct Report {
   std::vector<HeadReach> heads;   ///< in the order of `model.heads`
   ranges::ModelRanges ranges{};   ///< in the order of `norms`
   VocabularyReach vocabulary{};
-  const UsualFamily* family = nullptr;  ///< null where no trained model of the family was measured
-  std::vector<Finding> findings;        ///< most severe first, those that are usual last
-  std::vector<Headline> headlines{};    ///< at most `most_headlines`
+  std::vector<Finding> findings;      ///< most severe first
+  std::vector<Headline> headlines{};  ///< at most `most_headlines`
 };
 
-/// Measures every norm of `checkpoint`, as many heads and the ranges of as many readers as are begun within
-/// `vocabulary.seconds` each, and its vocabulary as far as `vocabulary` allows.
+/// What the budget of a report did not suffice for.
+struct LeftOut {
+  std::size_t heads = 0;    ///< entries of `Report::heads`
+  std::size_t readers = 0;  ///< maps whose ranges are not known
+  std::size_t tokens = 0;   ///< tokens that are not decided
+
+  [[nodiscard]] bool nothing() const { return heads == 0 && readers == 0 && tokens == 0; }
+};
+[[nodiscard]] LeftOut left_out(const Report& report);
+
+/// Measures every norm of `checkpoint`, as many heads and the ranges of as many readers as
+/// `vocabulary.budget` allows, each, and its vocabulary as far as `vocabulary` allows. The same on every
+/// machine.
 ///
 /// Errors    as `reach_of_heads`, `reach_of_vocabulary`; Cancelled
 ///

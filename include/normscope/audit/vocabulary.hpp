@@ -71,6 +71,7 @@ struct VocabularyReach {
   std::vector<std::vector<std::size_t>> ties{};
   std::vector<std::string> names{};  ///< empty where no file names tokens
   std::string refused{};             ///< empty where `survey` is there
+  bool left_out = false;             ///< whether it is refused because `most_work` does not suffice
 };
 
 /// Tokens² · width that a report spends on its vocabulary by default: that of GPT-2 small suffices.
@@ -79,16 +80,16 @@ inline constexpr double vocabulary_work = 3e12;
 struct VocabularyOptions {
   /// Tokens² · width up to which the vocabulary is surveyed at all.
   double most_work = vocabulary_work;
-  /// Seconds after which no further tokens are started. The product of all tokens with all is not
-  /// interrupted.
-  double seconds = std::numeric_limits<double>::infinity();
+  /// `selectability::ReachOptions::work` of the tokens that the product of all tokens leaves undecided, and
+  /// of the extremes.
+  double budget = std::numeric_limits<double>::infinity();
   /// Whether the vocabulary is left out.
   bool skip = false;
 };
 
 /// Surveys the vocabulary of `model`, unless that takes more than `options.most_work`. Tokens that the
-/// product of all tokens with all tokens leaves undecided may take another fifth of that; `Survey::left_out`
-/// counts the tokens for which work or time do not suffice.
+/// product of all tokens with all tokens leaves undecided take up to `options.budget`; `Survey::left_out`
+/// counts the tokens for which it does not suffice.
 ///
 /// Errors    as `model::read_token_names`; Cancelled
 ///

@@ -44,8 +44,8 @@ struct TracedNorm {
 struct TraceOptions {
   std::size_t axes = 8;        ///< longest axes of a norm in which places are given
   std::size_t likeliest = 10;  ///< tokens a position
-  /// Seconds after which no further head, then no further token, is started.
-  double seconds = 60.0;
+  /// Multiplications after which no further head, then no further token, is started.
+  double budget = 1e11;
   /// Entries of the unembedding up to which it is decided which likely tokens are in reach.
   std::size_t most_reach = std::size_t{1} << 26;
   unsigned threads = 0;

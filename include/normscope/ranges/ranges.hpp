@@ -1,7 +1,7 @@
 #pragma once
 
-#include <chrono>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -69,6 +69,7 @@ struct ReaderRanges {
   std::vector<std::size_t>
       never_negative{};   ///< rows whose interval has no negative number: linear units of a ReLU
   std::string refused{};  ///< why nothing is known, or empty
+  bool left_out = false;  ///< whether it is refused because the budget did not suffice
 
   [[nodiscard]] double size() const;   ///< the largest |value| of any row
   [[nodiscard]] double ratio() const;  ///< `size` over `typical`; 0 if `typical` is 0
@@ -104,15 +105,14 @@ struct ModelRanges {
 };
 
 /// The ranges of every reader of every norm, in one pass over their weights. Weights that cannot be read, and
-/// readers that are not begun before `until`, are `refused`.
+/// readers beyond the budget, are `refused`. The budget counts each weight as four multiplications.
 ///
 /// Errors    Cancelled
 ///
 /// Cost      a multiplication and an addition for each weight
-[[nodiscard]] ModelRanges of_model(
-    const checkpoint::Checkpoint& checkpoint, const model::Model& model, unsigned threads = 0,
-    const Progress& progress = {},
-    std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max());
+[[nodiscard]] ModelRanges of_model(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
+                                   unsigned threads = 0, const Progress& progress = {},
+                                   double budget = std::numeric_limits<double>::infinity());
 
 /// Readers that have other inputs as well, which their ranges do not cover, as sentences: ALBERT's shared
 /// layers first read a linear map of the embeddings.

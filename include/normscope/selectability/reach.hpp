@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <limits>
 #include <vector>
@@ -43,6 +42,9 @@ struct TokenReach {
   std::vector<std::size_t> ends{};
 };
 
+/// What a budget of 1, as the command and Python take it, allows: a billion multiplications.
+inline constexpr double budget_unit = 1e9;
+
 struct ReachOptions {
   unsigned threads = 0;
   /// A token whose largest lead is at most this times the scale counts as unreachable.
@@ -52,16 +54,17 @@ struct ReachOptions {
   bool screen = true;
   std::size_t rounds = 200;  ///< most iterations for a token, which then stays undecided
   Progress progress{};
-  /// Time after which no further batch of tokens is started; the remaining ones stay as they are.
-  std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max();
-  /// Multiplications after which no further batch is started of tokens that the first product left undecided.
+  /// Work after which no further batch of tokens is started, counted anew by `decide` (after the first
+  /// product), for the smallest leads and for the probabilities; the remaining tokens stay as they are. The
+  /// unit is a multiplication, eight of float32 counting as one. Unlike time, it gives the same result on
+  /// every machine; with several processes, a batch is larger.
   double work = std::numeric_limits<double>::infinity();
   /// Processes that share the tokens. Each holds all logits, and gets the same result, bit for bit, whatever
   /// their number.
   const Team* team = &alone();
 };
 
-/// Decides every token that is not `done`, within the limits of time and work. `tokens` is empty or the
+/// Decides every token that is not `done`, within the limit of work. `tokens` is empty or the
 /// result of an interrupted call. One matrix product, half of A Aᵀ, decides the tokens that lead in the
 /// direction of their own row. For each other token, linear inequalities over the ball are solved for a
 /// working set of rows, until a point or weights prove an answer.
@@ -91,7 +94,7 @@ void sharpen(const Logits& logits, std::vector<TokenReach>& tokens, const std::v
 /// lead is smallest, until no other token can be among them. `sharp` tells for each token whether its bounds
 /// are final, `worked` how many tokens have been processed: an interrupted call continues from there.
 ///
-/// Returns   number of tokens that might still be among them: 0, unless time ran out or `most` were processed
+/// Returns   number of tokens that might still be among them: 0, unless work ran out or `most` were processed
 ///
 /// Errors    Cancelled
 ///

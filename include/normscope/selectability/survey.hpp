@@ -16,7 +16,7 @@ struct Survey {
   std::vector<bool> sharp{};           ///< tokens whose largest lead was computed
   std::size_t worked = 0;              ///< tokens processed for that
   std::size_t wanted = 0;              ///< number of nearest tokens requested
-  /// Work that was skipped because time or work ran out, as numbers of tokens.
+  /// Work that was skipped because work ran out, as numbers of tokens.
   struct LeftOut {
     std::size_t tokens = 0;         ///< tokens that are not decided
     std::size_t leads = 0;          ///< tokens that might be among the nearest
@@ -50,7 +50,7 @@ struct SurveyOptions {
 };
 
 /// After `decide`: computes the largest leads of the tokens that lead least, and the largest probabilities
-/// requested, until `options.until`. Continues from what an interrupted call left in the survey, to the same
+/// requested, within `options.work`. Continues from what an interrupted call left in the survey, to the same
 /// numbers. In an unfinished survey, `bound_by_leads` fills in the rest.
 ///
 /// Errors    Cancelled

@@ -48,7 +48,7 @@ def verify(result: Any, *inputs: Any, threads: int = 0, progress: Progress | Non
         return results.loads(_core.verify_reach(document, norm_or_none("verify", norm), unembedding, bias, *how))
     models = [given if isinstance(given, Model) else open_model(given) for given in inputs[:2]]
     if checked is not None:
-        return _verify_in_numpy(checked, models, [_rotation(given) for given in inputs[2:]], how[1])
+        return _verify_in_numpy(document, checked, models, [_rotation(given) for given in inputs[2:]], how[1])
     return results.loads(_core.verify_model(models[0]._core, document, *how))
 
 
@@ -73,28 +73,24 @@ def _rotation(given: Any) -> str:
     return f"random:{count('verify', 'rotation', given)}"
 
 
-def _verify_in_numpy(document: dict[str, Any], models: list[Model], rotation: list[str],
+def _verify_in_numpy(text: str, document: dict[str, Any], models: list[Model], rotation: list[str],
                      progress: Progress | None) -> results.Verify:
-    failed: list[dict[str, str]] = []
-    checked = 0
-    for item, holds in _statements(document, models, rotation):
-        checked += 1
-        if not holds:
-            failed.append({"item": item, "reason": "does not hold to 1e-9 of the sizes of its terms"})
-        if progress is not None:
-            progress("statements", checked, checked)
+    outcome = _outcome(text, document, models, rotation)
+    if progress is not None:
+        progress("statements", len(outcome.states), len(outcome.states))
+    failed, unproved = ([{"item": path, "reason": why} for path, why in found] for found in (outcome.failed, outcome.unproved))
     return results.parse({"schema": "normscope.verify/1", "version": _core.__version__, "result": document["schema"],
-                          "checked": checked, "failed": failed, "not_checkable": []})
+                          "checked": len(outcome.states) - len(unproved), "failed": failed, "not_checkable": unproved})
 
 
-def _statements(document: dict[str, Any], models: list[Model], rotation: list[str]) -> Iterator[tuple[str, bool]]:
+def _outcome(text: str, document: dict[str, Any], models: list[Model], rotation: list[str]) -> Any:
     """Errors    ValueError for a document that does not fit the models, in whatever way"""
     try:
         _expect_norms(document, models[0])
         tensors = [_Tensors(models[0])] if document["schema"] == "normscope.ranges/1" else [
             model_checker.Tensors(model.path) for model in models]
-        yield from model_checker.statements(document, *tensors, *rotation)
-    except (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
+        return model_checker.check(text, *tensors, *rotation)
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
         raise ValueError(f"verify: the result does not fit {models[0].path}: {type(error).__name__}: "
                          f"{reason(error)}") from None
 

@@ -1,11 +1,9 @@
-"""Writes results, changes them, and checks them with `normscope verify` and the checker in NumPy."""
+"""Writes results, changes them, and checks them with `normscope verify`."""
 
 import copy
 import json
-import subprocess
-import sys
 
-from command import SOURCE, CommandTest
+from command import CommandTest
 
 
 class ResultTest(CommandTest):
@@ -36,11 +34,3 @@ class ResultTest(CommandTest):
         (self.folder / "result.json").write_text(json.dumps(forged))
         got = self.verified(*inputs, status=1)
         return " ".join(finding["item"] + " " + finding["reason"] for finding in got["failed"])
-
-    def checker(self, *inputs, error=""):
-        """Runs the checker in NumPy on result.json; its output must end in `error`. Gives its exit status."""
-        program = SOURCE / "python/normscope/checker.py"
-        done = subprocess.run([sys.executable, "-B", program, "result.json", *inputs], cwd=self.folder, text=True,
-                              capture_output=True)
-        self.assertEqual(done.stderr.strip()[-len(error):] if error else done.stderr, error)
-        return done.returncode

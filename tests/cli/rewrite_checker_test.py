@@ -21,7 +21,9 @@ class RewriteChecker(CommandTest):
         program = SOURCE / "python/normscope/model_checker.py"
         done = subprocess.run([sys.executable, "-B", program, "result.json", *models], cwd=self.folder, text=True, capture_output=True)
         self.assertEqual(done.stderr, "")
-        return done.returncode, done.stdout
+        failed = [line.removeprefix("failed: ") for line in done.stdout.splitlines() if line.startswith("failed: ")]
+        self.assertEqual(done.returncode, 1 if failed else 4)  # what was tried on inputs is not proved
+        return failed
 
     def test_the_checker_of_checkpoints_agrees(self):
         for case, options in (("llama", ["--fold", "gains"]), ("gpt2", ["--fold", "gains", "--center", "--untie"]), ("gpt2", ["--fold", "gains"]),
@@ -29,7 +31,7 @@ class RewriteChecker(CommandTest):
                               ("stablelm", ["--fold", "gains", "--center"]), ("gpt_neox", ["--fold", "gains"]), ("mixtral", ["--migrate"])):
             source = FIXTURES / case
             document = self.json("rewrite", source, "-o", "out", *options)
-            self.assertEqual(self.checked(document, source, "out"), (0, "every statement holds\n"), (case, options))
+            self.assertEqual(self.checked(document, source, "out"), [], (case, options))
             shutil.rmtree(self.folder / "out")
 
     def test_the_checker_draws_rotations_itself(self):
@@ -38,18 +40,19 @@ class RewriteChecker(CommandTest):
             source = FIXTURES / case
             document = self.json("rewrite", source, "-o", "out", *options, "--rotate", "random:11")
             self.assertIn("rotate_inputs", {item["change"] for item in document["certificates"]}, case)
-            self.assertEqual(self.checked(document, source, "out", "random:11"), (0, "every statement holds\n"), (case, options))
+            self.assertEqual(self.checked(document, source, "out", "random:11"), [], (case, options))
             rotated = {item["tensor"] for item in document["certificates"] if item["change"].startswith("rotate")}
-            status, text = self.checked(document, source, "out", "random:12")
-            self.assertEqual((status, set(text.splitlines()) - {name for name in rotated}), (1, set()), case)
+            failed = self.checked(document, source, "out", "random:12")
+            self.assertTrue(failed, case)
+            self.assertEqual({line.split()[2] for line in failed} - rotated, set(), case)
             item = next(item for item in document["certificates"] if item["change"] == "rotate_outputs")
             item["bound"] /= 1e3
-            self.assertEqual(self.checked(document, source, "out", "random:11"), (1, item["tensor"] + "\n"), case)
+            self.assertEqual([line.split()[2] for line in self.checked(document, source, "out", "random:11")], [item["tensor"]], case)
             shutil.rmtree(self.folder / "out")
         q, _ = np.linalg.qr(np.random.default_rng(2).normal(size=(16, 16)))
         np.save(self.folder / "q.npy", q.astype(np.float32))
         document = self.json("rewrite", FIXTURES / "llama", "-o", "out", "--fold", "gains", "--rotate", "q.npy")
-        self.assertEqual(self.checked(document, FIXTURES / "llama", "out", "q.npy"), (0, "every statement holds\n"))
+        self.assertEqual(self.checked(document, FIXTURES / "llama", "out", "q.npy"), [])
 
     def test_forged_certificates_are_refused(self):
         source = FIXTURES / "gpt2"
@@ -60,19 +63,17 @@ class RewriteChecker(CommandTest):
         for tensor in (matrix, writer, bias):
             forged = copy.deepcopy(document)
             next(item for item in forged["certificates"] if item["tensor"] == tensor).update(bound=1e-12)
-            self.assertEqual(self.checked(forged, source, "out"), (1, tensor + "\n"))
+            self.assertEqual([line.split()[2] for line in self.checked(forged, source, "out")], [tensor])
         forged = copy.deepcopy(document)
         forged["certificates"] = [item for item in forged["certificates"] if item["tensor"] != matrix]
-        self.assertEqual(self.checked(forged, source, "out"), (1, matrix + ": unchanged\n"))
+        self.assertEqual(self.checked(forged, source, "out"), [f"untied: {matrix} is not the table"])
         weights = {name: array.astype(np.float32) for name, array in tensors(self.folder / "out/model.safetensors").items()}
         gain, untouched = "transformer.h.1.ln_2.weight", "transformer.h.0.attn.c_attn.bias"
         for name, change, wrong in ((matrix, lambda x: x * np.float32(1.001), matrix), (writer, lambda x: x + np.float32(0.01), writer),
-                                    (gain, lambda x: 2 * x, "transformer.h.1.ln_2: gain"), (untouched, lambda x: x + 1, untouched)):
+                                    (gain, lambda x: 2 * x, "left another gain of transformer.h.1.ln_2"), (untouched, lambda x: x + 1, untouched)):
             shutil.copytree(self.folder / "out", self.folder / "forged")
             safetensors(self.folder / "forged/model.safetensors", {**weights, name: change(weights[name])})
-            status, text = self.checked(document, source, "forged")
-            self.assertEqual(status, 1, name)
-            self.assertIn(wrong, text)
+            self.assertIn(wrong, " ".join(self.checked(document, source, "forged")))
             shutil.rmtree(self.folder / "forged")
 
 

@@ -321,35 +321,6 @@ class Verify(ResultTest):
         self.assertIn("see select --certificates", self.passes()["not_checkable"][0]["reason"])
         self.assertEqual(self.passes("--certificates", "d")["not_checkable"], [])
 
-    # the checker in the document
-
-    def test_the_checker_of_the_document_agrees(self):
-        self.keys()
-        random = np.random.default_rng(2)
-        np.save(self.folder / "one.npy", random.normal(size=(40, 3)) + 6)
-        np.save(self.folder / "other.npy", random.normal(size=(30, 3)))
-        arrays = self.head()
-        cases = (
-            (("select", "keys.npy"), ("keys.npy",),
-             lambda forged: forged["verdicts"][forged["unselectable"][0]]["weights"][0].update(key=0, weight=2.0)),
-            (("select", "keys.npy", "--exact"), ("keys.npy",),
-             lambda forged: forged["verdicts"][forged["unselectable"][0]]["exact"]["weights"].pop()),
-            (("separate", "one.npy", "other.npy"), ("one.npy", "other.npy"),
-             lambda forged: forged.update(margin=forged["margin"] * (1 + 1e-6))),
-            (("separate", "one.npy", "other.npy", "--exact"), ("one.npy", "other.npy"),
-             lambda forged: forged["exact"].update(normal=["1", "-1", "0"])),
-            (("reach", *arrays, "--norm", "layer", "--probability", "full"), ("w.npy", "c.npy", "g.npy", "b.npy"),
-             lambda forged: forged["lead"]["upper"].__setitem__(5, forged["lead"]["upper"][5] - 1e-6)),
-            (("reach", *self.head(bias=False), "--norm", "rms"), ("w.npy", "g.npy"),
-             lambda forged: forged["max_probability"]["upper"].__setitem__(5, 1e-6)),
-        )
-        for words, inputs, forge in cases:
-            document = self.result(*words)
-            self.assertEqual(self.checker(*inputs), 0, words)
-            forge(document)
-            (self.folder / "result.json").write_text(json.dumps(document))
-            self.assertEqual(self.checker(*inputs), 1, words)
-
     # inputs
 
     def test_other_inputs_are_refused(self):

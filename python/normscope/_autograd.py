@@ -1,13 +1,16 @@
-"""Norms as functions of torch: the kernels with autograd, and as operators for torch.compile."""
+"""Norms as functions of torch: the kernels with autograd, as operators for torch.compile, and as a formula of torch's
+operations wherever those are recorded or transformed."""
 
 from __future__ import annotations
 
+import math
 from typing import Any, Callable, Optional
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
-from . import _core, kernels
+from . import _core
 
 #: The order of the core's element types.
 ELEMENTS = {torch.float64: 0, torch.float32: 1, torch.float16: 2, torch.bfloat16: 3}
@@ -31,7 +34,20 @@ def _parameter(parameter: Optional[Tensor], width: int, element: int) -> Optiona
     if not parameter.is_cpu:
         raise TypeError(f"normalize: a parameter is on {parameter.device}, expected the CPU")
     wide = torch.float32 if element else torch.float64
-    return (parameter if parameter.dtype is wide else parameter.to(wide)).contiguous()
+    if parameter.dtype is not wide:
+        parameter = _real(parameter).to(wide)
+    return parameter.contiguous() if type(parameter) is torch.nn.Parameter else _laid_out(parameter)
+
+
+def _real(parameter: Tensor) -> Tensor:
+    if parameter.is_complex():
+        raise TypeError(f"normalize: a parameter is {parameter.dtype}, expected real numbers")
+    return parameter
+
+
+def _laid_out(x: Tensor) -> Tensor:
+    """Its entries side by side in memory, each with its sign: x.imag may be stored with the other one."""
+    return (x.resolve_neg() if x.is_neg() else x).contiguous()
 
 
 def _explained(error: Exception, x: Tensor, **others: Optional[Tensor]) -> Exception:
@@ -58,14 +74,14 @@ def _values(x: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], alpha: 
             shift: Optional[Tensor], kind: str, groups: int, eps: float) -> Tensor:
     try:
         element = _element(x)
-        x = x.contiguous()
+        x = _laid_out(x)
         y = torch.empty_like(x)
         width = x.shape[-1]
         gain, offset = _parameter(weight, width, element), _parameter(bias, width, element)
         _core.normalize_raw(element, x.data_ptr(), y.data_ptr(), x.numel() // (width or 1), width,
-                            0 if gain is None else gain.data_ptr(), 0 if offset is None else offset.data_ptr(), kind,
-                            groups, eps, 1.0 if alpha is None else float(alpha), 0.0 if shift is None else float(shift),
-                            torch.get_num_threads())
+                            None if gain is None else gain.data_ptr(), None if offset is None else offset.data_ptr(),
+                            kind, groups, eps, 1.0 if alpha is None else float(alpha),
+                            0.0 if shift is None else float(shift), torch.get_num_threads())
         return y
     except Exception as error:
         raise _explained(error, x, weight=weight, bias=bias, alpha=alpha, shift=shift) from None
@@ -77,7 +93,7 @@ def _compute_gradients(
 ) -> tuple[Tensor, Optional[Tensor], Optional[Tensor], tuple[float, float]]:
     """Those of x, of gain and bias where they are wanted, and of alpha and shift."""
     element = _element(x)
-    x, dy = x.contiguous(), (dy if dy.dtype is x.dtype else dy.to(x.dtype)).contiguous()
+    x, dy = _laid_out(x), _laid_out(dy if dy.dtype is x.dtype else dy.to(x.dtype))
     dx = torch.empty_like(x)
     width = x.shape[-1]
     wide = torch.float32 if element else torch.float64
@@ -86,8 +102,8 @@ def _compute_gradients(
     dbias = torch.empty(width, dtype=wide) if of_bias else None
     scalars = _core.normalize_backward_raw(
         element, x.data_ptr(), dy.data_ptr(), dx.data_ptr(), x.numel() // (width or 1), width,
-        0 if gain is None else gain.data_ptr(), 0 if dgain is None else dgain.data_ptr(),
-        0 if dbias is None else dbias.data_ptr(), kind, groups, eps, 1.0 if alpha is None else float(alpha),
+        None if gain is None else gain.data_ptr(), None if dgain is None else dgain.data_ptr(),
+        None if dbias is None else dbias.data_ptr(), kind, groups, eps, 1.0 if alpha is None else float(alpha),
         0.0 if shift is None else float(shift), torch.get_num_threads())
     return dx, dgain, dbias, scalars
 
@@ -147,86 +163,14 @@ class _Normalize(torch.autograd.Function):
     def backward(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
         x, weight, bias, *scalars = ctx.saved_tensors
         alpha, shift = scalars or _NO_SCALARS
-        if torch.is_grad_enabled():
-            dx, dgain, dbias, dscalars = _Gradients.apply(x, dy, weight, alpha, shift, *ctx.how)
-        else:
-            dx, dgain, dbias, dscalars = _compute_gradients(x, dy, weight, alpha, shift, *ctx.how, weight is not None,
-                                                            bias is not None)
+        if torch.is_grad_enabled() or not _is_plain(dy, x, weight) or _is_recording() or not _is_stored(dy):
+            # Derivatives of these gradients, several dy at once (torch.vmap), or a record of them may be wanted.
+            dx, dgain, dbias, *dscalars = _formula_gradients(dy, x, weight, bias, alpha, shift, *ctx.how)
+            return dx, dgain, dbias, None, *(dscalars if scalars else ())
+        dx, dgain, dbias, dscalars = _compute_gradients(x, dy, weight, alpha, shift, *ctx.how, weight is not None,
+                                                        bias is not None)
         return (dx, _as(weight, dgain), _as(bias, dbias), None,
                 *(_as(scalar, torch.as_tensor(dscalar)) for scalar, dscalar in zip(scalars, dscalars)))
-
-
-class _Transformed(torch.autograd.Function):
-    """The same for the transforms of torch.func, whose kind of function takes torch several times as long to call."""
-
-    @staticmethod
-    def forward(*inputs: Any) -> Tensor:
-        return _values(*inputs)
-
-    setup_context = staticmethod(_save)
-
-    @staticmethod
-    def backward(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
-        return _backward_by(_Gradients.apply, ctx, dy)
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], *inputs: Any) -> tuple[Tensor, int]:
-        if in_dims[0] is not None and all(dim is None for dim in in_dims[1:]):
-            return _Transformed.apply(inputs[0].movedim(in_dims[0], 0), *inputs[1:]), 0
-        return torch.stack(_of_each(_Transformed, info.batch_size, in_dims, inputs)), 0
-
-
-class _Gradients(torch.autograd.Function):
-    """The gradients of the norm, and their own: with L = <v, J^T dy> + <u, dgain> + <t, dbias>,
-
-        dL/d(dy)   = J v + u * norm(x) + t
-        dL/dx      = H(dy) v + J_u^T dy             H(dy) the Hessian of <dy, norm(x)>, J_u the Jacobian for gain u
-        dL/dgain   = sum of (J_1 v) * dy over the rows
-
-    where norm(x) and J_1 are those without gain and bias.
-    """
-
-    @staticmethod
-    def forward(*inputs: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        return _gradients(*inputs)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        x, dy, weight, alpha, shift, *how = inputs
-        ctx.save_for_backward(x, dy, weight)
-        ctx.how = dict(zip(("kind", "groups", "eps"), how))
-        ctx.scalars = alpha is not None or shift is not None
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, v: Tensor, u: Tensor, t: Tensor, _: Tensor) -> tuple[Any, ...]:
-        how = ctx.how
-        if ctx.scalars or how["kind"] in ("dyt", "derf"):
-            raise RuntimeError(f"normalize: second derivatives of {how['kind']} are not known to autograd")
-        x, dy, weight = ctx.saved_tensors
-        wide, dwide, v, u, t = (tensor.double() for tensor in (x, dy, v, u, t))
-        gain = None if weight is None else weight.double()
-        ddy = kernels.jacobian_vector(wide, v, gain, **how) + u * kernels.normalize(wide, **how) + t
-        dx = kernels.hessian_vector(wide, dwide, v, gain, **how) + kernels.vector_jacobian(wide, dwide, u, **how)
-        dgain = None
-        if weight is not None:
-            dgain = (kernels.jacobian_vector(wide, v, **how) * dwide).reshape(-1, x.shape[-1]).sum(0)
-        return dx.to(x.dtype), ddy.to(dy.dtype), _as(weight, dgain), None, None, None, None, None
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], *inputs: Any) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-        every = _of_each(_Gradients, info.batch_size, in_dims, inputs)
-        return tuple(torch.stack(outputs) for outputs in zip(*every)), (0, 0, 0, 0)
-
-
-def _of_each(function: Any, batch: int, in_dims: tuple[Any, ...], inputs: tuple[Any, ...]) -> list[Any]:
-    """The results of `function` for every entry of a batch."""
-    return [function.apply(*(value if dim is None else value.select(dim, index)
-                             for value, dim in zip(inputs, in_dims))) for index in range(batch)]
-
-
-#: Whether a transform of torch.func is being computed; a function of torch's, which its autograd.Function asks too.
-_transforms_active = getattr(torch._C, "_are_functorch_transforms_active", lambda: False)
 
 
 # The norm as operators, which torch.compile keeps in its graphs.
@@ -237,12 +181,138 @@ backward_operator.register_fake(lambda x, *_: _empty_gradients(x))
 operator.register_autograd(lambda ctx, dy: _backward_by(backward_operator, ctx, dy), setup_context=_save)
 
 
+# The norm as a formula, for whoever computes something else from torch's operations than their values: a graph, a
+# derivative in another direction, a tensor on several machines. What is written into memory by address escapes these.
+
+def sizes(tensor: Tensor) -> tuple[int, ...]:
+    """Its shape as plain numbers, which torch.jit.trace would record."""
+    state = torch._C._get_tracing_state()
+    if state is None:
+        return tensor.shape
+    torch._C._set_tracing_state(None)
+    try:
+        return tuple(tensor.shape)
+    finally:
+        torch._C._set_tracing_state(state)
+
+
+def _as_type(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    return tensor if tensor.dtype is dtype else tensor.to(dtype)
+
+
+def _scaled(blocks: Tensor, kind: str, eps: float) -> Tensor:
+    """The last axis of `blocks`, normalized."""
+    if kind == "layer":
+        blocks = blocks - blocks.mean(-1, keepdim=True)
+    elif kind not in ("rms", "spherical"):
+        raise ValueError(f"normalize: kind is {kind}, which has no formula here")
+    squares = blocks * blocks
+    square = squares.sum(-1, keepdim=True) if kind == "spherical" else squares.mean(-1, keepdim=True)
+    if eps > 0.0:
+        return blocks * torch.rsqrt(square + eps)
+    # A row that is constant gives 0, and has the gradient 0.
+    return blocks * torch.rsqrt(torch.where(square > 0.0, square, 1.0))
+
+
+def formula(x: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], alpha: Optional[Tensor],
+            shift: Optional[Tensor], kind: str, groups: int, eps: float) -> Tensor:
+    """The norm by operations of torch alone, with their accuracy and every derivative of them."""
+    element = _element(x)
+    if x.ndim == 0 or any(tensor is not None and (tensor.layout is not torch.strided or not tensor.is_cpu)
+                          for tensor in (x, weight, bias, alpha, shift)):
+        raise _explained(ValueError(), x, weight=weight, bias=bias, alpha=alpha, shift=shift)
+    width = sizes(x)[-1]
+    dtype = torch.float32 if element else torch.float64
+    wide = _as_type(x, dtype)
+
+    def vector(parameter: Optional[Tensor]) -> Optional[Tensor]:
+        if parameter is None:
+            return None
+        shape = sizes(parameter)
+        if math.prod(shape) != width:
+            raise ValueError(f"normalize: a parameter has shape {tuple(shape)}, expected ({width},)")
+        return _as_type(_real(parameter), dtype).flatten()
+
+    def scalar(name: str, parameter: Optional[Tensor], default: float) -> Any:
+        if parameter is None:
+            return default
+        if math.prod(sizes(parameter)) != 1 or parameter.is_complex():
+            raise _explained(ValueError(), x, **{name: parameter})
+        return _as_type(parameter, dtype).reshape(())
+
+    gain, offset = vector(weight), vector(bias)
+    if kind == "layer" and groups == 1 and eps > 0.0 and (_tracing_state() is not None or _is_exporting()):
+        # One operation, which files keep; its third derivatives are wrong in torch 2.15.
+        return _as_type(torch.nn.functional.layer_norm(wide, (width,), gain, offset, eps), x.dtype)
+    if kind in ("dyt", "derf"):
+        if groups != 1:
+            raise ValueError(f"normalize: {kind} has {groups} groups, expected 1")
+        inside = scalar("alpha", alpha, 1.0) * wide
+        y = torch.tanh(inside) if kind == "dyt" else torch.erf(inside + scalar("shift", shift, 0.0))
+    elif groups == 1:
+        y = _scaled(wide, kind, eps)
+    elif width % groups != 0:
+        raise ValueError(f"normalize: {groups} groups do not divide width {width}")
+    else:
+        y = _scaled(wide.unflatten(-1, (groups, width // groups)), kind, eps).flatten(-2)
+    if gain is not None:
+        y = y * gain
+    if offset is not None:
+        y = y + offset
+    return _as_type(y, x.dtype)
+
+
+def _formula_gradients(dy: Tensor, *inputs: Any) -> list[Optional[Tensor]]:
+    """Those of x, weight, bias, alpha and shift by the formula; None where there is no such tensor."""
+    tensors, how = inputs[:5], inputs[5:]
+    there = [tensor for tensor in tensors if tensor is not None]
+
+    def function(*values: Tensor) -> Tensor:
+        each = iter(values)
+        return formula(*(None if tensor is None else next(each) for tensor in tensors), *how)
+
+    _, pull_back = torch.func.vjp(function, *there)
+    each = iter(pull_back(dy))
+    return [None if tensor is None else next(each) for tensor in tensors]
+
+
+#: The types of tensors that are nothing but entries in memory.
+_PLAIN = frozenset({Tensor, torch.nn.Parameter})
+
+# Functions of torch's, asked at every call; not every version has each.
+_transforms_active = getattr(torch._C, "_are_functorch_transforms_active", bool)
+_dispatch_modes = torch._C._len_torch_dispatch_stack
+_tracing_state = torch._C._get_tracing_state
+_is_exporting = getattr(torch.compiler, "is_exporting", bool)
+
+
+def _is_recording() -> bool:
+    """Whether torch does more with the operations that it is called with than compute their values."""
+    return bool(_transforms_active() or _dispatch_modes() or _tracing_state() is not None
+                or forward_ad._current_level >= 0)
+
+
+def _is_plain(*tensors: Optional[Tensor]) -> bool:
+    return all(tensor is None or type(tensor) in _PLAIN for tensor in tensors)
+
+
+def _is_stored(tensor: Tensor) -> bool:
+    """Whether it has an address, unlike those that torch.autograd.grad makes of several gradients, or of none."""
+    try:
+        return tensor.data_ptr() != 0 or not tensor._is_zerotensor()
+    except RuntimeError:
+        return False
+
+
 def normalized(x: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], alpha: Optional[Tensor],
-                shift: Optional[Tensor], kind: str, groups: int, eps: float) -> Tensor:
+               shift: Optional[Tensor], kind: str, groups: int, eps: float) -> Tensor:
     if torch.compiler.is_compiling():
-        return operator(x, weight, bias, alpha, shift, kind, groups, eps)
-    if _transforms_active():
-        return _Transformed.apply(x, weight, bias, alpha, shift, kind, groups, eps)
+        # An exported program is to run where this package is not installed.
+        by = formula if _is_exporting() or not _is_plain(x, weight, bias) else operator
+        return by(x, weight, bias, alpha, shift, kind, groups, eps)
+    if not (type(x) in _PLAIN and (weight is None or type(weight) in _PLAIN) and (bias is None or type(bias) in _PLAIN)
+            and (alpha is shift is None or _is_plain(alpha, shift))) or _is_recording():
+        return formula(x, weight, bias, alpha, shift, kind, groups, eps)
     if torch.is_grad_enabled() and (x.requires_grad or (weight is not None and weight.requires_grad)
                                     or (bias is not None and bias.requires_grad)
                                     or (alpha is not None and alpha.requires_grad)

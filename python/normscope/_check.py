@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import os
+import sys
 from typing import Any
 
 import numpy
@@ -103,6 +104,22 @@ def numbers(who: str, name: str, value: Any) -> numpy.ndarray:
     if found.dtype.kind not in "biuf" and found.dtype.name != "bfloat16":
         raise TypeError(f"{who}: {name} is {found.dtype}, expected numbers")
     return found.astype(float, copy=False)
+
+
+def recording() -> bool:
+    """Whether torch records or redirects operations, as `torch.jit.trace`, `make_fx` and `FakeTensorMode` do: what is
+    written into a tensor by its address then escapes it."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return False
+    modes = getattr(torch._C, "_len_torch_dispatch_stack", int)  # not in every version
+    return torch._C._get_tracing_state() is not None or modes() > 0
+
+
+def expect_computed(who: str) -> None:
+    """Refuses to make a tensor that torch would record as an empty one."""
+    if recording():
+        raise TypeError(f"{who}: torch is recording operations, expected normscope.torch.normalize, which it can record")
 
 
 def callback(who: str, value: Any) -> Any:

@@ -1,11 +1,10 @@
 """Norms as torch modules, computed by the kernels of this package on the CPU.
 
-They take the place of torch's own: same arguments, same parameters, same state dicts. `torch.compile`, autograd with
-second derivatives (of the kinds that normalize), autocast, and `torch.func`'s grad, vjp, jacrev and vmap work with them;
-third derivatives and forward mode (jvp, jacfwd) do not.
+They take the place of torch's own: same arguments, same parameters, same state dicts. The kernels compute values and
+first derivatives of plain tensors, and are operators to `torch.compile`. Wherever torch records or transforms operations
+(tracing, export, `torch.func`, forward mode, higher derivatives, tensor subclasses, dispatch modes), the norm is a formula
+of torch's own operations instead.
 """
-
-from __future__ import annotations
 
 import math
 import operator
@@ -15,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from . import kernels
-from ._autograd import ELEMENTS, normalized
+from ._autograd import ELEMENTS, normalized, sizes
 from ._check import count, counts, flag, real, shown
 
 _KINDS = get_args(kernels.Kind)
@@ -63,6 +62,7 @@ def _float_type(who: str, dtype: Any) -> Any:
 class _Norm(nn.Module):
     """A norm over the last axes, with `weight` and `bias` if requested."""
 
+    __constants__ = ("kind",)  # for torch.jit.script
     kind = "layer"
 
     def __init__(self, normalized_shape: Any, eps: float, affine: bool, bias: bool, groups: int = 1,
@@ -87,27 +87,28 @@ class _Norm(nn.Module):
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
+    @torch.jit.ignore  # torch.jit.script calls it, and does not compile it
     def forward(self, x: Tensor) -> Tensor:
         if not isinstance(x, Tensor):
             raise TypeError(f"{type(self).__name__}: x is {shown(x)}, expected a tensor")
-        shape, eps, sizes = self.normalized_shape, self.eps, x.shape
+        shape, eps, given = self.normalized_shape, self.eps, sizes(x)
         if eps is None:
             eps = torch.finfo(x.dtype).eps if x.dtype.is_floating_point else 0.0
         if len(shape) == 1:
-            if not sizes or sizes[-1] != shape[0]:
-                raise ValueError(f"{type(self).__name__}: x has shape {tuple(sizes)}, expected (..., {shape[0]})")
+            if not given or given[-1] != shape[0]:
+                raise ValueError(f"{type(self).__name__}: x has shape {tuple(given)}, expected (..., {shape[0]})")
             # nn.Module looks for parameters last; those that are computed, as by weight norm, are no parameters.
             own = self._parameters
             return normalized(x, own["weight"] if "weight" in own else self.weight,
                                own["bias"] if "bias" in own else self.bias, None, None, self.kind, self.groups, eps)
-        if tuple(sizes[-len(shape):]) != shape:
-            raise ValueError(f"{type(self).__name__}: x has shape {tuple(sizes)}, expected (..., "
+        if tuple(given[-len(shape):]) != shape:
+            raise ValueError(f"{type(self).__name__}: x has shape {tuple(given)}, expected (..., "
                              f"{', '.join(map(str, shape))})")
         if x.layout is not torch.strided:
             raise TypeError(f"{type(self).__name__}: x is {x.layout}, expected a dense tensor")
         flat = lambda tensor: None if tensor is None else tensor.flatten()
         return normalized(x.flatten(-len(shape)), flat(self.weight), flat(self.bias), None, None, self.kind,
-                           self.groups, eps).reshape(sizes)
+                           self.groups, eps).unflatten(-1, shape)
 
     def extra_repr(self) -> str:
         groups = f", groups={self.groups}" if self.groups > 1 else ""
@@ -164,6 +165,7 @@ class DyT(nn.Module):
         self.weight = nn.Parameter(torch.ones(width, **like))
         self.bias = nn.Parameter(torch.zeros(width, **like))
 
+    @torch.jit.ignore  # torch.jit.script calls it, and does not compile it
     def forward(self, x: Tensor) -> Tensor:
         _expect_tensor("x", x)
         return normalized(x, self.weight, self.bias, self.alpha, None, "dyt", 1, 1e-5)

@@ -143,10 +143,14 @@ void Array::read_numpy() {
 
 void Array::read_dlpack() {
   try {
+    // A capsule holds the entries without their sign bit.
+    if (nb::hasattr(object_, "resolve_neg")) object_ = object_.attr("resolve_neg")();
     keeper_ = object_.attr("__dlpack__")();
   } catch (nb::python_error& error) {
-    if (!error.matches(PyExc_BufferError)) throw;
-    refuse(PyExc_ValueError, fmt::format("cannot be loaded: {}", text(error.value())));
+    if (!error.matches(PyExc_Exception)) throw;
+    refuse(PyExc_ValueError,
+           fmt::format("cannot be loaded: {}",
+                       text(nb::module_::import_("normscope._check").attr("reason")(error.value()))));
   }
   // The capsule keeps its name, so that it frees what it holds when we let go of it.
   const auto* const tensor =
@@ -185,6 +189,7 @@ void Array::find_rows(const std::ptrdiff_t* strides, std::size_t scale) {
     rows.count *= static_cast<std::size_t>(shape_[axis]);
   }
   if (rows.count * rows.width != 0) {
+    if (data_ == nullptr) refuse(PyExc_ValueError, std::string(no_memory));
     if (!native_ || reinterpret_cast<std::uintptr_t>(data_) % entry != 0) return;
     if (rows.width > 1 && stride_of(shape_.size() - 1) != static_cast<std::ptrdiff_t>(entry)) return;
     // From the last axis outwards, those of one entry left out: each steps over the whole one before.
@@ -210,7 +215,7 @@ void Array::find_rows(const std::ptrdiff_t* strides, std::size_t scale) {
 
 Array Array::copy() const {
   if (torch_) {
-    Array made = empty(shape_);
+    Array made = new_like(shape_);
     made.object_.attr("copy_")(object_);
     return made;
   }
@@ -224,8 +229,11 @@ Array Array::converted(Element element) const {
   return {who_, name_, object_.attr("astype")(nb::str(to_string(element).data()))};
 }
 
+Array Array::new_like(Shape shape) const { return {who_, name_, object_.attr("new_empty")(to_tuple(shape))}; }
+
 Array Array::empty(Shape shape) const {
-  if (torch_) return {who_, name_, object_.attr("new_empty")(to_tuple(shape))};
+  expect_computed();
+  if (torch_) return new_like(shape);
   nb::object dtype = object_.attr("dtype");
   if (!native_) dtype = dtype.attr("newbyteorder")("=");
   return {who_, name_, numpy().attr("empty")(to_tuple(shape), dtype)};
@@ -235,6 +243,11 @@ Array Array::empty(Shape shape, Element element) const {
   if (element == element_) return empty(shape);
   if (torch_) return empty(shape).converted(element);
   return {who_, name_, numpy().attr("empty")(to_tuple(shape), nb::str(to_string(element).data()))};
+}
+
+void Array::expect_computed() const {
+  if (!torch_) return;
+  nb::module_::import_("normscope._check").attr("expect_computed")(nb::str(who_.data(), who_.size()));
 }
 
 void Array::expect_like(const Array& like, std::string_view of) const {

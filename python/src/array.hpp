@@ -45,6 +45,10 @@ decltype(auto) with_type(Element element, const Body& body) {
   return body(norm::Bfloat16{});
 }
 
+/// What is said of a tensor whose address is 0.
+inline constexpr std::string_view no_memory =
+    "has no memory, as fake, meta and freed tensors: expected one with entries";
+
 /// An array's memory as rows: all axes but the last run together.
 struct Rows {
   char* data = nullptr;
@@ -76,6 +80,10 @@ class Array {
   [[nodiscard]] std::size_t width() const { return static_cast<std::size_t>(shape_.back()); }
   [[nodiscard]] bool writable() const { return writable_; }
 
+  /// Refuses a tensor as a result while torch records operations, which this one escapes.
+  /// Errors    TypeError
+  void expect_computed() const;
+
   /// None where rows are not one stride apart, or their entries not side by side.
   [[nodiscard]] const std::optional<Rows>& rows() const { return rows_; }
 
@@ -84,6 +92,7 @@ class Array {
   /// This one where it has those elements, else a copy that has.
   [[nodiscard]] Array converted(Element element) const;
   /// A new one without entries yet.
+  /// Errors    as `expect_computed`
   [[nodiscard]] Array empty(Shape shape) const;
   [[nodiscard]] Array empty(Shape shape, Element element) const;
 
@@ -96,6 +105,7 @@ class Array {
 
   void read_numpy();
   void read_dlpack();
+  [[nodiscard]] Array new_like(Shape shape) const;
   /// `scale` turns the strides into bytes.
   void find_rows(const std::ptrdiff_t* strides, std::size_t scale);
   [[noreturn]] void refuse(PyObject* error, const std::string& what) const;

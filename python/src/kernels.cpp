@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
@@ -57,6 +58,7 @@ Array result(std::string_view who, const nb::object& out, const Array& like, std
   Array given(who, "out", out);
   if (!given.object().is(out)) refuse(PyExc_TypeError, fmt::format("{}: out is no array", who));
   given.expect_like(like, of);
+  given.expect_computed();
   if (!given.writable()) refuse(PyExc_ValueError, fmt::format("{}: out is read-only", who));
   if (!given.rows()) {
     refuse(PyExc_ValueError,
@@ -304,8 +306,21 @@ T* pointer_to(std::uintptr_t address) {
   return reinterpret_cast<T*>(address);  // NOLINT(performance-no-int-to-ptr)
 }
 
-/// Rows in memory, by address: what the torch modules pass, whose checks are theirs.
+using Address = std::optional<std::uintptr_t>;
+
+/// Rows in memory, by address: what the torch modules pass, whose other checks are theirs.
+///
+/// Errors    ValueError for the address 0, which torch gives for a tensor without memory
 struct RawRows {
+  RawRows(std::uintptr_t from, std::size_t rows, std::size_t entries)
+      : address(from), count(rows), width(entries) {
+    if (address == 0 && count != 0 && width != 0) refuse_without_memory("a tensor");
+  }
+
+  [[noreturn]] static void refuse_without_memory(const char* name) {
+    refuse(PyExc_ValueError, fmt::format("normalize: {} {}", name, no_memory));
+  }
+
   std::uintptr_t address;
   std::size_t count;
   std::size_t width;
@@ -317,13 +332,15 @@ struct RawRows {
 };
 
 template <typename T>
-std::span<T> raw_entries(std::uintptr_t address, std::size_t width) {
-  return {pointer_to<T>(address), address == 0 ? 0 : width};
+std::span<T> raw_entries(Address address, std::size_t width) {
+  if (!address) return {};
+  if (*address == 0 && width != 0) RawRows::refuse_without_memory("a parameter");
+  return {pointer_to<T>(*address), width};
 }
 
 template <typename T>
 norm::Layer<T> raw_layer(const std::string& kind, std::size_t width, std::size_t groups, double eps,
-                         std::uintptr_t gain, std::uintptr_t bias, double alpha, double shift) {
+                         Address gain, Address bias, double alpha, double shift) {
   return {.kind = norm_kind(kind),
           .width = width,
           .groups = groups,
@@ -335,34 +352,37 @@ norm::Layer<T> raw_layer(const std::string& kind, std::size_t width, std::size_t
 }
 
 void normalize_raw(int element, std::uintptr_t x, std::uintptr_t y, std::size_t rows, std::size_t width,
-                   std::uintptr_t gain, std::uintptr_t bias, const std::string& kind, std::size_t groups,
-                   double eps, double alpha, double shift, unsigned threads) {
+                   Address gain, Address bias, const std::string& kind, std::size_t groups, double eps,
+                   double alpha, double shift, unsigned threads) {
   with_type(static_cast<Element>(element), [&]<typename T>(T) {
+    const auto layer = raw_layer<T>(kind, width, groups, eps, gain, bias, alpha, shift);
+    const RawRows from(x, rows, width);
+    const RawRows to(y, rows, width);
     const nb::gil_scoped_release others_may_run;
-    norm::normalize<T>(raw_layer<T>(kind, width, groups, eps, gain, bias, alpha, shift),
-                       RawRows{x, rows, width}.view<const T>(), RawRows{y, rows, width}.view<T>(), threads);
+    norm::normalize<T>(layer, from.view<const T>(), to.view<T>(), threads);
   });
 }
 
 /// (dalpha, dshift), which are 0 for kinds without these.
 std::pair<double, double> normalize_backward_raw(int element, std::uintptr_t x, std::uintptr_t dy,
                                                  std::uintptr_t dx, std::size_t rows, std::size_t width,
-                                                 std::uintptr_t gain, std::uintptr_t dgain,
-                                                 std::uintptr_t dbias, const std::string& kind,
-                                                 std::size_t groups, double eps, double alpha, double shift,
-                                                 unsigned threads) {
+                                                 Address gain, Address dgain, Address dbias,
+                                                 const std::string& kind, std::size_t groups, double eps,
+                                                 double alpha, double shift, unsigned threads) {
   return with_type(static_cast<Element>(element), [&]<typename T>(T) {
+    const norm::Layer<T> layer = raw_layer<T>(kind, width, groups, eps, gain, {}, alpha, shift);
+    const RawRows from(x, rows, width);
+    const RawRows back(dy, rows, width);
+    const RawRows to(dx, rows, width);
+    const auto of_gain = raw_entries<norm::Wide<T>>(dgain, width);
+    const auto of_bias = raw_entries<norm::Wide<T>>(dbias, width);
     const nb::gil_scoped_release others_may_run;
-    const norm::Layer<T> layer = raw_layer<T>(kind, width, groups, eps, gain, 0, alpha, shift);
     norm::Wide<T> dalpha{};
     norm::Wide<T> dshift{};
     const bool scalars = is_elementwise(layer.kind);
-    norm::normalize_backward<T>(
-        layer, RawRows{x, rows, width}.view<const T>(), RawRows{dy, rows, width}.view<const T>(),
-        RawRows{dx, rows, width}.view<T>(),
-        {raw_entries<norm::Wide<T>>(dgain, width), raw_entries<norm::Wide<T>>(dbias, width),
-         scalars ? &dalpha : nullptr, scalars ? &dshift : nullptr},
-        threads);
+    norm::normalize_backward<T>(layer, from.view<const T>(), back.view<const T>(), to.view<T>(),
+                                {of_gain, of_bias, scalars ? &dalpha : nullptr, scalars ? &dshift : nullptr},
+                                threads);
     return std::pair<double, double>(dalpha, dshift);
   });
 }

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import weakref
 from typing import Any, Callable, Iterable, Union
 
+import numpy
+
 from . import _core, results
-from ._check import callback, count, path, real, shown, text
+from ._check import callback, count, path, real, reason, recording, shown, text
 from .analyses import Norm, Progress
 from .charts import Illustrated
 from .kernels import normalize
 
 #: Largest difference, relative to the largest output, at which a module counts as the norm that it is taken for.
 _AGREES = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2, "bfloat16": 5e-2}
-#: Rows of the first call that decide which norm a module is.
-_TRIED_ROWS = 16
+#: Rows that decide which norm a module is, and the rows among which they are chosen.
+_TRIED_ROWS, _CONSIDERED_ROWS = 16, 1024
 
 Which = Union[Callable[[str, Any], bool], Iterable[str], None]
 
@@ -25,7 +28,7 @@ Which = Union[Callable[[str, Any], bool], Iterable[str], None]
 _GAINS = "weight", "w", "scale"
 _BIASES = "bias", "b"
 #: And its eps.
-_EPS = "eps", "variance_epsilon", "epsilon", "layer_norm_eps"
+_EPS = "eps", "variance_epsilon", "epsilon", "layer_norm_eps", "norm_eps", "rms_norm_eps"
 
 
 class Activations(Illustrated):
@@ -91,22 +94,45 @@ class Activations(Illustrated):
         return f'{{"document":{document},"charts":{charts}}}'
 
 
+class _Watched:
+    """One norm: its statistics, and what of its calls they do not cover."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.observer: Any = None
+        self.refused = ""  #: why it is not measured
+        self.notes: list[str] = []
+        self.undecided: list[numpy.ndarray] = []  #: for each call before its kind was known, NaN or 0 for each row
+        self.failed: dict[str, int] = {}  #: calls that could not be measured, by the reason
+
+    def reasons(self) -> list[str]:
+        """What is to be said of it."""
+        lost = [f"{count} of {self.calls} calls could not be measured: {why}" for why, count in self.failed.items()]
+        if self.observer is None and not self.refused and not lost:
+            return ["no row of its input was finite and other than 0, from which to tell what it computes"]
+        return ([self.refused] if self.refused else self.notes) + lost
+
+
 class Watch:
-    """Collects statistics of the rows that enter the norms of a model, while the model runs. Made by `watch`."""
+    """Collects statistics of the rows that enter the norms of a model, while the model runs. Made by `watch`.
+
+    It watches until it is closed, or no longer referred to.
+    """
 
     def __init__(self, model: Any, which: Which, most_rows: int, *how: int) -> None:
         self._model = type(model).__name__
         self._module = weakref.ref(model)
         self._how = how
         self._most_rows = most_rows
-        self._observers: dict[str, Any] = {}
-        self._calls: dict[str, int] = {}
-        self._not_understood: dict[str, str] = {}
+        self._norms: dict[str, _Watched] = {}
+        self._one_at_a_time = threading.Lock()  # models may run in several threads
         wanted = _choice_of(which)
         chosen = _outermost(entry for entry in model.named_modules() if wanted(*entry))
-        self._hooks = [module.register_forward_hook(self._hook_of(name)) for name, module in _renamed(model, chosen)]
-        if not self._hooks:
+        hooks = [module.register_forward_hook(_hook_of(weakref.ref(self), name))
+                 for name, module in _renamed(model, chosen)]
+        if not hooks:
             raise ValueError(f"watch: {self._model} has no norm" + ("" if which is None else " that was asked for"))
+        self._end = weakref.finalize(self, _remove, hooks)
 
     def __enter__(self) -> Watch:
         return self
@@ -116,41 +142,76 @@ class Watch:
 
     def close(self) -> None:
         """Stops watching; what was collected stays."""
-        for hook in self._hooks:
-            hook.remove()
-        self._hooks = []
+        self._end()
 
     def result(self) -> Activations:
-        """The statistics so far.
+        """The statistics so far. Norms that could not be measured, or not in every call, are listed with the reason in
+        `not_understood`.
 
         Errors   ValueError if no norm was called
         """
-        if not self._calls:
-            raise ValueError(f"watch: no norm of {self._model} was called")
-        norms = [(name, self._calls[name], observer) for name, observer in self._observers.items()]
-        collected = self._model, norms, list(self._not_understood.items())
-        return Activations(_core.observed(*collected, None, 0, 0.0, 0, None), collected, self._module)
+        with self._one_at_a_time:
+            if not self._norms:
+                raise ValueError(f"watch: no norm of {self._model} was called")
+            norms = [(name, norm.calls, norm.observer) for name, norm in self._norms.items() if norm.observer is not None]
+            reasons = [(name, why) for name, norm in self._norms.items() for why in norm.reasons()]
+            collected = self._model, norms, reasons
+            return Activations(_core.observed(*collected, None, 0, 0.0, 0, None), collected, self._module)
 
-    def _hook_of(self, name: str) -> Callable[..., None]:
-        def hook(module: Any, inputs: tuple[Any, ...], output: Any) -> None:
-            self._calls[name] = self._calls.get(name, 0) + 1
-            if name in self._not_understood or not inputs:
+    def _see(self, name: str, module: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Takes a call of a norm. What goes wrong is recorded: it is no fault of the model, which runs on."""
+        with self._one_at_a_time:
+            norm = self._norms.setdefault(name, _Watched())
+            norm.calls += 1
+            if norm.refused:
                 return
-            x = _on_cpu(inputs[0])
-            if name not in self._observers:
-                norm = understood(module, x, _on_cpu(output))
-                if isinstance(norm, str):
-                    self._not_understood[name] = norm
-                    return
-                self._observers[name] = _core.observer_of(norm, *self._how)
-            rows = x.reshape(-1, x.shape[-1])
-            if x.ndim > 2:
-                _core.observe_contexts(self._observers[name], rows, x.shape[-2])
-            if self._most_rows and len(rows) > self._most_rows:
-                rows = rows[::-(-len(rows) // self._most_rows)]
-            _core.observe(self._observers[name], rows)
+            try:
+                if recording():
+                    raise TypeError("torch recorded its operations")
+                with numpy.errstate(all="ignore"):
+                    self._measure(norm, module, inputs, output)
+            except Exception as error:
+                why = reason(error) or type(error).__name__
+                norm.failed[why] = norm.failed.get(why, 0) + 1
 
-        return hook
+    def _measure(self, norm: _Watched, module: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        x = _on_cpu(inputs[0]) if inputs else None
+        if x is None:
+            raise ValueError("it was called without tensors as arguments")
+        rows = x.reshape(-1, x.shape[-1] if x.ndim else 1)
+        spaced = rows
+        if self._most_rows and len(rows) > self._most_rows:
+            spaced = rows[::-(-len(rows) // self._most_rows)]
+        if norm.observer is None:
+            found = understood(module, x, _on_cpu(output))
+            if found is None:
+                norm.undecided.append(_without_entries(spaced))
+                return
+            if isinstance(found, str):
+                norm.refused = found
+                return
+            spec, norm.notes = found
+            norm.observer = _core.observer_of(spec, *self._how)
+            for earlier in norm.undecided:
+                _core.observe(norm.observer, numpy.repeat(earlier[:, None], spec.width, 1))
+            norm.undecided = []
+        if x.ndim > 2:
+            _core.observe_contexts(norm.observer, rows, x.shape[-2])
+        _core.observe(norm.observer, spaced)
+
+
+def _hook_of(watch: weakref.ref[Watch], name: str) -> Callable[..., None]:
+    def hook(module: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        alive = watch()
+        if alive is not None:
+            alive._see(name, module, inputs, output)
+
+    return hook
+
+
+def _remove(hooks: list[Any]) -> None:
+    while hooks:
+        hooks.pop().remove()
 
 
 def watch(model: Any, which: Which = None, *, axes: int = 8, features: int = 8, sample: int = 256,
@@ -158,8 +219,9 @@ def watch(model: Any, which: Which = None, *, axes: int = 8, features: int = 8, 
     """Watches the norms of a torch model: `with watch(model) as seen: model(x)`, then `seen.result()`.
 
     Norms are torch's own, those of transformers and TransformerLens, and other modules whose class name contains
-    LayerNorm or RMSNorm. The output of the first call of each decides whether it is a LayerNorm or an RMSNorm and
-    whether its gain is stored minus 1; one that is neither is listed as not understood. Tensors may be on any device.
+    LayerNorm or RMSNorm. The output of its first finite rows decides whether each is a LayerNorm or an RMSNorm and
+    whether its gain is stored minus 1; one that is neither is listed as not understood, and so is one whose parameters
+    are not there, or a call that could not be measured: the model runs on. Tensors may be on any device.
 
     which       a function of (name, module), or names of modules, or one; all norms where None
     axes        how many of the longest principal axes to follow
@@ -193,11 +255,11 @@ def _choice_of(which: Which) -> Callable[[str, Any], bool]:
 
 def _is_norm(module: Any) -> bool:
     """Whether its class name is that of a norm, and no module inside it has parameters, except one that it wraps."""
-    return _says_norm(module) and all(_says_norm(child) for child in module.children()
+    return says_norm(module) and all(says_norm(child) for child in module.children()
                                       for _ in child.parameters())
 
 
-def _says_norm(module: Any) -> bool:
+def says_norm(module: Any) -> bool:
     kind = type(module).__name__.lower()
     return any(word in kind for word in ("layernorm", "rmsnorm", "normalizationbridge"))
 
@@ -211,44 +273,132 @@ def _outermost(modules: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, Any]]:
             yield name, module
 
 
+def owners_of(model: Any) -> dict[int, str]:
+    """The names that a bridge of TransformerLens gives the parameters of the model inside, by their addresses."""
+    named = model.tl_parameters() if hasattr(model, "tl_parameters") else {}
+    return {tensor.data_ptr(): name for name, tensor in named.items() if tensor.data_ptr() != 0}
+
+
 def _renamed(model: Any, modules: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, Any]]:
     """With TransformerLens's names where the model is a bridge of it, as `open` has them."""
-    if not hasattr(model, "tl_parameters"):
-        return modules
-    owners = {tensor.data_ptr(): name.rpartition(".")[0] for name, tensor in model.tl_parameters().items()}
-    return [(owners.get(module.weight.data_ptr(), name) if hasattr(getattr(module, "weight", None), "data_ptr") else name,
-             module) for name, module in modules]
+    owners = owners_of(model)
+    for name, module in modules:
+        gain = gain_of(module) if owners else None
+        owner = None if gain is None else owners.get(gain[1].data_ptr())
+        yield name if owner is None else owner.rpartition(".")[0], module
 
 
 def _on_cpu(tensor: Any) -> Any:
     return tensor.detach().cpu() if hasattr(tensor, "detach") else None
 
 
-def understood(module: Any, x: Any, y: Any) -> Norm | str:
-    """The norm that `module` computed when it made y of x, or why that is not known.
+def _without_entries(rows: Any) -> numpy.ndarray:
+    """For each row NaN where it is not finite, else 0."""
+    return numpy.where(numpy.isfinite(rows.double().numpy()).all(-1), 0.0, numpy.nan)
+
+
+def understood(module: Any, x: Any, y: Any) -> tuple[Norm, list[str]] | str | None:
+    """The norm that `module` computed when it made y of x, with what was assumed; or why that is not known; or None
+    where every row of x is 0 or not finite, which tells nothing.
 
     Shapes   x, y (..., width)
+    Errors   ValueError for values from which it cannot be told
     """
-    if x is None or y is None or x.ndim == 0 or x.shape != y.shape or x.numel() == 0:
+    if x is None or y is None or x.ndim == 0 or x.shape != y.shape or x.shape[-1] == 0:
         return "its first argument and its result are not tensors of one shape"
     width = x.shape[-1]
+    rows, wanted = _telling_rows(x, y)
+    if len(rows) == 0:
+        return None
     gain, bias = _parameter(module, _GAINS), _parameter(module, _BIASES)
     if any(parameter is not None and len(parameter) != width for parameter in (gain, bias)):
         return f"its parameters have other shapes than ({width},)"
-    eps = next((float(value) for value in (getattr(module, name, None) for name in _EPS)
-                if isinstance(value, (int, float))), 1e-5)
-    rows = x.reshape(-1, width)[:_TRIED_ROWS].double().numpy()
-    wanted = y.reshape(-1, width)[:_TRIED_ROWS].double().numpy()
-    size = abs(wanted).max() or 1.0
+    if not numpy.isfinite(wanted).all():
+        raise ValueError("its output is not finite where its input is")
+    stated = stated_eps(module, dtype_of(x))
+    eps = 1e-5 if stated is None else stated
+    most = abs(wanted).max() * max(_AGREES.get(dtype_of(values), 0.0) for values in (x, y))
+    fitting = []
     for kind in ("layer", "rms"):
         for offset in (0.0, 1.0) if gain is not None else (0.0,):
             norm = Norm(width, kind, 1, eps, None if gain is None else gain + offset, bias)
-            if abs(normalize(rows, norm.gain, bias, kind=kind, eps=eps) - wanted).max() <= size * _AGREES.get(
-                    str(x.dtype).rpartition(".")[2], 0.0):
-                return norm
-    return f"its output is neither LayerNorm nor RMSNorm of its input with eps {eps:g}"
+            errors = abs(normalize(rows, norm.gain, bias, kind=kind, eps=eps) - wanted)
+            if errors.max() <= most:
+                fitting.append((float(numpy.square(errors).mean()) ** 0.5, norm))
+    if not fitting:
+        return f"its output is neither LayerNorm nor RMSNorm of its input with eps {eps:g}"
+    fitting.sort(key=lambda entry: entry[0])
+    notes = []
+    if stated is None:
+        notes.append(f"measured with eps {eps:g}, which fits its output; the module states none")
+    # Rows without a mean do not tell the two kinds apart.
+    alike = {norm.kind: norm for error, norm in reversed(fitting) if error <= max(2.0 * fitting[0][0], most / 1000.0)}
+    if len(alike) == 1:
+        return fitting[0][1], notes
+    named = "rms" if "rms" in type(module).__name__.lower() else "layer"
+    if not type(module).__module__.startswith(("torch.nn.", "normscope.")):
+        notes.append("measured as LayerNorm or RMSNorm after the name of its class: its output fits both")
+    return alike[named], notes
+
+
+def dtype_of(tensor: Any) -> str:
+    """"float32" for torch.float32."""
+    return str(tensor.dtype).rpartition(".")[2]
+
+
+def _telling_rows(x: Any, y: Any) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Finite rows of x that are not 0, and those of y: the rows with the largest mean for their size, where kinds differ
+    most."""
+    width = x.shape[-1]
+    rows = x.reshape(-1, width).double().numpy()
+    good = numpy.flatnonzero(numpy.isfinite(rows).all(-1) & (rows != 0.0).any(-1))
+    good = good[::max(1, -(-len(good) // _CONSIDERED_ROWS))]
+    means = abs(rows[good].sum(-1)) / abs(rows[good]).sum(-1)
+    chosen = good[numpy.argsort(-means, kind="stable")[:_TRIED_ROWS]]
+    return rows[chosen], y.reshape(-1, width).double().numpy()[chosen]
+
+
+def stated_eps(module: Any, dtype: str) -> float | None:
+    """The eps that a module has as an attribute; of torch's RMSNorm with eps None, that of the numbers it takes."""
+    for name in _EPS:
+        value = getattr(module, name, False)
+        if value is None and dtype in _AGREES:
+            return _MACHINE_EPS[dtype]
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return float(value)
+        if getattr(value, "ndim", None) == 0:  # a tensor
+            return float(value)
+    return None
+
+
+#: The spacing of numbers at 1.
+_MACHINE_EPS = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+
+
+def gain_of(module: Any) -> tuple[str, Any] | None:
+    """Its gain and the name that it has there."""
+    return next(((name, value) for name in _GAINS for value in [getattr(module, name, None)]
+                 if hasattr(value, "detach") and value.ndim > 0), None)
 
 
 def _parameter(module: Any, names: tuple[str, ...]) -> Any:
-    found = next((value for value in (getattr(module, name, None) for name in names) if hasattr(value, "detach")), None)
-    return None if found is None else found.detach().cpu().double().flatten().numpy()
+    for name in names:
+        found = getattr(module, name, None)
+        if not hasattr(found, "detach"):
+            continue
+        if getattr(found, "is_meta", False):
+            found = offloaded(module, name)
+            if found is None:
+                raise ValueError(f"its {name} has no values (meta device: offloaded, or not loaded)")
+        return found.detach().cpu().double().flatten().numpy()
+    return None
+
+
+def offloaded(module: Any, name: str) -> Any:
+    """A parameter on the meta device, from where accelerate keeps its values; None if it keeps none."""
+    hook = getattr(module, "_hf_hook", None)
+    for one in getattr(hook, "hooks", (hook,)):
+        kept = getattr(one, "weights_map", None)
+        if kept is not None and name in kept:
+            return kept[name]
+    return None

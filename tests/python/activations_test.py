@@ -96,6 +96,124 @@ def turned(keys, dims, theta=500.0):
                            second * np.cos(angles) + first * np.sin(angles), keys[:, dims:]], 1)
 
 
+class Watching(unittest.TestCase):
+    def norm_of(self, rows_of_calls, **how):
+        """The result for a LayerNorm of width 8 that was called with these rows, and the norm."""
+        module = LayerNorm(ns.Norm(8, eps=1e-3, gain=np.linspace(0.5, 2.0, 8), bias=np.ones(8)))
+
+        class Model:
+            def named_modules(self):
+                return [("norm", module)]
+
+        model = Model()
+        with ns.watch(model, **how) as seen:
+            for rows in rows_of_calls:
+                module(rows)
+        return seen.result(), module
+
+    def test_rows_that_are_not_finite_are_counted_and_left_out(self):
+        rows = RNG.normal(size=(20, 8)) + 0.5
+        broken = rows.copy()
+        broken[0, 3] = np.nan
+        nothing = np.full((3, 8), np.inf)
+        expected = self.norm_of([rows])[0].norms[0]
+        for calls, left_out in (([np.concatenate([broken[:1], rows])], 1), ([broken[:1], nothing, rows], 4),
+                                ([rows, nothing], 3), ([np.repeat(broken[:1], 17, 0), rows], 17)):
+            result, _ = self.norm_of(calls)
+            (norm,) = result.norms
+            self.assertEqual((norm.rows, norm.not_finite, norm.calls), (20, left_out, len(calls)))
+            self.assertEqual(result.not_understood, [])
+            self.assertEqual((norm.kind, norm.sigma.mean), (expected.kind, expected.sigma.mean))
+
+    def test_rows_of_zeros_do_not_tell_the_kind(self):
+        zeros = np.zeros((30, 8))
+        rows = RNG.normal(size=(5, 8)) + 0.5
+        (norm,) = self.norm_of([zeros, rows])[0].norms
+        self.assertEqual((norm.kind, norm.rows), ("layer", 35))
+        (norm,) = self.norm_of([np.concatenate([zeros, rows])])[0].norms
+        self.assertEqual((norm.kind, norm.rows), ("layer", 35))
+        result, _ = self.norm_of([zeros])
+        self.assertEqual(result.norms, [])
+        self.assertIn("no row of its input was finite and other than 0", result.not_understood[0].reason)
+
+    def test_what_two_kinds_fit_is_said(self):
+        rows = RNG.normal(size=(5, 8))
+        result, _ = self.norm_of([rows - rows.mean(-1, keepdims=True)])
+        self.assertEqual(result.norms[0].kind, "layer")
+        self.assertIn("its output fits both", result.not_understood[0].reason)
+
+    def test_an_eps_that_is_not_stated_is_said(self):
+        module = LayerNorm(ns.Norm(8, eps=1e-5))
+        del module.eps
+
+        class Model:
+            def named_modules(self):
+                return [("norm", module)]
+
+        model = Model()
+        with ns.watch(model) as seen:
+            module(RNG.normal(size=(5, 8)) + 0.5)
+        self.assertEqual(seen.result().norms[0].eps, 1e-5)
+        self.assertIn("the module states none", seen.result().not_understood[0].reason)
+
+    def test_no_exception_leaves_a_hook(self):
+        rows = RNG.normal(size=(5, 8)) + 0.5
+
+        class Meta:
+            is_meta, ndim = True, 1
+
+            def detach(self):
+                return self
+
+            def cpu(self):
+                raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+
+        class Broken(Tensor):
+            def cpu(self):
+                raise RuntimeError("two\nlines")
+
+        module = LayerNorm(ns.Norm(8, eps=1e-3))
+        module.weight = Meta()
+
+        class Model:
+            def named_modules(self):
+                return [("norm", module)]
+
+        model = Model()
+        with ns.watch(model) as seen:
+            module(rows)
+            self.assertEqual(seen.result().norms, [])
+            self.assertEqual([entry.reason for entry in seen.result().not_understood], [
+                "1 of 1 calls could not be measured: its weight has no values (meta device: offloaded, or not loaded)"])
+            module._hf_hook = type("Hook", (), {"weights_map": {"weight": tensor(np.ones(8))}})()
+            module(rows)
+            self.assertEqual(seen.result().norms[0].rows, 5)
+            module.weight = None
+            for hook in module.hooks:
+                hook(module, (rows.view(Broken),), rows.view(Broken))
+                hook(module, (), None)
+                hook(module, (tensor(RNG.normal(size=(5, 7))),), None)
+        self.assertEqual(seen.result().norms[0].rows, 5)
+        reasons = [entry.reason for entry in seen.result().not_understood]
+        for why in ("two lines", "it was called without tensors as arguments", "observe: rows of width 7, expected 8"):
+            self.assertIn(f"1 of 5 calls could not be measured: {why}", reasons)
+
+    def test_hooks_end_with_the_watch(self):
+        module = LayerNorm(ns.Norm(8))
+
+        class Model:
+            def named_modules(self):
+                return [("norm", module)]
+
+        model = Model()
+        seen = ns.watch(model)
+        module(RNG.normal(size=(5, 8)))
+        hook = module.hooks[0]
+        del seen
+        self.assertEqual(module.hooks, [])
+        hook(module, (tensor(RNG.normal(size=(5, 8))),), None)
+
+
 class InModel(unittest.TestCase):
     def test_the_divergence_is_that_of_the_definition(self):
         for name in ("gpt2", "gemma2"):  # a bias of the norm; a soft cap

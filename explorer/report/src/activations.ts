@@ -122,7 +122,7 @@ export function showActivations(
   body.append(normTable(activations.norms, norms));
   if (activations.not_understood.length > 0) {
     body.append(
-      el("h3", {}, "Not measured"),
+      el("h3", {}, "Not measured, or under an assumption"),
       el("ul", {}, ...activations.not_understood.map((entry) => el("li", {}, name(entry.name), `: ${entry.reason}`))),
     );
   }

@@ -45,7 +45,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       fuzz_require(tensor.elements() * bits(tensor.dtype) == tensor.bytes.size() * 8);
       if (is_decodable(tensor.dtype)) fuzz_require(read(tensor).size() == tensor.elements());
     }
-    for (const model::StatedNorm& norm : model::find_onnx_norms(*file.graph, "fuzz")) {
+    const model::StatedNorms stated = model::find_onnx_norms(*file.graph, "fuzz");
+    for (const model::StatedNorm& norm : stated.norms) {
       fuzz_require(norm.width > 0 && norm.eps >= 0.0 && norm.axis < 0);
     }
   } catch (const Error&) {
@@ -75,6 +76,13 @@ std::vector<std::string> fuzz_seeds() {
       onnx_file(field('\x2a', "\x08\2\x10\1\x42\1o" +
                                   field('\x6a', field('\x0a', "location") + field('\x12', "data")) +
                                   field('\x6a', field('\x0a', "length") + field('\x12', "8")) + "\x70\1")),
+      // An input of extents, a norm that reads it, reshapes and a map, and a function.
+      onnx_file(
+          gain + field('\x5a', "\x0a\1x\x12\x0c\x0a\x0a\x08\1\x12\6\x0a\2\x08\3\x0a\0"s) +
+          field('\x2a', "\x08\2\x10\7\x42\1s\x3a\2\2\1") +
+          node("LayerNormalization", "xgg", "y", epsilon + field('\x2a', field('\x0a', "axis") + "\x18\1")) +
+          node("Reshape", "ys", "z") + node("Transpose", "w", "t") + node("Gemm", "ztg", "o", epsilon)) +
+          "\xca\x01\6\x0a\4Gelu",
       onnx_file(node("Constant", "", "c", value) + field('\x2a', "\x08\2\x10\x0a\x42\1h\x28\x80\x78\x28\0"s)),
   };
 }

@@ -84,6 +84,16 @@ Match stated_match(const std::vector<const Architecture*>& architectures, const 
   return {architecture, "stated: " + name};
 }
 
+// A graph says what is computed, which names of tensors do not stand in for.
+void note_names_of_graph(const Match& match, Model& model) {
+  model.notes.push_back(fmt::format(
+      "the {} are those of {}, but what is computed is what the graph states: only its norms and the maps "
+      "that read them "
+      "are described; --arch {} describes a model of that architecture",
+      match.evidence.starts_with("tensor names") ? "tensor names" : "configuration and tensor names",
+      match.architecture->title, match.architecture->name));
+}
+
 std::optional<Match> recognise(const std::vector<const Architecture*>& architectures, const Config& config,
                                const Inventory& inventory) {
   std::string type;
@@ -174,14 +184,14 @@ void describe_unknown(const Checkpoint& checkpoint, const Config& config,
   } else if (const std::optional<std::string> type = config.text({"_class_name"})) {
     model.title += fmt::format(" ({})", *type);  // diffusers
   }
-  const bool states_norms = !stated_norms.empty();
+  const bool states_norms = checkpoint.graph() != nullptr;
   model.evidence = states_norms ? "ONNX graph" : "no known tensor names";
   const std::set<std::string_view> stated = parameters_of(stated_norms);
   for (const Tensor& tensor : checkpoint.tensors()) {
     // Integer tensors of a graph hold shapes and axes.
     if (!states_norms || is_floating(tensor.dtype)) model.parameters += tensor.elements();
   }
-  if (states_norms) append_stated_norms(checkpoint, stated_norms, model);
+  if (!stated_norms.empty()) append_stated_norms(checkpoint, stated_norms, model);
   const std::set<std::string, std::less<>> of_keras = append_keras_norms(checkpoint, model);
   if (!of_keras.empty()) model.evidence = "Keras configuration";
   append_found_norms(
@@ -214,13 +224,19 @@ Model describe_as_one_of(const std::vector<const Architecture*>& architectures, 
                          const Stated& stated) {
   const Config config(checkpoint, stated.heads);
   const Inventory inventory(checkpoint);
-  const std::vector<StatedNorm> norms = stated_norms(checkpoint);
+  const StatedNorms graph = stated_norms(checkpoint);
+  const std::vector<StatedNorm>& norms = graph.norms;
   Model model;
-  const std::optional<Match> match =
-      stated.architecture.empty() ? recognise(architectures, config, inventory)
-                                  : stated_match(architectures, checkpoint, inventory, stated.architecture);
+  std::optional<Match> match = stated.architecture.empty()
+                                   ? recognise(architectures, config, inventory)
+                                   : stated_match(architectures, checkpoint, inventory, stated.architecture);
+  if (match && stated.architecture.empty() && checkpoint.graph() != nullptr) {
+    note_names_of_graph(*match, model);
+    match.reset();
+  }
   const bool is_described = match && describe_as(*match, checkpoint, config, inventory, norms, model);
   if (!is_described) describe_unknown(checkpoint, config, norms, model);
+  note_not_understood(graph.not_understood, model);
   if (!model.other_norms.empty()) {
     model.notes.push_back("normalization that is not analysed: " + other_norms_text(model));
   }

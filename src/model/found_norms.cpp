@@ -9,6 +9,7 @@
 #include "inventory.hpp"
 #include "norm_names.hpp"
 #include "onnx_norms.hpp"
+#include "stated_norms.hpp"
 
 namespace normscope::model {
 
@@ -102,15 +103,6 @@ std::uint64_t width_of_rows(const Config& config, const Model& model, const std:
   return most == widths.end() ? 0 : most->first;
 }
 
-void add_other_norms(Model& model, const std::string& kind, std::size_t count) {
-  for (OtherNorms& other : model.other_norms) {
-    if (other.kind != kind) continue;
-    other.count += count;
-    return;
-  }
-  model.other_norms.push_back({kind, count});
-}
-
 // Norms found by name and shape, in the order of their names; those that are not analysed are counted.
 class FoundNorms {
  public:
@@ -126,6 +118,7 @@ class FoundNorms {
   }
 
   void append_to(Model& model) {
+    if (has_graph_) return note_named(model);
     const std::uint64_t rows = width_of_rows(config_, model, norms_);
     if (rows == 0) std::erase_if(norms_, [&](const NamedNorm& norm) { return leave_out(norm); });
     any_bias_ =
@@ -150,6 +143,18 @@ class FoundNorms {
   bool leave_out(const NamedNorm& norm) {
     if (norm.one_gain) others_["ScaleNorm"].insert(norm.stem);
     return norm.one_gain;
+  }
+
+  // The graph says what is computed: a name does not stand in for an operator that is not understood.
+  void note_named(Model& model) const {
+    std::vector<std::string> names;
+    for (const NamedNorm& found : norms_) names.emplace_back(found.gain->name);
+    if (names.empty()) return;
+    model.notes.push_back(
+        fmt::format("stated by no graph pattern, though the names of these tensors suggest norms: {}; "
+                    "nothing is computed "
+                    "of them",
+                    first_of(names)));
   }
 
   Norm norm_of(const NamedNorm& found, std::uint64_t rows) {

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <map>
 #include <string>
-#include <vector>
 
 #include <normscope/checkpoint/onnx_graph.hpp>
 #include <normscope/model/stated_norm.hpp>
@@ -13,8 +12,7 @@ namespace normscope::model {
 /// The norms in a graph, as `stated_norms`; errors name `file`.
 ///
 /// Errors    as `stated_norms`
-[[nodiscard]] std::vector<StatedNorm> find_onnx_norms(const checkpoint::OnnxGraph& graph,
-                                                      const std::string& file);
+[[nodiscard]] StatedNorms find_onnx_norms(const checkpoint::OnnxGraph& graph, const std::string& file);
 
 /// How many operators of the graph normalize in a way that is not analysed, by kind: "BatchNorm" and others.
 [[nodiscard]] std::map<std::string, std::size_t> other_onnx_norms(const checkpoint::OnnxGraph& graph);

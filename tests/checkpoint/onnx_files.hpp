@@ -69,6 +69,8 @@ inline Proto real_attribute(const std::string& name, float value) {
 inline Proto axes_attribute(std::int64_t axis) {
   return Proto().bytes(1, "axes").integer(8, static_cast<std::uint64_t>(axis));
 }
+/// Of a Cast, to floats unless a number of ONNX's list of types is given.
+inline Proto to(std::int64_t type = onnx_float) { return integer_attribute("to", type); }
 
 /// An ONNX model, written node by node. The names of values and nodes are the test's own.
 class OnnxFile {
@@ -91,21 +93,47 @@ class OnnxFile {
   OnnxFile& axes(const std::string& name, const std::vector<std::int64_t>& axes) {
     return initializer(tensor_proto(name, onnx_int64, {axes.size()}).bytes(9, raw(axes)));
   }
+  /// An input of those extents; 0 stands for one that is not fixed.
+  OnnxFile& input(const std::string& name, const std::vector<std::uint64_t>& extents) {
+    graph_.message(11, value_info(name, extents));
+    return *this;
+  }
+  /// A value of those extents.
+  OnnxFile& value(const std::string& name, const std::vector<std::uint64_t>& extents) {
+    graph_.message(13, value_info(name, extents));
+    return *this;
+  }
+  /// A function of the file.
+  OnnxFile& function(const std::string& domain, const std::string& name) {
+    functions_.message(25, Proto().bytes(1, name).bytes(10, domain));
+    return *this;
+  }
   OnnxFile& node(const std::string& op, const std::vector<std::string>& inputs, const std::string& output,
-                 const std::vector<Proto>& attributes = {}) {
+                 const std::vector<Proto>& attributes = {}, const std::string& domain = "") {
     Proto node;
     for (const std::string& input : inputs) node.bytes(1, input);
     node.bytes(2, output).bytes(3, "node/" + output).bytes(4, op);
     for (const Proto& attribute : attributes) node.message(5, attribute);
+    if (!domain.empty()) node.bytes(7, domain);
     graph_.message(1, node);
     return *this;
   }
   [[nodiscard]] std::string text() const {
-    return Proto().integer(1, 8).bytes(2, "test").message(7, graph_).text();
+    return Proto().integer(1, 8).bytes(2, "test").message(7, graph_).text() + functions_.text();
   }
 
  private:
+  static Proto value_info(const std::string& name, const std::vector<std::uint64_t>& extents) {
+    Proto shape;
+    for (const std::uint64_t extent : extents) {
+      shape.message(1, extent == 0 ? Proto().bytes(2, "batch") : Proto().integer(1, extent));
+    }
+    const Proto tensor = Proto().integer(1, onnx_float).message(2, shape);
+    return Proto().bytes(1, name).message(2, Proto().message(1, tensor));
+  }
+
   Proto graph_;
+  Proto functions_;
 };
 
 /// The model, whose mapping outlives the file's name.

@@ -136,33 +136,94 @@ TEST(Onnx, KnowsWhatMakesAndTakesAValue) {
 }
 
 TEST(Onnx, ReadsTheAttributesOfNodes) {
-  const std::vector<Proto> attributes = {test::integer_attribute("axis", -1),
-                                         test::integer_attribute("transA", 1), Proto().bytes(1, "transB"),
-                                         test::real_attribute("epsilon", 0.5f)};
-  const std::vector<Proto> others = {Proto().bytes(1, "axes").integer(8, 1).integer(8, 2),
-                                     test::integer_attribute("epsilon", 1)};
-  const Checkpoint checkpoint = open(OnnxFile()
-                                         .node("A", {"x"}, "y", attributes)
-                                         .node("B", {"x"}, "z", others)
-                                         .node("C", {"x"}, "u", {test::axes_attribute(3)})
-                                         .node("D", {"x"}, "v", {Proto().bytes(1, "axes").bytes(8, "\5")})
-                                         .text());
-  const OnnxNode& first = checkpoint.graph()->nodes()[0];
-  EXPECT_EQ(first.axis, -1);
-  EXPECT_TRUE(first.transposes_a);
-  EXPECT_FALSE(first.transposes_b);
-  EXPECT_EQ(first.epsilon, 0.5f);
-  EXPECT_FALSE(first.has_axes);
-  const OnnxNode& second = checkpoint.graph()->nodes()[1];
-  EXPECT_TRUE(second.has_axes);
-  EXPECT_EQ(second.only_axis, std::nullopt);
-  EXPECT_EQ(second.epsilon, std::nullopt);
-  EXPECT_EQ(checkpoint.graph()->nodes()[2].only_axis, 3);
-  EXPECT_EQ(checkpoint.graph()->nodes()[3].only_axis, 5);
+  using Type = OnnxAttribute::Type;
+  const std::vector<Proto> attributes = {
+      test::integer_attribute("axis", -1),
+      test::real_attribute("epsilon", 0.5f),
+      Proto().bytes(1, "axes").integer(8, 1).integer(8, 2),
+      Proto().bytes(1, "packed").bytes(8, "\5"),
+      Proto().bytes(1, "mode").bytes(4, "linear").integer(20, 3),
+      Proto().bytes(1, "zero").integer(20, 2),                          // a zero that is left out
+      Proto().bytes(1, "no axes").integer(20, 7),                       // an empty list
+      Proto().bytes(1, "nothing"),                                      // no type and no value
+      Proto().bytes(1, "liar").integer(3, 1).integer(20, 1),            // an integer that says it is real
+      Proto().bytes(1, "both").integer(3, 1).real(2, 1),                // two values
+      Proto().bytes(1, "subgraph").bytes(6, "").integer(20, 5),         // a graph
+      Proto().bytes(1, "of a function").bytes(21, "x").integer(20, 2),  // a value that the caller gives
+  };
+  const Type types[] = {Type::integer, Type::real,    Type::integers, Type::integers,
+                        Type::text,    Type::integer, Type::integers, Type::other,
+                        Type::other,   Type::other,   Type::other,    Type::other};
+  const Checkpoint checkpoint =
+      open(OnnxFile().node("A", {"x"}, "y", attributes).node("B", {"x"}, "z").text());
+  const OnnxNode& node = checkpoint.graph()->nodes()[0];
+  ASSERT_EQ(node.attributes.size(), attributes.size());
+  for (std::size_t i = 0; i < attributes.size(); ++i)
+    EXPECT_EQ(node.attributes[i].type, types[i]) << node.attributes[i].name;
+  EXPECT_EQ(node.integer("axis", 7), -1);
+  EXPECT_EQ(node.integer("absent", 7), 7);
+  EXPECT_EQ(node.real("epsilon", 7), 0.5);
+  EXPECT_EQ(node.real("absent", 7), 7.0);
+  EXPECT_EQ(node.attribute("axes")->integers.size(), 2u);
+  EXPECT_EQ(node.attribute("packed")->integers[0], 5);
+  EXPECT_EQ(node.attribute("absent"), nullptr);
+  EXPECT_TRUE(checkpoint.graph()->nodes()[1].has_only({}));
   EXPECT_EQ(
       complaint(ErrorCode::Format,
                 OnnxFile().node("A", {"x"}, "y", {test::integer_attribute("a", 1).integer(2, 1)}).text()),
       "AttributeProto field 2 has wire type 0, expected 5");
+}
+
+TEST(Onnx, TellsAttributesThatAnOperatorMayHaveFromOthers) {
+  using Type = OnnxAttribute::Type;
+  const OnnxNode::Known known[] = {{"a", Type::integer}, {"b", Type::real}};
+  const auto fits = [&](const std::vector<Proto>& attributes) {
+    const Checkpoint checkpoint = open(OnnxFile().node("A", {"x"}, "y", attributes).text());
+    return checkpoint.graph()->nodes()[0].has_only(known);
+  };
+  EXPECT_TRUE(fits({}));
+  EXPECT_TRUE(fits({test::real_attribute("b", 1), test::integer_attribute("a", 1)}));
+  EXPECT_FALSE(fits({test::integer_attribute("b", 1)})) << "of another type";
+  EXPECT_FALSE(fits({test::integer_attribute("c", 1)})) << "of another name";
+  EXPECT_FALSE(fits({test::integer_attribute("a", 1), test::integer_attribute("a", 2)})) << "twice";
+}
+
+TEST(Onnx, TellsOperatorsOfOnnxFromOthers) {
+  const Checkpoint checkpoint = open(OnnxFile()
+                                         .function("", "Gelu")
+                                         .function("mine", "Norm")
+                                         .node("Add", {"x"}, "a")
+                                         .node("Add", {"x"}, "b", {}, "ai.onnx")
+                                         .node("Add", {"x"}, "c", {}, "com.microsoft")
+                                         .node("Gelu", {"x"}, "d", {}, "ai.onnx")
+                                         .node("Norm", {"x"}, "e", {}, "mine")
+                                         .text());
+  const bool standard[] = {true, true, false, false, false};
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(checkpoint.graph()->nodes()[i].is_standard, standard[i]) << i;
+  EXPECT_EQ(checkpoint.graph()->nodes()[2].domain, "com.microsoft");
+  EXPECT_NE(checkpoint.graph()->nodes()[4].domain, "mine");
+}
+
+TEST(Onnx, ReadsTheExtentsThatAreStated) {
+  const Checkpoint checkpoint = open(OnnxFile()
+                                         .scalar("w", 1)
+                                         .input("x", {0, 4})
+                                         .input("w", {})
+                                         .input("not used", {3})
+                                         .value("y", {2})
+                                         .node("Relu", {"x"}, "y")
+                                         .node("Add", {"y", "w"}, "z")
+                                         .text());
+  const OnnxGraph& graph = *checkpoint.graph();
+  ASSERT_EQ(graph.stated_extents().size(), 3u);
+  const OnnxExtents& x = graph.stated_extents()[0];
+  EXPECT_EQ(graph.name(x.value), "x");
+  EXPECT_EQ(std::vector<std::int64_t>(x.extents.begin(), x.extents.end()),
+            (std::vector<std::int64_t>{-1, 4}));
+  EXPECT_TRUE(graph.is_input(x.value));
+  EXPECT_TRUE(graph.is_input(graph.nodes()[1].inputs[1])) << "an initializer that a caller may replace";
+  EXPECT_FALSE(graph.is_input(graph.nodes()[0].output()));
+  EXPECT_FALSE(graph.is_input(no_value));
 }
 
 TEST(Onnx, LeavesOutStrings) {
@@ -278,6 +339,8 @@ TEST(Onnx, RejectsNamesThatComeTwiceOrNotAtAll) {
   EXPECT_EQ(complaint(ErrorCode::Format, tensor_proto("", onnx_float, {0})), "a tensor has no name");
   EXPECT_EQ(complaint(ErrorCode::Format, OnnxFile().node("Add", {}, "v").node("Mul", {}, "v").text()),
             "value \"v\" is the output of two nodes");
+  EXPECT_EQ(complaint(ErrorCode::Format, OnnxFile().scalar("v", 1).node("Mul", {}, "v").text()),
+            "value \"v\" is the output of a node and an initializer");
 }
 
 TEST(Onnx, RejectsBrokenMessages) {

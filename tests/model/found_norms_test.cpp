@@ -130,14 +130,14 @@ TEST(UnknownModel, IsNamedByItsModelType) {
   EXPECT_EQ(why_no_logits(model), "not modelled: unknown architecture (model_type novel)");
 }
 
-TEST(StatedNorms, StandBesideThoseOfAKnownArchitecture) {
+TEST(StatedNorms, StandBesideThoseOfAStatedArchitecture) {
   OnnxFile file;
   for (const std::string name : {"h.0.ln_1", "h.0.ln_2", "ln_f", "extra.ln"}) {
     file.weights(name + ".weight", {4}).weights(name + ".bias", {4});
     file.node("LayerNormalization", {"x", name + ".weight", name + ".bias"}, name);
   }
   file.weights("h.0.attn.c_attn.weight", {4, 12});
-  const Model model = describe(open(file));
+  const Model model = describe(open(file), {.architecture = "gpt2"});
   EXPECT_EQ(model.architecture, "gpt2");
   EXPECT_EQ(norms_of(model), (Names{"h.0.ln_1", "h.0.ln_2", "ln_f", "extra.ln"}));
   EXPECT_TRUE(model.norms[2].order_known);

@@ -62,15 +62,50 @@ TEST(StatedNorms, ThatShareParametersAreOneNormAppliedAgain) {
   EXPECT_EQ(model.norms[1].applications, 1);
 }
 
-TEST(StatedNorms, StandBesideNormsFoundByName) {
+TEST(StatedNorms, AreApartWhereKindOrOffsetDiffer) {
   const Model model = describe(open(OnnxFile()
                                         .weights("a.g", {4})
-                                        .weights("norm.weight", {4})
-                                        .node("LayerNormalization", {"x", "a.g"}, "y")));
-  ASSERT_EQ(model.norms.size(), 2u);
+                                        .scalar("one", 1)
+                                        .node("Add", {"a.g", "one"}, "sum")
+                                        .node("LayerNormalization", {"x", "a.g"}, "y")
+                                        .node("RMSNormalization", {"y", "a.g"}, "z")
+                                        .node("RMSNormalization", {"z", "sum"}, "u")));
+  ASSERT_EQ(model.norms.size(), 3u);
+  EXPECT_EQ(model.norms[1].kind, NormKind::rms);
+  EXPECT_EQ(model.norms[1].gain_offset, 0.0);
+  EXPECT_EQ(model.norms[2].gain_offset, 1.0);
+}
+
+TEST(StatedNorms, LeaveNothingToNames) {
+  const Model model =
+      describe(open(OnnxFile()
+                        .weights("a.g", {4})
+                        .weights("norm.weight", {4})
+                        .weights("b.norm.weight", {4})
+                        .node("LayerNormalization", {"x", "a.g"}, "y")
+                        .node("LayerNormalization", {"y", "b.norm.weight", "computed"}, "z")));
+  ASSERT_EQ(model.norms.size(), 1u);
   EXPECT_EQ(model.norms[0].name, "a");
-  EXPECT_EQ(model.norms[1].name, "norm");
-  EXPECT_EQ(model.norms[1].eps_source, Source::assumed);
+  EXPECT_TRUE(notes_mention(
+      model,
+      "stated by no graph pattern, though the names of these tensors suggest norms: b.norm.weight, "
+      "norm.weight; nothing is computed of them"));
+  EXPECT_TRUE(notes_mention(
+      model, "not understood in the graph: LayerNormalization node/z: computed is not a stored bias"));
+  EXPECT_EQ(other_norms_text(model), "1 LayerNormalization");
+}
+
+TEST(StatedNorms, NameMapsThatAreNotUnderstoodAndDefaults) {
+  const Model model = describe(open(OnnxFile()
+                                        .weights("a.g", {4})
+                                        .weights("w", {4, 3})
+                                        .input("a.g", {4})
+                                        .node("LayerNormalization", {"x", "a.g"}, "y")
+                                        .node("Gemm", {"y", "w"}, "z", {real_attribute("alpha", 4)})));
+  ASSERT_EQ(model.norms.size(), 1u);
+  EXPECT_TRUE(model.norms[0].readers.empty());
+  EXPECT_TRUE(notes_mention(model, "a is read by maps that are not understood: w (Gemm with alpha 4)"));
+  EXPECT_TRUE(notes_mention(model, "a parameter of a is also an input of the graph"));
 }
 
 OnnxFile tiny_gpt2(bool transposed) {
@@ -84,18 +119,37 @@ OnnxFile tiny_gpt2(bool transposed) {
   return file;
 }
 
-TEST(StatedNorms, StateTheEpsOfAKnownArchitecture) {
+TEST(StatedNorms, AreNotThoseOfAnArchitectureThatOnlyNamesSuggest) {
   const Model model = describe(open(tiny_gpt2(false)));
+  EXPECT_EQ(model.architecture, "unknown");
+  EXPECT_EQ(model.evidence, "ONNX graph");
+  EXPECT_EQ(model.norms.size(), 3u);
+  EXPECT_TRUE(model.heads.empty());
+  EXPECT_TRUE(notes_mention(model,
+                            "the tensor names are those of GPT-2 or minGPT, but what is computed is what the "
+                            "graph states"));
+}
+
+TEST(StatedNorms, StateTheEpsOfAnArchitectureThatTheUserStates) {
+  const Model model = describe(open(tiny_gpt2(false)), {.architecture = "gpt2"});
   EXPECT_EQ(model.architecture, "gpt2");
   EXPECT_EQ(norm_named(model, "h.0.ln_1").eps, 0.5);
   EXPECT_EQ(norm_named(model, "h.0.ln_1").eps_source, Source::tensors);
 }
 
-TEST(StatedNorms, StandInForAnArchitectureWhoseShapesDoNotFit) {
+TEST(StatedNorms, AreNamedWhereTheyContradictTheArchitectureThatTheUserStates) {
+  OnnxFile file = tiny_gpt2(false);
+  file.node("RMSNormalization", {"x", "h.0.ln_1.weight"}, "other");
+  const Model model = describe(open(file), {.architecture = "gpt2"});
+  EXPECT_TRUE(notes_mention(model,
+                            "the graph states h.0.ln_1 otherwise than GPT-2 or minGPT has it: "
+                            "RMSNorm with eps 1e-05"));
+}
+
+TEST(StatedNorms, AreToldByTheGraphWhereShapesDoNotFit) {
   const Model model = describe(open(tiny_gpt2(true)));
   EXPECT_EQ(model.architecture, "unknown");
   EXPECT_EQ(model.norms.size(), 3u);
-  EXPECT_TRUE(notes_mention(model, "though the tensor names fit"));
 }
 
 TEST(StatedNorms, OfMagikaAreItsTwo) {

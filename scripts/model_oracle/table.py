@@ -40,8 +40,16 @@ mistral, modernbert, mpt, nanogpt, olmo2, open_clip, qwen3, t5, vit and whisper:
 was exceeded.
 
 A model of any other architecture is "unknown": its norms are found by name and shape, listed in the order of their
-names, and not followed through depth; an ONNX graph states its norms and their order itself. GroupNorms of diffusion
-models have the `norm_num_groups` of the configuration. Normalization that is not analysed is counted: "33 BatchNorm".
+names, and not followed through depth; a note says for each what of kind, eps and offset is assumed and why. Names of
+PyTorch, Keras, TensorFlow, Flax and Haiku are known, `a_2` and `b_2` of the Annotated Transformer, stacks of gains by
+layer or head (`query_norm//scale` of shape (layers, width)), a place in a `Sequential` between linear maps (`net.1`)
+and `bn1` without running statistics; other vectors that may be gains are listed if no norm is found. An ONNX graph
+states its norms and their order itself, and names stand in for nothing: a norm is described only if each of its
+operators, with every attribute and the shapes of its constants, is understood, and a map that reads it only if it is y
+= W x + b (a `Gemm` with another alpha or beta is not). What is not understood is named in a note, with the tensors
+whose names suggest norms, and nothing is computed of it; that an ONNX file is of a known architecture is for the user
+to state (`--arch`). GroupNorms of diffusion models have the `norm_num_groups` of the configuration. Normalization that
+is not analysed is counted: "33 BatchNorm".
 
 The graph of a TensorFlow Lite file is not read: its norms are found by the names of their constants, and their kind and
 eps are assumed. A Keras configuration states kind, eps and axis of the norms; which layers read them is not taken from it.

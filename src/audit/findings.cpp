@@ -96,7 +96,7 @@ std::vector<Finding> find(const Report& report) {
         {"no_norms",
          {},
          others.empty()
-             ? "No tensor in the file looks like the gain of a normalization layer."
+             ? "No norm was recognized by the names and shapes of the tensors, or in the graph."
              : fmt::format("No norm of the file is of a kind that is analysed: it has {}.", others),
          {},
          0.5});

@@ -74,15 +74,11 @@ std::optional<Config::Eps> eps_of(const Config& config, std::string_view name) {
   return config.of(*tower).eps();
 }
 
-// The default eps if the file states none: 1e-5, as in CLIP and most others, or 1e-6, as in SigLIP; for the
-// names of Keras's layers, Keras's default.
-double published_eps(const Config& config, std::string_view name) {
-  const std::string_view last = name.substr(name.find_last_of("./") + 1);
-  if (last.starts_with("layer_normalization") || last.starts_with("group_normalization")) return 1e-3;
-  if (last.starts_with("rms_normalization")) return 1e-6;
-  if (tower_of(name) != Tower::vision) return 1e-5;
+// Whether the file is of a vision tower that has SigLIP's default eps, 1e-6.
+bool is_of_siglip(const Config& config, std::string_view name) {
+  if (tower_of(name) != Tower::vision) return false;
   const std::vector<std::string> types = config.of(Tower::vision).model_types();
-  return !types.empty() && types.back().starts_with("siglip") ? 1e-6 : 1e-5;
+  return !types.empty() && types.back().starts_with("siglip");
 }
 
 Slice whole(const Tensor& tensor) { return {std::string(tensor.name), 0, tensor.elements(), {}}; }
@@ -96,7 +92,7 @@ std::uint64_t width_of_rows(const Config& config, const Model& model, const std:
   if (stated && stated->size() == 1) return stated->front();
   std::map<std::uint64_t, std::size_t> widths;
   for (const NamedNorm& norm : norms) {
-    if (!norm.one_gain) ++widths[norm.gain->elements()];
+    if (!norm.one_gain) ++widths[norm.gain->elements() / norm.rows];
   }
   const auto most = std::max_element(widths.begin(), widths.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -109,9 +105,15 @@ class FoundNorms {
   FoundNorms(const Checkpoint& checkpoint, const Config& config,
              const std::function<bool(const Tensor&)>& described)
       : config_(config), has_graph_(checkpoint.graph() != nullptr) {
-    for (const Tensor& tensor : checkpoint.tensors()) {
+    const auto tensors = checkpoint.tensors();
+    has_convolutions_ = std::any_of(tensors.begin(), tensors.end(), is_convolution);
+    for (const Tensor& tensor : tensors) {
       if (described(tensor)) continue;
-      if (std::optional<NamedNorm> found = norm_at(checkpoint, tensor)) take(std::move(*found));
+      if (std::optional<NamedNorm> found = norm_at(checkpoint, tensor, has_convolutions_)) {
+        take(std::move(*found));
+      } else if (may_be_a_gain(tensor)) {
+        other_vectors_.emplace_back(tensor.name);
+      }
     }
     std::stable_sort(norms_.begin(), norms_.end(),
                      [](const NamedNorm& a, const NamedNorm& b) { return natural_less(a.stem, b.stem); });
@@ -124,8 +126,15 @@ class FoundNorms {
     any_bias_ =
         std::any_of(norms_.begin(), norms_.end(), [](const NamedNorm& norm) { return norm.bias; }) ||
         std::any_of(model.norms.begin(), model.norms.end(), [](const Norm& norm) { return norm.bias; });
-    for (const NamedNorm& found : norms_) model.norms.push_back(norm_of(found, rows));
+    for (const NamedNorm& found : norms_) {
+      for (std::uint64_t row = 0; row < found.rows; ++row) model.norms.push_back(norm_of(found, rows, row));
+      count_ += found.rows;
+    }
     if (!norms_.empty()) add_notes(model);
+    if (model.norms.empty() && others_.empty() && !other_vectors_.empty()) {
+      model.notes.push_back(
+          fmt::format("no norm was found by name; vectors that may be gains: {}", first_of(other_vectors_)));
+    }
     for (const auto& [kind, stems] : others_) add_other_norms(model, kind, stems.size());
   }
 
@@ -157,48 +166,71 @@ class FoundNorms {
                     first_of(names)));
   }
 
-  Norm norm_of(const NamedNorm& found, std::uint64_t rows) {
+  Norm norm_of(const NamedNorm& found, std::uint64_t features, std::uint64_t row) {
     Norm norm;
-    norm.name = found.stem;
+    norm.name = found.rows == 1 ? found.stem : fmt::format("{}[{}]", found.stem, row);
     norm.role = "unknown";
     norm.order_known = false;
     norm.layer = first_number(found.stem);
     norm.kind = kind_of(found, any_bias_);
-    norm.width = found.one_gain ? rows : found.gain->elements();
+    norm.width = found.one_gain ? features : found.gain->elements() / found.rows;
     norm.groups = *groups_of(config_, found);
     const std::optional<Config::Eps> stated = eps_of(config_, found.stem);
-    norm.eps = stated ? stated->value : published_eps(config_, found.stem);
+    norm.eps = stated ? stated->value : is_of_siglip(config_, found.stem) ? 1e-6 : found.eps;
     norm.eps_source = stated ? stated->source : Source::assumed;
-    if (norm.eps_source == Source::assumed && found.alpha == nullptr) ++assumed_eps_;
-    norm.gain = whole(*found.gain);
-    if (found.bias != nullptr) norm.bias = whole(*found.bias);
+    const auto part = [&](const Tensor& tensor) {
+      return found.rows == 1 ? whole(tensor)
+                             : Slice{std::string(tensor.name), row * norm.width, norm.width, row};
+    };
+    norm.gain = part(*found.gain);
+    if (found.bias != nullptr) norm.bias = part(*found.bias);
     if (found.alpha != nullptr) norm.alpha = whole(*found.alpha);
     if (found.shift != nullptr) norm.shift = whole(*found.shift);
     if (found.one_gain) {
       norm.kind = found.gain->name.ends_with("g") ? NormKind::rms : NormKind::spherical;
       ++scales_;
-    } else if (found.bias == nullptr && !named_rms(found) && found.alpha == nullptr) {
-      ++(any_bias_ ? assumed_layer_ : assumed_rms_);
     }
     if (norm.groups > 1) ++grouped_;
+    assumed_[assumptions(found, norm)].push_back(norm.name);
     return norm;
+  }
+
+  // What a name and a shape leave open, and why it was decided so.
+  [[nodiscard]] std::string assumptions(const NamedNorm& found, const Norm& norm) const {
+    std::string text = fmt::format(
+        "{}, {}", facts(norm.kind).title,
+        found.alpha != nullptr  ? "since an alpha stands beside the gain"
+        : found.one_gain        ? "since it has one gain for all features"
+        : found.bias != nullptr ? "since it has a bias"
+        : named_rms(found)      ? "by its name"
+        : any_bias_             ? "without a bias, though others have one; it may be an RMSNorm"
+                    : "since no norm that was found has a bias; it may be a LayerNorm without one");
+    if (!found.doubt.empty()) text += fmt::format(" ({})", found.doubt);
+    if (found.rows > 1) text += "; a row of the gain for each layer or head";
+    if (found.alpha == nullptr && norm.eps_source == Source::assumed) {
+      text += fmt::format("; eps {:g}, the default of {}", norm.eps,
+                          norm.eps == found.eps ? found.eps_of : "this kind of model");
+    }
+    text += "; the gain as stored, nothing added";
+    if (has_convolutions_ && norm.groups == 1 && !named_rms(found))
+      text += "; beside convolutions it may be a GroupNorm";
+    return text;
   }
 
   void add_notes(Model& model) const {
     const auto note = [&](std::size_t count, const char* text) {
       if (count == 0) return;
-      model.notes.push_back(fmt::format(fmt::runtime(text),
-                                        count == norms_.size() ? "they" : fmt::format("{} of them", count)));
+      model.notes.push_back(
+          fmt::format(fmt::runtime(text), count == count_ ? "they" : fmt::format("{} of them", count)));
     };
     model.notes.push_back(fmt::format(
         "{} norms were found by name and shape alone, and stand in the order of their names: neither "
         "the order of the forward pass nor their readers and writers are known, nor "
         "whether each is one norm or several groups",
-        norms_.size()));
-    note(assumed_eps_, "{} have the published default of eps: neither configuration nor metadata state it");
-    note(assumed_rms_,
-         "{} are taken for RMSNorm because no norm has a bias; they may be LayerNorm without bias");
-    note(assumed_layer_, "{} have no bias where others do, and are taken for LayerNorm; they may be RMSNorm");
+        count_));
+    for (const auto& [text, names] : assumed_) {
+      model.notes.push_back(fmt::format("assumed for {}: {}", first_of(names), text));
+    }
     note(
         scales_,
         "{} have one gain for all features: \"g\" is taken for that of an RMSNorm, as in x-transformers, any "
@@ -211,10 +243,14 @@ class FoundNorms {
 
   const Config& config_;
   bool has_graph_;
+  bool has_convolutions_ = false;
+  std::vector<std::string> other_vectors_{};  ///< of tensors that are no norms by name
   std::vector<NamedNorm> norms_{};
   std::map<std::string, std::set<std::string>> others_{};  ///< stems by kind
   bool any_bias_ = false;
-  std::size_t assumed_eps_ = 0, assumed_rms_ = 0, assumed_layer_ = 0, scales_ = 0, grouped_ = 0;
+  std::uint64_t count_ = 0;
+  std::map<std::string, std::vector<std::string>> assumed_{};  ///< names of norms by what is assumed for them
+  std::size_t scales_ = 0, grouped_ = 0;
 };
 
 }  // namespace

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "inventory.hpp"
+
 namespace normscope::model {
 
 namespace {
@@ -32,10 +34,27 @@ std::string_view without_number(std::string_view text) {
 /// Whether the last component of `stem` names a norm.
 bool names_a_norm(std::string_view stem) {
   const std::string last = lower(last_component(stem));
-  return last.find("norm") != std::string::npos || last == "ln" || last.starts_with("ln_") ||
-         last.ends_with("_ln") || (last.size() > 2 && last.starts_with("ln") && is_digit(last[2])) ||
-         last.starts_with("rms_") || last == "rms";
+  const auto has = [&last](const char* word) { return last.find(word) != std::string::npos; };
+  if (last == "ln" || last.starts_with("ln_") || last.ends_with("_ln") || last.starts_with("rms_") ||
+      last == "rms" || (last.size() > 2 && last.starts_with("ln") && is_digit(last[2]))) {
+    return true;
+  }
+  // Reparametrizations of weights, and surface normals.
+  if (has("weight_norm") || has("weightnorm") || has("spectral_norm") || has("spectralnorm")) return false;
+  return has("norm") && (!has("normal") || has("normali"));
 }
+
+/// Whether the last component of `stem` names the norm of queries or keys, whose gain may have a row for each
+/// head.
+bool names_a_head_norm(std::string_view stem) {
+  const std::string last = lower(last_component(stem));
+  const auto starts = [&last](const char* word) { return last.starts_with(word); };
+  return names_a_norm(stem) &&
+         (starts("q_") || starts("k_") || starts("query_") || starts("key_") || starts("qk_"));
+}
+
+/// Whether the last component of `stem` names a batch norm as short as "bn" and "bn1".
+bool names_bn(std::string_view stem) { return without_number(lower(last_component(stem))) == "bn"; }
 
 bool names_group_norm(std::string_view stem) {
   const std::string last = lower(last_component(stem));
@@ -57,29 +76,32 @@ bool is_of_optimizer(std::string_view name) {
   return false;
 }
 
-/// The ending of a gain's name and those of the bias beside it.
+/// The last part of a gain's name and those of the bias beside it.
 struct Ending {
   std::string_view gain;
   std::array<std::string_view, 5> biases;  ///< empty where there are fewer
-  /// Whether a tensor of that name is of one norm: PyTorch and Keras do not stack those of several.
+  /// Whether a tensor of that name with a bias of its shape is of one norm: PyTorch and Keras do not stack
+  /// those of several.
   bool never_stacked = false;
 };
 
 constexpr Ending endings[] = {
-    {".weight", {".bias", ".beta"}, true},
-    {".gamma", {".beta", ".bias"}, true},
-    {"/gamma", {"/beta"}, true},
-    {".scale", {".bias", ".beta"}},
-    {"/scale", {"/bias", "/beta"}},
-    {"/vars/0", {"/vars/1"}, true},  // Keras 3 numbers the weights of a layer
-    {".g", {".b", ".bias"}},
-    {".w", {".b"}},
-    {"_weight", {"_bias"}},
-    {"_gamma", {"_beta", "_bias"}},
-    {"_scale", {"_bias", "_offset"}},
-    {"_g", {"_b"}},
-    {"", {".bias", ".beta", ".b", "/beta", "/bias"}},
+    {"weight", {"bias", "beta"}, true},
+    {"gamma", {"beta", "bias"}, true},
+    {"scale", {"bias", "beta", "offset"}},
+    {"g", {"b", "bias"}},
+    {"w", {"b"}},
+    {"gain", {"bias"}},
+    {"a_2", {"b_2"}, true},
+    {"alpha", {"bias", "beta"}, true},
+    {"vars/0", {"vars/1"}, true},  // Keras 3 numbers the weights of a layer
 };
+/// What stands before the last part; libraries of modules within modules write "//" before a parameter. After
+/// '_', only the first four endings are those of gains.
+constexpr std::string_view separators[] = {".", "//", "/", "_"};
+constexpr std::size_t endings_after_underscore = 4;
+/// A gain that has the name of its module.
+constexpr Ending bare{"", {".bias", ".beta", ".b", "/beta", "/bias"}};
 
 /// Whether a bare name, such as "ln_1_bias" or "norm_mean", names something other than a gain.
 bool is_beside_a_gain(std::string_view name) {
@@ -112,7 +134,7 @@ bool has_shape_of(const Tensor& a, const Tensor& b) {
 /// The kind of the module `stem`, by its name or its running statistics, if it is a norm that is not
 /// analysed.
 std::string other_kind(const Checkpoint& checkpoint, const std::string& stem, std::string_view output) {
-  for (const char* mean : {".running_mean", ".moving_mean", "/moving_mean"}) {
+  for (const char* mean : {".running_mean", ".moving_mean", "/moving_mean", "/running_mean"}) {
     if (checkpoint.find(fmt::format("{}{}{}", stem, mean, output)) != nullptr) return "BatchNorm";
   }
   const std::string last = lower(last_component(stem));
@@ -129,6 +151,21 @@ const Tensor* scalar_at(const Checkpoint& checkpoint, const std::string& name) {
   return tensor != nullptr && tensor->elements() == 1 ? tensor : nullptr;
 }
 
+/// Whether a linear map near the place `stem` in a Sequential reads or writes `width` features.
+bool is_beside_linear(const Checkpoint& checkpoint, std::string_view stem, std::uint64_t width) {
+  const std::string_view last = last_component(stem);
+  const std::optional<int> place = layer_number(last);
+  if (!place) return false;
+  constexpr int farthest = 3;
+  for (int other = std::max(0, *place - farthest); other <= *place + farthest; ++other) {
+    const Tensor* const weight =
+        checkpoint.find(fmt::format("{}{}.weight", stem.substr(0, stem.size() - last.size()), other));
+    if (other == *place || weight == nullptr || weight->shape.size() != 2) continue;
+    if (weight->shape[0] == width || weight->shape[1] == width) return true;
+  }
+  return false;
+}
+
 /// A module with running statistics and no gain.
 std::optional<NamedNorm> batch_norm_without_gain(const Checkpoint& checkpoint, std::string_view name,
                                                  std::string_view output) {
@@ -143,57 +180,152 @@ std::optional<NamedNorm> batch_norm_without_gain(const Checkpoint& checkpoint, s
   return {};
 }
 
-/// The norm of the module `stem`, whose gain is `tensor`.
-std::optional<NamedNorm> norm_of(const Checkpoint& checkpoint, const Tensor& tensor, const Ending& ending,
-                                 const std::string& stem, std::string_view output) {
-  NamedNorm norm{stem};
-  norm.not_analysed = other_kind(checkpoint, stem, output);
-  if (!norm.not_analysed.empty()) return norm;
-  if (!names_a_norm(stem)) return {};
-  norm.gain = &tensor;
-  for (const std::string_view bias : ending.biases) {
-    const Tensor* const beside = checkpoint.find(fmt::format("{}{}{}", stem, bias, output));
-    if (norm.bias == nullptr && !bias.empty() && beside != nullptr && has_shape_of(*beside, tensor)) {
-      norm.bias = beside;
-    }
+/// A gain under the name `stem` + `separator` + `ending.gain`.
+struct Gain {
+  const Tensor& tensor;
+  std::string stem;
+  std::string_view separator;
+  const Ending& ending;
+  std::string_view output;  ///< ":0" where the name ends so
+  const Tensor* bias = nullptr;
+};
+
+const Tensor* bias_of(const Checkpoint& checkpoint, const Gain& gain) {
+  for (const std::string_view bias : gain.ending.biases) {
+    if (bias.empty()) continue;
+    const Tensor* const beside =
+        checkpoint.find(fmt::format("{}{}{}{}", gain.stem, gain.separator, bias, gain.output));
+    if (beside != nullptr && has_shape_of(*beside, gain.tensor)) return beside;
   }
-  norm.is_group = names_group_norm(stem);
+  return nullptr;
+}
+
+/// Whether the module is a norm, by its name or by what stands beside it; `norm.doubt` then says what else it
+/// may be.
+bool is_a_norm(const Checkpoint& checkpoint, const Gain& gain, bool has_convolutions, NamedNorm& norm) {
+  if (gain.ending.gain == "a_2") {
+    norm.doubt = "names of the Annotated Transformer, which divides by the unbiased deviation plus eps";
+    return gain.bias != nullptr;
+  }
+  if (names_a_norm(gain.stem)) {
+    if (gain.ending.gain == "alpha")
+      norm.doubt = "code with this name often divides by the unbiased deviation plus eps";
+    return true;
+  }
+  const bool is_vector = gain.tensor.shape.size() == 1 && gain.bias != nullptr &&
+                         gain.ending.gain == "weight" && gain.separator == "." && gain.tensor.elements() > 1;
+  if (!is_vector || has_convolutions || !is_floating(gain.tensor.dtype)) return false;
+  if (names_bn(gain.stem)) {
+    norm.doubt = "a BatchNorm by its name, but without running statistics";
+    return true;
+  }
+  norm.doubt =
+      "known by its place in a Sequential beside linear maps only, where a BatchNorm or GroupNorm may stand";
+  return is_beside_linear(checkpoint, gain.stem, gain.tensor.elements());
+}
+
+/// Sets the default of eps by the library whose names these are.
+void set_default_eps(const Gain& gain, NamedNorm& norm) {
+  const std::string last = lower(last_component(gain.stem));
+  const auto set = [&norm](double eps, std::string_view library) {
+    norm.eps = eps;
+    norm.eps_of = library;
+  };
+  if (last.starts_with("layer_normalization") || last.starts_with("group_normalization"))
+    return set(1e-3, "Keras");
+  if (last.starts_with("rms_normalization")) return set(1e-6, "Keras");
+  if (gain.ending.gain == "a_2" || gain.ending.gain == "alpha") return set(1e-6, "code with such names");
+  if (gain.bias != nullptr && gain.bias->name.find("offset") != std::string::npos) return set(1e-5, "Haiku");
+}
+
+/// The norm of the module, or the norms.
+std::optional<NamedNorm> norm_of(const Checkpoint& checkpoint, Gain gain, bool has_convolutions) {
+  const Tensor& tensor = gain.tensor;
+  NamedNorm norm{gain.stem};
+  norm.not_analysed = other_kind(checkpoint, gain.stem, gain.output);
+  if (!norm.not_analysed.empty()) return norm;
+  gain.bias = bias_of(checkpoint, gain);
+  if (!is_a_norm(checkpoint, gain, has_convolutions, norm)) return {};
+  norm.gain = &tensor;
+  norm.bias = gain.bias;
+  norm.is_group = names_group_norm(gain.stem);
+  set_default_eps(gain, norm);
   const std::size_t axes = long_axes(tensor).size();
-  // Else a matrix, or the gains of several norms.
-  if (axes > 1 && !(ending.never_stacked && norm.bias != nullptr)) return {};
+  const bool is_bare = gain.ending.gain.empty();
+  const bool is_head_norm = names_a_head_norm(gain.stem);
+  if (axes > 1 && (is_head_norm || !(gain.ending.never_stacked && norm.bias != nullptr))) {
+    // Else a matrix.
+    if (is_bare || (gain.ending.never_stacked && !is_head_norm)) return {};
+    constexpr std::uint64_t most_rows = 1024;
+    if (tensor.shape.size() != 2 || tensor.shape[0] > most_rows ||
+        (tensor.shape[0] > tensor.shape[1] && !is_head_norm)) {
+      norm.not_analysed = "stack of norms along an axis that is not known";
+      return norm;
+    }
+    norm.rows = tensor.shape[0];
+  }
+  if (axes == 0 && gain.ending.gain == "alpha") return {};
   if (axes == 0 && norm.bias == nullptr) {
     // The scale of a quantized gain stands beside it.
-    if (ending.gain.empty() || ending.gain.starts_with('_')) return {};
+    if (is_bare || gain.separator == "_") return {};
     for (const char* whole : {".weight", ".gamma"}) {
-      if (ending.gain != whole && checkpoint.find(fmt::format("{}{}{}", stem, whole, output)) != nullptr)
+      if (fmt::format("{}{}", gain.separator, gain.ending.gain) != whole &&
+          checkpoint.find(fmt::format("{}{}{}", gain.stem, whole, gain.output)) != nullptr)
         return {};
     }
     norm.one_gain = true;
   }
-  norm.alpha = scalar_at(checkpoint, stem + ".alpha");
-  if (norm.alpha != nullptr) norm.shift = scalar_at(checkpoint, stem + ".shift");
+  norm.alpha = gain.ending.gain == "alpha" ? nullptr : scalar_at(checkpoint, gain.stem + ".alpha");
+  if (norm.alpha != nullptr) norm.shift = scalar_at(checkpoint, gain.stem + ".shift");
   return norm;
 }
 
 }  // namespace
 
-std::optional<NamedNorm> norm_at(const Checkpoint& checkpoint, const Tensor& tensor) {
+bool is_convolution(const Tensor& tensor) {
+  return is_floating(tensor.dtype) && tensor.name.ends_with("weight") && tensor.shape.size() >= 3 &&
+         tensor.shape.size() <= 5 && tensor.shape[0] > 1;
+}
+
+bool may_be_a_gain(const Tensor& tensor) {
+  const std::string_view name = without_output(tensor.name);
+  const std::string last = lower(last_component(name));
+  for (const char* word :
+       {"bias", "beta", "offset", "mean", "var", "variance", "b", "b_2", "running_mean", "running_var"}) {
+    if (last == word) return false;
+  }
+  return is_floating(tensor.dtype) && tensor.shape.size() == 1 && tensor.elements() > 1 &&
+         tensor.elements() <= widest_norm && !is_beside_a_gain(name) && !is_of_optimizer(name);
+}
+
+std::optional<NamedNorm> norm_at(const Checkpoint& checkpoint, const Tensor& tensor, bool has_convolutions) {
   const std::uint64_t elements = tensor.elements();
   if (elements == 0 || elements > widest_norm || long_axes(tensor).size() > most_axes) return {};
   if (is_of_optimizer(tensor.name)) return {};
   const std::string_view name = without_output(tensor.name);
   const std::string_view output = tensor.name.substr(name.size());
-  if (std::optional<NamedNorm> bare = batch_norm_without_gain(checkpoint, name, output)) return bare;
-  for (const Ending& ending : endings) {
-    if (!name.ends_with(ending.gain)) continue;
-    // An integer under a norm's bare name is a constant; one named as its gain is kept, and refused when
-    // read.
-    if (ending.gain.empty() && (!is_floating(tensor.dtype) || is_beside_a_gain(name))) continue;
-    const std::string stem(name.substr(0, name.size() - ending.gain.size()));
-    if (std::optional<NamedNorm> norm = norm_of(checkpoint, tensor, ending, stem, output)) return norm;
-    if (!ending.gain.starts_with('_')) return {};
+  if (std::optional<NamedNorm> found = batch_norm_without_gain(checkpoint, name, output)) return found;
+  const auto at = [&](std::string_view separator, const Ending& ending) {
+    const std::size_t size = separator.size() + ending.gain.size();
+    return norm_of(checkpoint,
+                   {tensor, std::string(name.substr(0, name.size() - size)), separator, ending, output},
+                   has_convolutions);
+  };
+  for (const std::string_view separator : separators) {
+    const bool is_underscore = separator == "_";
+    for (const Ending& ending : endings) {
+      if (is_underscore && &ending == endings + endings_after_underscore) break;
+      if (!name.ends_with(ending.gain) ||
+          !name.substr(0, name.size() - ending.gain.size()).ends_with(separator)) {
+        continue;
+      }
+      std::optional<NamedNorm> norm = at(separator, ending);
+      if (norm || !is_underscore) return norm;
+    }
   }
-  return {};
+  // An integer under a norm's bare name is a constant; one named as its gain is kept, and refused when read.
+  if (!is_floating(tensor.dtype) || is_beside_a_gain(name)) return {};
+  return at("", bare);
 }
 
 std::string lower(std::string_view text) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,15 +18,30 @@ struct NamedNorm {
   const checkpoint::Tensor* bias = nullptr;
   const checkpoint::Tensor* alpha = nullptr;  ///< of an elementwise norm
   const checkpoint::Tensor* shift = nullptr;
-  bool one_gain = false;  ///< one number for all features (ScaleNorm)
-  bool is_group = false;  ///< its name says GroupNorm
+  bool one_gain = false;   ///< one number for all features (ScaleNorm)
+  bool is_group = false;   ///< its name says GroupNorm
+  std::uint64_t rows = 1;  ///< norms whose gains are the rows of one tensor: of layers, or of heads
+  double eps = 1e-5;       ///< the default of the code that gives such names
+  std::string_view eps_of = "PyTorch";  ///< whose default that is
+  /// Why it may be another norm than its parameters tell; empty if nothing speaks for another.
+  std::string_view doubt{};
 };
 
 /// The norm whose gain is `tensor`; empty if it is the gain of none. A norm over two or three axes has a gain
-/// and a bias of that shape. Integers, running statistics and moments of an optimizer are gains of none.
-/// Components of names are separated by '.' or '/'.
+/// and a bias of that shape; other matrices with the name of a gain have a row for each layer or head.
+/// Integers, running statistics and moments of an optimizer are gains of none. Components of names are
+/// separated by '.' or '/'.
+///
+/// A place in a Sequential ("net.1") and "bn1" without running statistics are norms beside linear maps, but
+/// not in a file that has convolutions.
 [[nodiscard]] std::optional<NamedNorm> norm_at(const checkpoint::Checkpoint& checkpoint,
-                                               const checkpoint::Tensor& tensor);
+                                               const checkpoint::Tensor& tensor, bool has_convolutions);
+
+/// Whether a tensor is the kernel of a convolution, by its shape.
+[[nodiscard]] bool is_convolution(const checkpoint::Tensor& tensor);
+
+/// Whether a tensor is a vector of features that is no bias by its name, so that it may be a gain.
+[[nodiscard]] bool may_be_a_gain(const checkpoint::Tensor& tensor);
 
 /// `text` with A to Z in lower case.
 [[nodiscard]] std::string lower(std::string_view text);

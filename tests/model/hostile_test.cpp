@@ -239,12 +239,12 @@ TEST(UnknownModel, NormsAreFoundByNameAndShape) {
   EXPECT_EQ(model.norms[2].kind, NormKind::layer);
   EXPECT_EQ(model.norms[0].placement, Placement::unknown);
   EXPECT_FALSE(model.norms[0].connections_known);
-  EXPECT_TRUE(notes_mention(model, "may be RMSNorm"));
+  EXPECT_TRUE(notes_mention(model, "may be an RMSNorm"));
 
   Synthetic bare;
   const Model rms = bare.add("a.norm.weight", {4}).describe();
   EXPECT_EQ(rms.norms[0].kind, NormKind::rms);
-  EXPECT_TRUE(notes_mention(rms, "may be LayerNorm"));
+  EXPECT_TRUE(notes_mention(rms, "may be a LayerNorm"));
 }
 
 TEST(UnknownModel, WithoutNormsIsStillAModel) {

@@ -52,6 +52,11 @@ int run_inspect(const Session& session, const ModelName& file) {
                           printable(model.evidence)));
   for (const model::Norm& norm : model.norms) print_norm(session, norm);
   for (const std::string& name : model.missing) session.say("missing: " + printable(name));
+  if (checkpoint.format() == "pytorch") {
+    for (const auto& [key, object] : checkpoint.metadata()) {
+      session.say(fmt::format("{}: {}", printable(key), printable(object)));
+    }
+  }
   say_notes(session, model.notes);
   return ok;
 }

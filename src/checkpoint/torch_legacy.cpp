@@ -20,8 +20,9 @@ namespace {
 using Bytes = std::span<const std::byte>;
 using Kind = PickleValue::Kind;
 
-/// The first pickle, an integer of ten bytes.
-constexpr std::string_view magic("\x80\x02\x8a\x0al\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 15);
+/// The first pickle, an integer of ten bytes, after its protocol and, from protocol 4 on, its size.
+constexpr std::string_view magic("\x8a\x0al\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 13);
+constexpr std::size_t size_of_frame = 9;
 constexpr std::int64_t known_version = 1001;
 /// Memory of an entry in the map of storages.
 constexpr std::size_t storage_entry_bytes = 128;
@@ -32,12 +33,14 @@ class LegacyReader {
       : rest_(bytes), where_(where), file_{Arena(bytes.size(), where)} {}
 
   ParsedFile read(std::string_view member) {
-    const std::string_view begin(reinterpret_cast<const char*>(rest_.data()),
-                                 std::min(rest_.size(), magic.size()));
-    if (begin != magic) {
+    const std::string_view text(reinterpret_cast<const char*>(rest_.data()),
+                                std::min(rest_.size(), 2 + size_of_frame + magic.size()));
+    const bool has_frame = text.size() > 2 && text[2] == '\x95';
+    const std::size_t begin = std::min(text.size(), 2 + (has_frame ? size_of_frame : 0));
+    if (text.substr(begin, magic.size()) != magic) {
       fail(ErrorCode::Unsupported, "does not begin as the files of torch.save do");
     }
-    rest_ = rest_.subspan(magic.size());
+    rest_ = rest_.subspan(begin + magic.size());
     check_version();
     check_machine();
     const Pickled object = next("object");
@@ -101,8 +104,7 @@ class LegacyReader {
              fmt::format("storage {} has {} elements, expected {}", quoted, count, storage.elements));
       }
       std::uint64_t size = 0;
-      const std::size_t width = storage.is_untyped ? 1 : bits(storage.dtype) / 8;
-      if (__builtin_mul_overflow(count, width, &size)) size = ~std::uint64_t{0};
+      if (__builtin_mul_overflow(count, storage.width, &size)) size = ~std::uint64_t{0};
       if (!storages_.emplace(storage.key, take(size, quoted)).second) {
         fail(ErrorCode::Format, fmt::format("lists storage {} twice", quoted));
       }

@@ -28,13 +28,27 @@ class Tensors {
   Tensors(const FindStorage& find, const Pickled& pickled, ParsedFile& file, const std::string& where)
       : find_(find), pickled_(pickled), file_(file), where_(where) {}
 
+  void add(std::string_view name, const PickleValue& value) {
+    if (value.kind == Kind::tensor) return add(name, pickled_.tensors[value.index]);
+    // A tensor that is not read is listed, so that what a model is made of is not stated without it.
+    const PickledObject& object = pickled_.objects[value.index];
+    BlockFormat& unread = file_.arena.allocate<BlockFormat>(1)[0];
+    unread = {object.tensor_type, 1, 0, nullptr};
+    file_.arena.charge(growth, sizeof(Tensor));
+    file_.tensors.push_back({name, Dtype::U8, object.shape, {}, &unread});
+    if (!bytes::element_count(object.shape)) fail_size(name);
+  }
+
+ private:
+  [[noreturn]] void fail_size(std::string_view name) const {
+    bytes::fail(ErrorCode::Shape, where_,
+                fmt::format("size of tensor {} overflows 64 bits", bytes::quote(name)));
+  }
+
   void add(std::string_view name, const PickledTensor& pickled) {
     Tensor tensor{name, pickled.dtype, pickled.shape, {}};
     const std::optional<std::uint64_t> elements = bytes::element_count(tensor.shape);
-    if (!elements) {
-      bytes::fail(ErrorCode::Shape, where_,
-                  fmt::format("size of tensor {} overflows 64 bits", bytes::quote(name)));
-    }
+    if (!elements) fail_size(name);
     if (*elements != 0) {
       const std::size_t width = bits(pickled.dtype) / 8;
       const bytes::StoredBytes storage = storage_of(name, pickled);
@@ -48,7 +62,6 @@ class Tensors {
     file_.tensors.push_back(tensor);
   }
 
- private:
   bytes::StoredBytes storage_of(std::string_view name, const PickledTensor& tensor) const {
     const PickledStorage& storage = pickled_.storages[tensor.storage];
     const TorchStorage found = find_(storage);
@@ -57,7 +70,7 @@ class Tensors {
       bytes::fail(ErrorCode::Format, where_,
                   fmt::format("tensor {} is in {}, which is missing", bytes::quote(name), found.name));
     }
-    const std::size_t width = storage.is_untyped ? 1 : bits(storage.dtype) / 8;
+    const std::size_t width = storage.width;
     if (storage.elements != bytes->size() / width || bytes->size() % width != 0) {
       bytes::fail(ErrorCode::Shape, where_,
                   fmt::format("{} has {} bytes, expected {} elements of {}", found.name, bytes->size(),
@@ -122,12 +135,63 @@ class Tensors {
   const std::string& where_;
 };
 
+/// Whether the file lists the value as a tensor.
+bool is_tensor(const Pickled& pickled, const PickleValue& value) {
+  return value.kind == Kind::tensor ||
+         (value.kind == Kind::object && !pickled.objects[value.index].tensor_type.empty());
+}
+
 bool holds_tensors(const Items& dict) {
   for (std::size_t i = 0; i + 1 < dict.size(); i += 2) {
     if (dict[i].kind == Kind::text && dict[i + 1].kind == Kind::tensor) return true;
   }
   return false;
 }
+
+/// The name of what would have made an object; Python's own without their module.
+std::string class_of(const PickledObject& object) {
+  const bool is_plain =
+      object.module.empty() || object.module == "builtins" || object.module == "__builtin__";
+  return is_plain ? std::string(object.name) : fmt::format("{}.{}", object.module, object.name);
+}
+
+/// Makes metadata of the objects that are not read: the keys that lead to each, and its class.
+class UnreadObjects {
+ public:
+  UnreadObjects(const Pickled& pickled, ParsedFile& file) : pickled_(pickled), file_(file) {}
+
+  void add(const PickleValue& value, const std::string& path, std::size_t depth) {
+    if (visits_ == most_visits || file_.metadata.size() == most_members) return;
+    ++visits_;
+    if (value.kind == Kind::object) {
+      const PickledObject& object = pickled_.objects[value.index];
+      std::string text = class_of(object) + ", not read";
+      file_.arena.charge(1, metadata_entry_bytes + path.size() + text.size());
+      file_.metadata.try_emplace(path, std::move(text));
+    }
+    const bool is_dict = value.kind == Kind::dict || value.kind == Kind::module;
+    if (depth > deepest_member || !(is_dict || value.kind == Kind::list || value.kind == Kind::tuple)) return;
+    const Items& items = pickled_.containers[value.index];
+    for (std::size_t i = 0; i < items.size(); i += is_dict ? 2 : 1) {
+      const std::size_t at = is_dict ? i + 1 : i;
+      if (at == items.size()) return;
+      const std::string name = !is_dict ? std::to_string(i) : key_of(items[i]);
+      add(items[at], path.empty() ? name : fmt::format("{}/{}", path, name), depth + 1);
+    }
+  }
+
+ private:
+  static constexpr std::size_t most_visits = std::size_t{1} << 18;
+
+  static std::string key_of(const PickleValue& key) {
+    if (key.kind == Kind::text) return std::string(key.text);
+    return key.kind == Kind::integer ? std::to_string(key.integer) : "?";
+  }
+
+  const Pickled& pickled_;
+  ParsedFile& file_;
+  std::size_t visits_ = 0;
+};
 
 /// A dict that holds tensors, and the path of keys that leads to it.
 struct Member {
@@ -162,7 +226,11 @@ std::string list_members(const std::vector<Member>& members) {
 
 const Items& state_dict(const Pickled& pickled, std::string_view wanted, const std::string& where) {
   if (pickled.root.kind != Kind::dict) {
-    bytes::fail(ErrorCode::Unsupported, where, "does not hold a dict, expected a state dict");
+    const bool is_object = pickled.root.kind == Kind::object;
+    const std::string found = is_object
+                                  ? "holds " + bytes::quote(class_of(pickled.objects[pickled.root.index]))
+                                  : "does not hold a dict";
+    bytes::fail(ErrorCode::Unsupported, where, found + ", expected a state dict");
   }
   const Items& root = pickled.containers[pickled.root.index];
   std::vector<Member> members;
@@ -206,7 +274,7 @@ class ModuleTensors {
     const Items& attributes = pickled_.containers[module.index];
     for (std::size_t i = 0; i + 1 < attributes.size(); i += 2) {
       const PickleValue& value = attributes[i + 1];
-      if (attributes[i].kind != Kind::text || (value.kind != Kind::tensor && value.kind != Kind::module))
+      if (attributes[i].kind != Kind::text || (value.kind != Kind::module && !is_tensor(pickled_, value)))
         continue;
       arena_.charge(1, visit_bytes);
       const std::string name = path + std::string(attributes[i].text);
@@ -215,7 +283,7 @@ class ModuleTensors {
       } else {
         const std::span<char> kept = arena_.allocate<char>(name.size());
         std::copy(name.begin(), name.end(), kept.begin());
-        tensors_.add({kept.data(), kept.size()}, pickled_.tensors[value.index]);
+        tensors_.add({kept.data(), kept.size()}, value);
       }
     }
   }
@@ -236,6 +304,7 @@ class ModuleTensors {
 void add_torch_tensors(const Pickled& pickled, std::string_view member, const FindStorage& find,
                        ParsedFile& file, const std::string& where) {
   Tensors tensors(find, pickled, file, where);
+  UnreadObjects(pickled, file).add(pickled.root, "", 1);
   if (pickled.root.kind == Kind::module) {
     if (!member.empty()) {
       bytes::fail(ErrorCode::Argument, where,
@@ -246,8 +315,8 @@ void add_torch_tensors(const Pickled& pickled, std::string_view member, const Fi
   }
   const Items& named = state_dict(pickled, member, where);
   for (std::size_t i = 0; i + 1 < named.size(); i += 2) {
-    if (named[i].kind == Kind::text && named[i + 1].kind == Kind::tensor) {
-      tensors.add(named[i].text, pickled.tensors[named[i + 1].index]);
+    if (named[i].kind == Kind::text && is_tensor(pickled, named[i + 1])) {
+      tensors.add(named[i].text, named[i + 1]);
     }
   }
   sort_tensors(file.tensors, where + ":");

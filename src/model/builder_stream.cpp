@@ -101,7 +101,11 @@ void Builder::writes(std::string_view role, std::string_view name, std::uint64_t
 }
 
 void Builder::embedding(std::string_view role, std::string_view name, Need need) {
-  const std::optional<Parameter> table = find(name, {".weight", ""});
+  std::optional<Parameter> table = find(name, {".weight", ""});
+  if (!table && role == "token embedding" && config_.flag({"tie_word_embeddings"}).value_or(false)) {
+    // The table that a tied model shares may be stored under the name of its head alone.
+    where("lm_head", [&] { table = find("", {".weight"}); });
+  }
   std::optional<Linear> writer;
   if (table) {
     const std::size_t last = table->shape.size() - 1;

@@ -191,7 +191,8 @@ double change_of(const Tensor& before, const Tensor* after) {
       after->is_decodable()) {
     return relative_change(read(before), read(*after));
   }
-  const bool equal = after != nullptr && after->stored_type() == before.stored_type() &&
+  const bool is_read = before.bytes.size() != 0 || before.elements() == 0;
+  const bool equal = is_read && after != nullptr && after->stored_type() == before.stored_type() &&
                      bytes::equal(after->bytes, before.bytes);
   return equal ? 0.0 : 1.0;
 }

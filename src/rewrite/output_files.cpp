@@ -98,6 +98,7 @@ Written ShardWriter::write_all(const Checkpoint& checkpoint, const Places& place
       // Deferred if there is no other thread.
       committing = std::async([&work, &written, output, fingerprint, name, resumes = files.size() > 1] {
         output->commit();
+        written.fingerprints = {fingerprint->value()};
         if (resumes) work.keep(name.string(), fingerprint->value(), written);
       });
     }
@@ -108,6 +109,7 @@ Written ShardWriter::write_all(const Checkpoint& checkpoint, const Places& place
   for (Written& written : each) {
     for (Certificate& certificate : written.certificates) all.certificates.push_back(std::move(certificate));
     for (UndoPart& part : written.parts) all.parts.push_back(std::move(part));
+    all.fingerprints.insert(all.fingerprints.end(), written.fingerprints.begin(), written.fingerprints.end());
   }
   return all;
 }

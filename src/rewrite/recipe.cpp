@@ -25,7 +25,10 @@ using checkpoint::NewTensor;
 using checkpoint::Tensor;
 using RecipeJson = nlohmann::ordered_json;
 
-constexpr const char* recipe_schema = "normscope.undo-recipe/1";
+constexpr const char* recipe_schema = "normscope.undo-recipe/2";
+/// Of version 0.1.0, which had no checksums.
+constexpr const char* unchecked_schema = "normscope.undo-recipe/1";
+constexpr const char* digest_name = "sha256";
 constexpr std::array changes = {Change::scale_inputs,    Change::center_outputs,  Change::center,
                                 Change::add_folded_bias, Change::neutral_gain,    Change::zero,
                                 Change::divide_by_gain,  Change::divide_by_scale, Change::rotate_inputs,
@@ -60,6 +63,12 @@ class RecipeReader {
   Recipe read() {
     const std::string text = string_of(array("recipe", Dtype::U8));
     const nlohmann::json json = checkpoint::read_json(text).value_or(nlohmann::json());
+    if (json.is_object() && json.value("schema", nlohmann::json()) == unchecked_schema) {
+      fail(
+          "has no checksums, as the recipes of normscope 0.1.0; that version undoes it, without noticing "
+          "changed bytes");
+    }
+    expect_unchanged();
     if (!json.is_object() || json.value("schema", nlohmann::json()) != recipe_schema) {
       fail(fmt::format("is no recipe of a rewrite, expected the schema {}", recipe_schema));
     }
@@ -71,9 +80,22 @@ class RecipeReader {
   }
 
  private:
+  void expect_unchanged() const {
+    std::map<std::string, std::span<const std::byte>> arrays;
+    for (const Tensor& tensor : contents_.tensors) {
+      if (tensor.name != digest_name) arrays.emplace(tensor.name, tensor.bytes.memory());
+    }
+    const Digest digest = digest_of_arrays(arrays);
+    const std::span<const std::byte> stated = array(digest_name, Dtype::U8).bytes.memory();
+    if (!std::equal(stated.begin(), stated.end(), digest.begin(), digest.end())) {
+      fail("has been changed since the rewrite wrote it: its bytes have another SHA-256 than it states");
+    }
+  }
+
   Recipe read(const nlohmann::json& json) {
     Recipe recipe;
     recipe.id = json.at("id").get<std::string>();
+    recipe.weights = json.at("weights").get<std::vector<std::uint64_t>>();
     if (!json.at("added_head").is_null()) recipe.added_head = json.at("added_head").get<std::string>();
     for (const auto& [key, value] : json.at("metadata").items()) {
       recipe.metadata[key] = value.get<std::string>();
@@ -255,9 +277,20 @@ Recipe make_recipe(const checkpoint::Checkpoint& checkpoint, const Plan& plan, s
   return recipe;
 }
 
+Digest digest_of_arrays(const std::map<std::string, std::span<const std::byte>>& arrays) {
+  Sha256 hash;
+  for (const auto& [name, bytes] : arrays) {
+    const std::string line = fmt::format("{} {} {}\n", name.size(), name, bytes.size());
+    hash.update(std::as_bytes(std::span(line)));
+    hash.update(bytes);
+  }
+  return hash.finish();
+}
+
 void write_recipe(const fs::path& path, const Recipe& recipe) {
   RecipeJson json = {{"schema", recipe_schema},
                      {"id", recipe.id},
+                     {"weights", recipe.weights},
                      {"added_head", recipe.added_head ? RecipeJson(*recipe.added_head) : RecipeJson(nullptr)},
                      {"metadata", RecipeJson::object()},
                      {"files", RecipeJson::array()},
@@ -294,6 +327,10 @@ void write_recipe(const fs::path& path, const Recipe& recipe) {
   }
   const std::string text = json.dump();
   add("recipe", Dtype::U8, std::as_bytes(std::span(text)));
+  std::map<std::string, std::span<const std::byte>> arrays;
+  for (const NewTensor& tensor : tensors) arrays.emplace(tensor.name, tensor.bytes);
+  const Digest digest = digest_of_arrays(arrays);
+  add(digest_name, Dtype::U8, digest);
   checkpoint::write_safetensors(path, tensors);
 }
 

@@ -6,10 +6,12 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/core/sha256.hpp>
 #include <normscope/model/model.hpp>
 #include <normscope/rewrite/plan.hpp>
 
@@ -48,6 +50,7 @@ struct UndoEdit {
 /// Everything needed to restore the input of a rewrite from its output.
 struct Recipe {
   std::string id;                           ///< also in the output's marker
+  std::vector<std::uint64_t> weights{};     ///< `Fingerprint` of each file of the output's weights
   std::optional<std::string> added_head{};  ///< tensor that the input does not have
   std::map<std::string, std::string, std::less<>> metadata{};
   std::map<std::size_t, std::vector<double>> factors{};  ///< of the columns, for every norm
@@ -69,12 +72,15 @@ inline constexpr std::size_t most_kept = std::size_t{1} << 21U;
 [[nodiscard]] Recipe make_recipe(const checkpoint::Checkpoint& checkpoint, const Plan& plan,
                                  std::vector<UndoPart> parts);
 
-/// Writes a recipe as a safetensors file, with the plan as JSON in the metadata "recipe".
+/// SHA-256 of the arrays of a recipe and their names, which it has as its array "sha256".
+[[nodiscard]] Digest digest_of_arrays(const std::map<std::string, std::span<const std::byte>>& arrays);
+
+/// Writes a recipe as a safetensors file, with the plan as JSON in the array "recipe".
 ///
 /// Errors    Io
 void write_recipe(const std::filesystem::path& path, const Recipe& recipe);
 
-/// Errors    Io; Format for a file that `write_recipe` did not write
+/// Errors    Io; Format for a file that `write_recipe` did not write, or that has been changed since
 [[nodiscard]] Recipe read_recipe(const std::filesystem::path& path);
 
 }  // namespace normscope::rewrite

@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -10,6 +13,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/rewrite/rewrite.hpp>
 
+#include "fingerprint.hpp"
 #include "output_files.hpp"
 #include "planning.hpp"
 #include "rotated_matrix.hpp"
@@ -33,6 +37,23 @@ class Undoing {
       if (recipe_.added_head != edit.slice.tensor) edits_[edit.slice.tensor].push_back(&edit);
     }
     for (auto& [name, edits] : edits_) expect_fitting(name, edits);
+  }
+
+  /// Reads the weights once.
+  ///
+  /// Errors    Format if they are not those that the rewrite wrote
+  void expect_unchanged() const {
+    const std::vector<fs::path>& files = checkpoint_.files();
+    if (recipe_.weights.size() != files.size()) {
+      fail(ErrorCode::Format,
+           fmt::format("is of {} files of weights, found {}", recipe_.weights.size(), files.size()));
+    }
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      if (fingerprint_of(files[i]) == recipe_.weights[i]) continue;
+      throw Error(ErrorCode::Format, fmt::format("rewrite: {}: has been changed since the rewrite wrote it: "
+                                                 "it has another checksum than {} states",
+                                                 files[i].string(), source_.string()));
+    }
   }
 
   [[nodiscard]] const Recipe& recipe() const { return recipe_; }
@@ -136,6 +157,20 @@ class Undoing {
   std::map<std::string, std::vector<const UndoEdit*>, std::less<>> edits_{};
 };
 
+/// The recipe of an earlier rewrite is of weights that this undoing restored within roundings: it gets their
+/// checksums. One that has none stays as it is.
+void expect_restored_weights(const fs::path& path, const std::vector<std::uint64_t>& fingerprints) {
+  std::optional<Recipe> earlier;
+  try {
+    earlier = read_recipe(path);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::Io) throw;
+    return;
+  }
+  earlier->weights = fingerprints;
+  write_recipe(path, *earlier);
+}
+
 }  // namespace
 
 Restoration undo(const Checkpoint& rewritten, const fs::path& output, unsigned threads,
@@ -149,6 +184,7 @@ Restoration undo(const Checkpoint& rewritten, const fs::path& output, unsigned t
                                            source.string()));
   }
   const Undoing undoing(rewritten, read_recipe(source), source, threads);
+  undoing.expect_unchanged();
   const Recipe& recipe = undoing.recipe();
   WorkFolder work(output, places.is_folder, run_of(rewritten, "undo " + recipe.id));
   ShardWriter shards;
@@ -160,7 +196,7 @@ Restoration undo(const Checkpoint& rewritten, const fs::path& output, unsigned t
   for (const Tensor& tensor : rewritten.tensors()) {
     if (recipe.added_head != tensor.name) shards.total += tensor.bytes.size();
   }
-  static_cast<void>(shards.write_all(rewritten, places, work, progress));
+  const Written written = shards.write_all(rewritten, places, work, progress);
   Restoration result;
   result.tensors = undoing.restored();
   result.files = shards.names;
@@ -172,6 +208,9 @@ Restoration undo(const Checkpoint& rewritten, const fs::path& output, unsigned t
       write_text(work.files() / name, text);
       result.files.emplace_back(name);
       names.push_back(name);
+    }
+    if (recipe.files.contains("rewrite.undo")) {
+      expect_restored_weights(work.files() / "rewrite.undo", written.fingerprints);
     }
     result.not_copied = copy_small_files(places.from, work.files(), names);
   }

@@ -186,6 +186,7 @@ void WorkFolder::take_over() {
       unpacker.get(kept.size);
       unpacker.get(kept.fingerprint);
       kept.written = get_written(unpacker);
+      kept.written.fingerprints = {kept.fingerprint};
       const fs::path file = files() / name;
       if (fs::file_size(file, ignored) == kept.size && fingerprint_of(file) == kept.fingerprint) {
         kept_[name] = std::move(kept);

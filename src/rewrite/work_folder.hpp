@@ -18,6 +18,7 @@ namespace normscope::rewrite {
 struct Written {
   std::vector<Certificate> certificates{};
   std::vector<UndoPart> parts{};
+  std::vector<std::uint64_t> fingerprints{};  ///< of each file
 };
 
 /// An output that appears under its name complete or not at all: files go to a folder beside it,

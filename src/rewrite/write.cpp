@@ -134,6 +134,7 @@ Result write(const Checkpoint& checkpoint, const model::Model& model, const Plan
     for (UndoPart& part : written.parts) part.at.clear();
   }
   Recipe recipe = make_recipe(checkpoint, plan, std::move(written.parts));
+  recipe.weights = std::move(written.fingerprints);
   const std::string last = places.output.filename().string();
   const fs::path document = places.is_folder ? fs::path("rewrite.json") : fs::path(last + ".rewrite.json");
   const fs::path recipe_name = recipe_beside(places.is_folder ? "" : last, places.is_folder);

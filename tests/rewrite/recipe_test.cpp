@@ -8,6 +8,7 @@
 
 #include <normscope/core/error.hpp>
 
+#include "../../src/rewrite/recipe.hpp"
 #include "rewrite/copy.hpp"
 #include "rewrite/stored_parts.hpp"
 #include "support/files.hpp"
@@ -37,6 +38,11 @@ class RecipeFile {
 
   void save() {
     set_text("recipe", json.dump());
+    arrays.tensors.erase("sha256");
+    std::map<std::string, std::span<const std::byte>> bytes;
+    for (const auto& [name, part] : arrays.tensors) bytes.emplace(name, part.bytes);
+    const Digest digest = digest_of_arrays(bytes);
+    arrays.tensors["sha256"] = {Dtype::U8, {digest.size()}, {digest.begin(), digest.end()}};
     arrays.write(path_);
   }
   void set_text(const std::string& name, const std::string& text) {
@@ -104,9 +110,13 @@ testing::AssertionResult ends_with(const std::string& text, const std::string& e
 TEST(RewriteRecipe, IsRefusedWithoutItsSchemaOrAField) {
   RewrittenModel model(without_rotation);
   EXPECT_TRUE(ends_with(model.refusal([](RecipeFile& file) { file.json = 3; }),
-                        "is no recipe of a rewrite, expected the schema normscope.undo-recipe/1"));
+                        "is no recipe of a rewrite, expected the schema normscope.undo-recipe/2"));
   EXPECT_TRUE(ends_with(model.refusal([](RecipeFile& file) { file.json["schema"] = "another"; }),
-                        "is no recipe of a rewrite, expected the schema normscope.undo-recipe/1"));
+                        "is no recipe of a rewrite, expected the schema normscope.undo-recipe/2"));
+  EXPECT_TRUE(ends_with(
+      model.refusal([](RecipeFile& file) { file.json["schema"] = "normscope.undo-recipe/1"; }),
+      "has no checksums, as the recipes of normscope 0.1.0; that version undoes it, without noticing "
+      "changed bytes"));
   const char* const lacks = "its recipe lacks a field, or has one of another type";
   EXPECT_TRUE(ends_with(model.refusal([](RecipeFile& file) { file.json.erase("id"); }), lacks));
   EXPECT_TRUE(ends_with(model.refusal([](RecipeFile& file) { file.edit("zero")["count"] = "3"; }), lacks));

@@ -269,21 +269,55 @@ TEST(RewriteUndo, RefusesRecipesThatAreMissingDamagedOrOfAnotherFile) {
   EXPECT_NE(refusal(ErrorCode::Argument).find("recipe of another file"), std::string::npos);
   fs::remove(scratch / "out/rewrite.undo");
   EXPECT_NE(refusal(ErrorCode::Io).find("is not there"), std::string::npos);
-  // Damage is an error of one line or, in values, not detected; never a crash.
+  // Damage is an error of one line, or of bytes that mean nothing, such as spaces after the header.
+  test::put(scratch / "out/rewrite.undo", whole);
+  static_cast<void>(undo(rewritten.output, scratch / "whole"));
+  const std::string restored = test::text_of(scratch / "whole/model.safetensors");
   Random random(11);
   for (int trial = 0; trial < 300; ++trial) {
     std::string damaged = whole;
     const std::size_t at = trial % 2 == 0 ? random.bits() % damaged.size() : random.bits() % 4000;
     damaged[at % damaged.size()] = static_cast<char>(random.bits() & 0xffU);
     if (trial % 7 == 0) damaged.resize(random.bits() % damaged.size());
-    std::ofstream(scratch / "out/rewrite.undo", std::ios::binary) << damaged;
+    test::put(scratch / "out/rewrite.undo", damaged);
     try {
       static_cast<void>(undo(rewritten.output, scratch / "back"));
+      EXPECT_EQ(test::text_of(scratch / "back/model.safetensors"), restored) << trial;
     } catch (const Error& error) {
       EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+      EXPECT_FALSE(fs::exists(scratch / "back"));
     }
     fs::remove_all(scratch / "back");
   }
+}
+
+TEST(RewriteUndo, NoticesAnyChangedBitOfTheWeightsAndOfTheRecipe) {
+  const Scratch scratch;
+  const checkpoint::Checkpoint source = Copy(fixture("gpt2")).open(scratch / "in", 2);
+  const Rewritten rewritten(source, {.fold_gains = true}, scratch / "out");
+  const auto message = [&](const fs::path& name, std::size_t at) {
+    const std::string whole = test::text_of(scratch / "out" / name);
+    std::string changed = whole;
+    changed[at < changed.size() ? at : changed.size() - 1] ^= '\1';
+    test::put(scratch / "out" / name, changed);
+    const checkpoint::Checkpoint output(scratch / "out");
+    const std::string text =
+        error_of(ErrorCode::Format, [&] { static_cast<void>(undo(output, scratch / "back")); });
+    test::put(scratch / "out" / name, whole);
+    EXPECT_FALSE(fs::exists(scratch / "back"));
+    return text;
+  };
+  for (std::size_t shard = 0; shard < 2; ++shard) {
+    const std::string name = Copy::file_name(shard, 2);
+    const std::size_t size = fs::file_size(scratch / "out" / name);
+    for (const std::size_t at : {size - 1, size / 2, 3 * size / 4}) {
+      EXPECT_NE(message(name, at).find(name + ": has been changed since the rewrite wrote it"),
+                std::string::npos);
+    }
+  }
+  EXPECT_NE(message("rewrite.undo", ~std::size_t{0}).find("rewrite.undo: has been changed"),
+            std::string::npos);
+  static_cast<void>(undo(rewritten.output, scratch / "back"));
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/nearest.hpp>
+#include <normscope/core/places.hpp>
 
 #include "out_of_memory.hpp"
 
@@ -200,8 +201,7 @@ void keep_apart(const std::vector<std::filesystem::path>& inputs, const std::vec
   for (const std::string& output : outputs) {
     if (output.empty() || output == "-") continue;
     for (const fs::path& other : taken) {
-      std::error_code missing;  // a file that does not exist yet differs from every other file
-      if (fs::equivalent(output, other, missing) || spelled_out(output) == spelled_out(other)) {
+      if (is_same_place(output, other)) {
         throw Error(ErrorCode::Argument,
                     fmt::format("{}: would overwrite {}, expected another name", output, other.string()));
       }

@@ -9,6 +9,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
+#include <normscope/core/places.hpp>
 #include <normscope/core/version.hpp>
 
 #include "fingerprint.hpp"
@@ -37,12 +38,10 @@ Places::Places(const Checkpoint& checkpoint, const fs::path& to)
   from = is_folder ? folder_of(checkpoint.files().front()) : checkpoint.path();
   const bool names_index = is_folder && fs::is_regular_file(checkpoint.path(), ignored);
   index = names_index ? checkpoint.path().filename() : fs::path("model.safetensors.index.json");
-  if (fs::equivalent(from, output, ignored)) {
+  if (is_same_place(from, output)) {
     refuse_name(output, "is the input, expected another name");
   }
-  const fs::path inside =
-      fs::weakly_canonical(output, ignored).lexically_relative(fs::weakly_canonical(from, ignored));
-  if (is_folder && !inside.empty() && *inside.begin() != "..") {
+  if (is_folder && lies_within(output, from)) {
     refuse_name(output, "is in the input, expected a name outside of it");
   }
 }

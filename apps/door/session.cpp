@@ -20,6 +20,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/nearest.hpp>
 #include <normscope/core/places.hpp>
+#include <normscope/core/printable.hpp>
 
 #include "out_of_memory.hpp"
 
@@ -63,26 +64,6 @@ void hold_standard_streams() {
     // The lowest free descriptor is that of the stream.
     if (open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) != stream) return;
   }
-}
-
-/// Number of bytes of the UTF-8 sequence at the start of `text` that may be printed to a terminal; 0 if none.
-std::size_t shown_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-  const std::size_t length = byte(0) < 0x80    ? 1
-                             : byte(0) >= 0xf0 ? 4
-                             : byte(0) >= 0xe0 ? 3
-                             : byte(0) >= 0xc2 ? 2
-                                               : 0;
-  if (length == 0 || length > text.size() || byte(0) > 0xf4) return 0;
-  unsigned code = length == 1 ? byte(0) : byte(0) & (0x7fU >> length);
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0U) != 0x80U) return 0;
-    code = code << 6 | (byte(i) & 0x3fU);
-  }
-  const bool control = code < 0x20 || (code >= 0x7f && code < 0xa0);
-  const bool turns_text = code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
-                          (code >= 0x2066 && code <= 0x2069);
-  return control || turns_text ? 0 : length;
 }
 
 }  // namespace
@@ -243,16 +224,7 @@ void make_folder(const std::string& folder) {
   if (failure) throw Error(ErrorCode::Io, fmt::format("{}: {}", printable(folder), failure.message()));
 }
 
-std::string printable(std::string_view text) {
-  std::string result;
-  while (!text.empty()) {
-    const std::size_t length = shown_length(text);
-    if (length == 0) result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text.front()));
-    result += text.substr(0, length);
-    text.remove_prefix(std::max<std::size_t>(length, 1));
-  }
-  return result;
-}
+std::string printable(std::string_view text) { return normscope::printable(text); }
 
 std::string one_message(std::string_view text) {
   constexpr std::string_view gap = " ... ";

@@ -1,4 +1,5 @@
 import type { TokenTrace } from "../generated/token-trace";
+import { parseDocument } from "../shared/printable";
 import type { NamedFile } from "./checkpoint";
 import type { Engine, Remote } from "./client";
 
@@ -55,7 +56,7 @@ export class Tracer {
 
   private async traced(method: string, input: unknown): Promise<TokenTrace> {
     try {
-      return JSON.parse(await this.remote.call<string>(method, input, mostTokens)) as TokenTrace;
+      return parseDocument(await this.remote.call<string>(method, input, mostTokens)) as TokenTrace;
     } catch (error) {
       throw plain(error);
     }

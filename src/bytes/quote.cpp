@@ -1,6 +1,6 @@
 #include <normscope/bytes/quote.hpp>
 
-#include <fmt/core.h>
+#include <normscope/core/printable.hpp>
 
 namespace normscope::bytes {
 
@@ -11,15 +11,7 @@ std::string quote(std::string_view name) {
     length = longest;
     while (length > 0 && (static_cast<unsigned char>(name[length]) & 0xc0) == 0x80) --length;
   }
-  std::string quoted = "\"";
-  for (const char c : name.substr(0, length)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) {
-      quoted += fmt::format("\\x{:02x}", byte);
-    } else {
-      quoted += c;
-    }
-  }
+  std::string quoted = "\"" + printable(name.substr(0, length));
   quoted += length < name.size() ? "...\"" : "\"";
   return quoted;
 }

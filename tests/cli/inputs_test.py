@@ -27,6 +27,14 @@ class Places(CommandTest):
             self.assertRegex(done.stderr, f"{output}: (is in the input|would overwrite m)")
             self.assertEqual(sorted(os.listdir(self.folder / "m")), before)
 
+    def test_names_that_could_look_like_others_are_escaped(self):
+        name = "ln\u202e1\u2028.\u200bweight"
+        safetensors(self.folder / "m.safetensors", {name: np.ones(4, np.float32)})
+        text = self.ok("inspect", "m.safetensors")
+        self.assertIn("ln\\u202e1\\u2028.\\u200bweight", text)
+        self.assertNotRegex(text, "[\u200b\u2028\u202e]")
+        self.assertIn("\\u202e", self.fails(3, "apply", "m.safetensors:x\u202e"))
+
 
 if __name__ == "__main__":
     unittest.main()

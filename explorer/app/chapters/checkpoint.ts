@@ -10,6 +10,7 @@ import type { Shown } from "../../report/src/report";
 import sections from "../../report/sections.html";
 import { button, el } from "../../shared/dom";
 import { number } from "../../shared/format";
+import { parseDocument } from "../../shared/printable";
 import { chapter } from "../chapter";
 import { cppOf, pythonOf } from "../doors";
 import { dropZone } from "../drop";
@@ -48,8 +49,8 @@ const exampleNamed = (name: string): Promise<NamedFile[]> =>
 let kept: { example: string; documents: Documents; other?: Documents } | null = null;
 
 const parsed = ({ report, charts }: Documents): Side => ({
-  report: JSON.parse(report) as Report,
-  charts: JSON.parse(charts) as Charts,
+  report: parseDocument(report) as Report,
+  charts: parseDocument(charts) as Charts,
 });
 
 /** Where the model is from the repository's root, for the example, or next to the reader otherwise. */

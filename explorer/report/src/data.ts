@@ -4,8 +4,9 @@ import type { Compare } from "../../generated/compare";
 import type { Ranges } from "../../generated/ranges";
 import type { Report } from "../../generated/report";
 import type { TokenTrace } from "../../generated/token-trace";
+import { parseDocument } from "../../shared/printable";
 
-const read = (id: string): unknown => JSON.parse(document.getElementById(id)?.textContent ?? "null");
+const read = (id: string): unknown => parseDocument(document.getElementById(id)?.textContent ?? "null");
 
 /** The comparison and charts of this page, or null if it has another result. */
 export function comparisonData(): { comparison: Compare; charts: Charts } | null {

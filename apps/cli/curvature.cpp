@@ -110,7 +110,7 @@ void add_curvature(CLI::App& root, Session& session) {
                    "Numbers of groups to compare (default: all whose curvature is not zero)")
       ->type_name("K1,K2,...")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(counts(1, largest_count));
   command->add_option("--width", options->width, "Width of the random rows")
       ->type_name("N")
       ->check(counts(1, largest_count));

@@ -36,5 +36,41 @@ class Places(CommandTest):
         self.assertIn("\\u202e", self.fails(3, "apply", "m.safetensors:x\u202e"))
 
 
+class Numbers(CommandTest):
+    VALUES = ("0", "-1", "1e308", "1e999", "nan", "", "-0.5", "99999999999999999999", "1e-400", "0x", "3,0")
+
+    def commands(self):
+        """Subcommands, and subcommands of these."""
+        def listed(*above):
+            text = self.ok(*above, "--help").partition("Subcommands:\n")[2].partition("\n\n")[0]
+            return [(*above, line.split()[0]) for line in text.splitlines() if re.match(r"  \w", line)]
+
+        top = [name for name in listed() if name[0] not in ("help", "lab", "explore")]
+        return [*top, *(below for name in top for below in listed(*name))]
+
+    def test_options_refuse_what_is_no_number_of_theirs(self):
+        """In one line that a reader can take in, whatever else the command lacks."""
+        tried = 0
+        for command in self.commands():
+            for option, kind in re.findall(r"^  (?:-\w,)?(-{1,2}[\w-]+) ([A-Z]\S*)", self.ok(*command, "--help"), re.MULTILINE):
+                if not re.fullmatch(r"[A-Z]|[A-Z]\d,.*|S|SECONDS|X|N|EPS", kind):
+                    continue
+                for value in self.VALUES:
+                    done = self.run_command(*command, f"{option}={value}", "-q")
+                    tried += 1
+                    self.assertIn(done.returncode, (0, 1, 2, 3), (command, option, value, done.stderr))
+                    self.assertLessEqual(len(done.stderr), 400, (command, option, value))
+                    self.assertNotRegex(done.stderr, r"\d{25}", (command, option, value))
+                    if done.returncode == 2:
+                        self.assertEqual(done.stderr.count("\n"), 1, (command, option, value, done.stderr))
+        self.assertGreater(tried, 300)
+
+    def test_numbers_of_groups(self):
+        for groups in ("0", "4,0", "-1", "nan", ""):
+            message = self.fails(2, "curvature", "--width", 8, "--groups", groups)
+            self.assertIn("--groups", message)
+            self.assertLess(len(message), 120)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include <normscope/checkpoint/open_noted.hpp>
 #include <normscope/core/error.hpp>
 
 #include "session.hpp"
@@ -39,7 +40,7 @@ bool is_foreign(const fs::path& output) {
 std::shared_ptr<const checkpoint::Checkpoint> Inputs::open(const fs::path& path) {
   std::shared_ptr<const checkpoint::Checkpoint>& opened = checkpoints_[path];
   if (opened) return opened;
-  opened = checkpoint::open_checkpoint(path);
+  opened = std::make_shared<const checkpoint::Checkpoint>(checkpoint::open_noted(path, inputs_of_process()));
   files_.insert(files_.end(), opened->files().begin(), opened->files().end());
   files_.push_back(opened->path());
   const fs::path folder = opened->files().front().parent_path();
@@ -52,7 +53,10 @@ std::shared_ptr<const checkpoint::Checkpoint> Inputs::open(const fs::path& path)
 checkpoint::OpenedArray Inputs::array(const std::string& name) {
   if (const auto known = arrays_.find(name); known != arrays_.end()) return known->second;
   checkpoint::OpenedArray opened(name, [this](const fs::path& path) { return open(path); });
-  if (opened.file()) files_.push_back(*opened.file());
+  if (opened.file()) {
+    inputs_of_process().note(*opened.file());
+    files_.push_back(*opened.file());
+  }
   return arrays_.emplace(name, std::move(opened)).first->second;
 }
 

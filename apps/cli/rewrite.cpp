@@ -12,6 +12,7 @@
 
 #include <normscope/bytes/source.hpp>
 #include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/checkpoint/open_noted.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/documents/rewrite.hpp>
 #include <normscope/documents/text.hpp>
@@ -154,7 +155,8 @@ void say_taken_over(const Session& session, std::size_t files) {
 
 int run_undo(const Session& session, const RewriteOptions& options) {
   if (options.output.empty()) throw CLI::ValidationError("rewrite", "expected -o OUT");
-  const checkpoint::Checkpoint checkpoint(options.model, bytes::read_file);
+  const checkpoint::Checkpoint checkpoint =
+      checkpoint::open_noted(options.model, inputs_of_process(), bytes::read_file);
   Inputs inputs;
   for (const std::filesystem::path& file : checkpoint.files()) inputs.add_file(file);
   inputs.add_file(options.model);
@@ -186,7 +188,8 @@ int run_rewrite(const Session& session, const RewriteOptions& options) {
   }
   // Read in ranges: every byte is needed once, and pages of a mapped file would count as memory of the
   // process.
-  const checkpoint::Checkpoint checkpoint(options.model, bytes::read_file);
+  const checkpoint::Checkpoint checkpoint =
+      checkpoint::open_noted(options.model, inputs_of_process(), bytes::read_file);
   Inputs inputs;
   for (const std::filesystem::path& file : checkpoint.files()) inputs.add_file(file);
   inputs.add_file(options.model);

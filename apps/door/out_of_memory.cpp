@@ -57,12 +57,13 @@ __attribute__((constructor(101))) void prepare() {
 
 void name_program(const char* name) { program = name; }
 
+void write_plainly(std::string_view text) {
+  static_cast<void>(!::write(STDERR_FILENO, text.data(), text.size()));
+}
+
 void complain_plainly(std::string_view text) {
-  const auto put = [](std::string_view part) {
-    static_cast<void>(!::write(STDERR_FILENO, part.data(), part.size()));
-  };
-  put({program, std::strlen(program)});
-  put(text);
+  write_plainly({program, std::strlen(program)});
+  write_plainly(text);
 }
 
 void end_out_of_memory() {

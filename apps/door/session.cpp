@@ -18,9 +18,11 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/core/mapped_files.hpp>
 #include <normscope/core/nearest.hpp>
 #include <normscope/core/places.hpp>
 #include <normscope/core/printable.hpp>
+#include <normscope/core/unchanged.hpp>
 
 #include "out_of_memory.hpp"
 
@@ -85,6 +87,8 @@ Progress Session::progress() const {
 }
 
 void Session::say(std::string_view line) const {
+  inputs_of_process().expect();
+  inputs_of_process().clear();  // one look is enough for all lines
   if (quiet || json == "-") return;
   const int failure = put(fmt::format("{}\n", line));
   if (failure == EPIPE && !broken_pipes_are_errors) throw ReaderGone();
@@ -92,6 +96,7 @@ void Session::say(std::string_view line) const {
 }
 
 void Session::write_json(std::string text) const {
+  inputs_of_process().expect();
   if (json.empty()) return;
   text += '\n';
   if (json == "-") {
@@ -244,9 +249,13 @@ std::string one_message(std::string_view text) {
 
 namespace {
 
-/// Ends the program if a mapped file is truncated while it is read.
-extern "C" void note_lost_file(int) {
-  complain_plainly(": a file was truncated while it was being read\n");
+/// Ends the program if another process makes a mapped file shorter while it is read. Outputs do not appear:
+/// they have no name before they are complete.
+extern "C" void note_lost_file(int /*signal*/, siginfo_t* fault, void* /*context*/) {
+  const std::string_view name = mapped_file_at(fault->si_addr);
+  complain_plainly(": ");
+  write_plainly(name.empty() ? "a file" : name);
+  write_plainly(" was truncated while it was being read\n");
   _exit(bad_input);
 }
 
@@ -342,7 +351,10 @@ int guarded(const char* program, const std::function<int()>& work) {
   hold_standard_streams();
   // A closed reader is a failed write, and is cleaned up after in the same way.
   broken_pipes_are_errors = std::signal(SIGPIPE, SIG_IGN) == SIG_IGN;
-  std::signal(SIGBUS, note_lost_file);
+  struct sigaction lost {};
+  lost.sa_sigaction = note_lost_file;
+  lost.sa_flags = SA_SIGINFO;
+  sigaction(SIGBUS, &lost, nullptr);
   // A file that exceeds the limit of ulimit -f is a failed write, too.
   std::signal(SIGXFSZ, SIG_IGN);
   try {

@@ -54,7 +54,18 @@
 namespace normscope::python {
 namespace {
 
+/// As `run`, on files that must stay the same meanwhile.
+template <typename Compute>
+auto run_on(const Model& model, const nb::object& callback, const Compute& compute) {
+  return run(callback, [&](const Progress& progress) {
+    auto result = compute(progress);
+    model.expect_unchanged();
+    return result;
+  });
+}
+
 std::string inspect(const Model& model) {
+  model.expect_unchanged();
   return json_text(documents::inspection(model.checkpoint(), model.described()));
 }
 
@@ -65,7 +76,7 @@ std::tuple<std::string, std::string, std::string> model_report(const Model& mode
                                                                unsigned threads, const nb::object& callback) {
   audit::VocabularyOptions options{.budget = selectability::budget_unit * budget, .skip = !vocabulary};
   if (deep) options.most_work = std::numeric_limits<double>::infinity();
-  return run(callback, [&](const Progress& progress) {
+  return run_on(model, callback, [&](const Progress& progress) {
     const audit::Report found =
         audit::audit(model.checkpoint(), model.described(), threads, progress, options);
     std::string charts = json_text(figures::charts(found));
@@ -76,7 +87,7 @@ std::tuple<std::string, std::string, std::string> model_report(const Model& mode
 
 Illustrated model_heads(const Model& model, std::size_t context, bool queries, bool certificates,
                         unsigned threads, const nb::object& callback) {
-  return run(callback, [&](const Progress& progress) {
+  return run_on(model, callback, [&](const Progress& progress) {
     const std::vector<audit::HeadReach> found = audit::reach_of_heads(
         model.checkpoint(), model.described(), threads, progress, {.positions = context});
     certificates::Inputs inputs{.arguments = {{"model", model.checkpoint().path().string()}},
@@ -94,7 +105,7 @@ Illustrated model_heads(const Model& model, std::size_t context, bool queries, b
 
 Illustrated model_reach(const Model& model, const std::vector<std::size_t>& tokens, std::size_t nearest,
                         double budget, unsigned threads, const nb::object& callback) {
-  return run(callback, [&](const Progress& progress) {
+  return run_on(model, callback, [&](const Progress& progress) {
     const audit::VocabularyHead head = audit::vocabulary_head(model.checkpoint(), model.described());
     const std::optional<std::filesystem::path> file =
         model::find_token_names(model.checkpoint().files().front().parent_path());
@@ -114,7 +125,7 @@ Illustrated model_reach(const Model& model, const std::vector<std::size_t>& toke
 
 Illustrated model_geometry(const Model& model, const std::string& name, std::size_t axes, bool null_space,
                            unsigned threads, const nb::object& callback) {
-  return run(callback, [&](const Progress& progress) {
+  return run_on(model, callback, [&](const Progress& progress) {
     const model::Norm& norm = model.norm(name);
     return geometry_document(model::read_norm(model.checkpoint(), norm), norm.gain.has_value(), axes,
                              null_space, threads, progress);
@@ -132,12 +143,15 @@ nb::tuple fields_of(const NormSpec& spec) {
 }
 
 nb::tuple norm_parameters(const Model& model, const std::string& name) {
-  return fields_of(model::read_norm(model.checkpoint(), model.norm(name)));
+  const NormSpec spec = model::read_norm(model.checkpoint(), model.norm(name));
+  model.expect_unchanged();
+  return fields_of(spec);
 }
 
 /// (norm, unembedding, bias or None, scale, soft cap).
 nb::tuple model_head(const Model& model) {
   const certificates::ModelHead head = certificates::read_model_head(model.checkpoint(), model.described());
+  model.expect_unchanged();
   const nb::object rows = array_of(head.unembedding).attr("reshape")(head.tokens, head.norm.width);
   return nb::make_tuple(fields_of(head.norm), rows, or_none(head.bias), head.scale, head.soft_cap);
 }
@@ -148,6 +162,7 @@ nb::object tensor(const Model& model, const std::string& name) {
   {
     const nb::gil_scoped_release others_may_run;
     values = checkpoint::read(found);
+    model.expect_unchanged();
   }
   nb::list shape;
   for (const std::uint64_t size : found.shape) shape.append(size);
@@ -155,7 +170,7 @@ nb::object tensor(const Model& model, const std::string& name) {
 }
 
 Illustrated model_ranges(const Model& model, unsigned threads, const nb::object& callback) {
-  return run(callback, [&](const Progress& progress) {
+  return run_on(model, callback, [&](const Progress& progress) {
     const ranges::ModelRanges found =
         ranges::of_model(model.checkpoint(), model.described(), threads, progress);
     return Illustrated(json_text(documents::ranges(model.checkpoint(), model.described(), found)),
@@ -166,7 +181,7 @@ Illustrated model_ranges(const Model& model, unsigned threads, const nb::object&
 /// A text, or the tokens themselves if there are any, through the model.
 Illustrated model_trace(const Model& model, const std::string& text, std::vector<std::size_t> tokens,
                         double budget, unsigned threads, const nb::object& callback) {
-  return run(callback, [&](const Progress& progress) {
+  return run_on(model, callback, [&](const Progress& progress) {
     const std::size_t vocabulary = forward::Decoder(model.checkpoint(), model.described()).vocabulary();
     const std::optional<std::filesystem::path> file =
         model::find_token_names(model.checkpoint().files().front().parent_path());
@@ -219,9 +234,10 @@ std::string undo(const Model& rewritten, const std::string& output, unsigned thr
 }
 
 Illustrated compare(const Model& before, const Model& after, const nb::object& callback) {
-  return run(callback, [&](const Progress& progress) {
+  return run_on(before, callback, [&](const Progress& progress) {
     const rewrite::Comparison found = rewrite::compare(before.checkpoint(), before.described(),
                                                        after.checkpoint(), after.described(), progress);
+    after.expect_unchanged();
     return Illustrated(json_text(documents::comparison(before.checkpoint(), after.checkpoint(), found)),
                        json_text(figures::comparison_charts(found)));
   });
@@ -229,7 +245,7 @@ Illustrated compare(const Model& before, const Model& after, const nb::object& c
 
 std::string verify_model(const Model& model, const std::string& result_text, unsigned threads,
                          const nb::object& callback) {
-  return run(callback, [&](const Progress& progress) {
+  return run_on(model, callback, [&](const Progress& progress) {
     const certificates::Result result(result_text, "result");
     const certificates::VerifyOptions options{.threads = threads, .progress = progress};
     const std::string who = model.checkpoint().path().string();

@@ -7,19 +7,29 @@
 
 #include <fmt/format.h>
 
+#include <normscope/bytes/source.hpp>
 #include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/checkpoint/open_noted.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/nearest.hpp>
+#include <normscope/core/unchanged.hpp>
 #include <normscope/model/model.hpp>
 
 namespace normscope::python {
 
-/// An open checkpoint and what is known of its model.
+/// An open checkpoint and what is known of its model. Its files are not mapped: a mapping of a file that
+/// another process truncates ends this one.
 class Model {
  public:
   Model(const std::string& path, model::Stated stated)
-      : checkpoint_(path), stated_(std::move(stated)), model_(model::describe(checkpoint_, stated_)) {}
+      : checkpoint_(checkpoint::open_noted(path, noted_, bytes::read_file)),
+        stated_(std::move(stated)),
+        model_(model::describe(checkpoint_, stated_)) {}
 
+  /// Call after the last tensor of a result was read.
+  ///
+  /// Errors    Io if a file is not the one that was opened
+  void expect_unchanged() const { noted_.expect(); }
   [[nodiscard]] const checkpoint::Checkpoint& checkpoint() const { return checkpoint_; }
   [[nodiscard]] const model::Stated& stated() const { return stated_; }
   [[nodiscard]] const model::Model& described() const { return model_; }
@@ -51,6 +61,7 @@ class Model {
     return nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest);
   }
 
+  UnchangedFiles noted_{};
   checkpoint::Checkpoint checkpoint_;
   model::Stated stated_;
   model::Model model_;

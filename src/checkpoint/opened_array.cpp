@@ -9,6 +9,7 @@
 #include <normscope/bytes/shape.hpp>
 #include <normscope/bytes/written_array.hpp>
 #include <normscope/bytes/zip.hpp>
+#include <normscope/checkpoint/open_noted.hpp>
 #include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
@@ -132,6 +133,13 @@ TensorPart find_tensor(const Checkpoint& checkpoint, const ArrayName& name) {
   fail_name(name.file, name.member, names, "tensors");
 }
 
+/// Files that are read tensor by tensor are not mapped: pages of a mapping that were read stay in the
+/// process's memory, at the end the whole model.
+std::unique_ptr<bytes::Source> open_by_tensor(const fs::path& file) {
+  const fs::path ending = file.extension();
+  return ending == ".safetensors" || ending == ".gguf" ? bytes::read_file(file) : bytes::map_file(file);
+}
+
 }  // namespace
 
 /// Initializes an array from its name; one function per format.
@@ -208,13 +216,15 @@ struct OpenedArray::Opener {
 };
 
 std::shared_ptr<const Checkpoint> open_checkpoint(const fs::path& path) {
-  // Files that are read tensor by tensor are not mapped: pages of a mapping that were read stay in the
-  // process's memory, at the end the whole model.
-  const bytes::OpenSource open = [](const fs::path& file) {
-    const fs::path ending = file.extension();
-    return ending == ".safetensors" || ending == ".gguf" ? bytes::read_file(file) : bytes::map_file(file);
-  };
-  return std::make_shared<const Checkpoint>(path, open);
+  return std::make_shared<const Checkpoint>(path, open_by_tensor);
+}
+
+Checkpoint open_noted(const fs::path& path, UnchangedFiles& noted, const bytes::OpenSource& open) {
+  return Checkpoint(path, [&](const fs::path& file) {
+    noted.note(file);
+    noted.note(file.parent_path() / "config.json");
+    return open ? open(file) : open_by_tensor(file);
+  });
 }
 
 OpenedArray::OpenedArray(std::string name, const OpenCheckpoint& open) : name_(std::move(name)) {

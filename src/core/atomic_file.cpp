@@ -19,6 +19,7 @@
 #include <fmt/core.h>
 
 #include <normscope/core/assert.hpp>
+#include <normscope/core/unchanged.hpp>
 
 #include "descriptor.hpp"
 
@@ -284,6 +285,7 @@ void AtomicFile::commit() {
   if (current_group != nullptr) {
     current_group->files_.push_back(std::move(*this));
   } else {
+    inputs_of_process().expect();
     publish();
   }
 }
@@ -321,6 +323,8 @@ AtomicGroup::AtomicGroup() {
 AtomicGroup::~AtomicGroup() { current_group = nullptr; }
 
 void AtomicGroup::commit() {
+  inputs_of_process().expect();
+  inputs_of_process().clear();  // an output may be one of them
   for (AtomicFile& file : files_) {
     if (file.temporary_.empty()) file.name_it();
   }

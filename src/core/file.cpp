@@ -7,15 +7,23 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <mutex>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include <fmt/core.h>
+
+#include <normscope/core/mapped_files.hpp>
+#include <normscope/core/printable.hpp>
 
 #include "descriptor.hpp"
 
@@ -54,7 +62,46 @@ void read_range(int descriptor, const path& file, std::uint64_t offset, std::spa
   }
 }
 
+/// A mapping, for handlers of signals, which cannot wait for a lock.
+struct Mapping {
+  std::atomic<const std::byte*> begin{nullptr};  ///< null while the entry is free or being written
+  std::atomic<std::size_t> size{0};
+  std::array<char, 500> name{};
+  std::atomic<std::size_t> name_size{0};
+};
+std::array<Mapping, 64> mappings;
+std::mutex mappings_changing;
+
+void note_mapping(const std::byte* begin, std::size_t size, const std::string& name) {
+  const std::lock_guard lock(mappings_changing);
+  for (Mapping& entry : mappings) {
+    if (entry.begin != nullptr) continue;
+    entry.size = size;
+    entry.name_size = std::min(name.size(), entry.name.size());
+    std::copy_n(name.begin(), entry.name_size.load(), entry.name.begin());
+    entry.begin = begin;
+    return;
+  }
+}
+
+void forget_mapping(const std::byte* begin) {
+  const std::lock_guard lock(mappings_changing);
+  for (Mapping& entry : mappings) {
+    if (entry.begin == begin) entry.begin = nullptr;
+  }
+}
+
 }  // namespace
+
+std::string_view mapped_file_at(const void* address) noexcept {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  for (const Mapping& entry : mappings) {
+    const std::byte* const begin = entry.begin;
+    const auto from = reinterpret_cast<std::uintptr_t>(begin);
+    if (begin != nullptr && at >= from && at - from < entry.size) return {entry.name.data(), entry.name_size};
+  }
+  return {};
+}
 
 MappedFile::MappedFile(const path& file) {
   Regular regular = open_regular(file);
@@ -63,9 +110,11 @@ MappedFile::MappedFile(const path& file) {
   }
   const auto size = static_cast<std::size_t>(regular.size);
   if (size == 0) return;
+  const std::string name = printable(file.string());
   void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, regular.descriptor.value(), 0);
   if (mapping != MAP_FAILED) {
     data_ = static_cast<const std::byte*>(mapping);
+    note_mapping(data_, size, name);
   } else if (errno == ENODEV) {
     read_ = std::make_unique<std::byte[]>(size);
     read_range(regular.descriptor.value(), file, 0, {read_.get(), size});
@@ -89,7 +138,9 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 
 MappedFile::~MappedFile() {
-  if (data_ != nullptr && !read_) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (data_ == nullptr || read_) return;
+  forget_mapping(data_);
+  ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
 RangedFile::RangedFile(path file) : path_(std::move(file)) {

@@ -59,6 +59,12 @@ Digest run_of(const Checkpoint& checkpoint, const std::string& options) {
   return sha256(std::as_bytes(std::span(text)));
 }
 
+UnchangedFiles files_of(const Checkpoint& checkpoint) {
+  UnchangedFiles noted;
+  for (const fs::path& file : checkpoint.files()) noted.note(file);
+  return noted;
+}
+
 Written ShardWriter::write_all(const Checkpoint& checkpoint, const Places& places, WorkFolder& work,
                                const Progress& progress) {
   std::size_t done = 0;

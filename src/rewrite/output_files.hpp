@@ -10,6 +10,7 @@
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/checkpoint/safetensors.hpp>
 #include <normscope/core/progress.hpp>
+#include <normscope/core/unchanged.hpp>
 
 #include "matrix.hpp"
 #include "work_folder.hpp"
@@ -34,6 +35,9 @@ struct Places {
 
 /// Identifies a run by the files of the input, their sizes and times, and `options`.
 [[nodiscard]] Digest run_of(const checkpoint::Checkpoint& checkpoint, const std::string& options);
+
+/// The files of the input, noted so that a change while they are read is an error before the output appears.
+[[nodiscard]] UnchangedFiles files_of(const checkpoint::Checkpoint& checkpoint);
 
 /// Writes every file that holds tensors and was not finished before.
 struct ShardWriter {

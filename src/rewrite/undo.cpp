@@ -175,6 +175,7 @@ void expect_restored_weights(const fs::path& path, const std::vector<std::uint64
 
 Restoration undo(const Checkpoint& rewritten, const fs::path& output, unsigned threads,
                  const Progress& progress) {
+  UnchangedFiles noted = files_of(rewritten);
   const Places places(rewritten, output);
   const fs::path source = recipe_beside(places.from, places.is_folder);
   std::error_code ignored;
@@ -183,6 +184,7 @@ Restoration undo(const Checkpoint& rewritten, const fs::path& output, unsigned t
                                            "writes beside its weights nothing can be undone",
                                            source.string()));
   }
+  noted.note(source);
   const Undoing undoing(rewritten, read_recipe(source), source, threads);
   undoing.expect_unchanged();
   const Recipe& recipe = undoing.recipe();
@@ -214,6 +216,7 @@ Restoration undo(const Checkpoint& rewritten, const fs::path& output, unsigned t
     }
     result.not_copied = copy_small_files(places.from, work.files(), names);
   }
+  noted.expect();
   work.commit(places.output.filename().string());
   return result;
 }

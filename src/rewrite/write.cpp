@@ -109,6 +109,7 @@ Result write(const Checkpoint& checkpoint, const model::Model& model, const Plan
              const fs::path& output, unsigned threads, const Progress& progress, const Describe& describe,
              const std::vector<Activations>& activations) {
   expect_something(checkpoint, plan);
+  const UnchangedFiles noted = files_of(checkpoint);
   const Places places(checkpoint, output);
   const bool changes = !plan.edits.empty() || plan.untied;
   const std::string id = changes ? plan_id(checkpoint, plan) : std::string();
@@ -167,6 +168,7 @@ Result write(const Checkpoint& checkpoint, const model::Model& model, const Plan
     result.on_rows = compare_on_rows(checkpoint, after, model, plan, activations, threads);
   }
   if (describe) write_text(work.files() / document, describe(result));
+  noted.expect();
   work.commit(last);
   return result;
 }

@@ -12,6 +12,77 @@ import numpy as np
 from command import COMMAND, OWN_MODEL, SOURCE, CommandTest, safetensors
 
 
+class ChangingInputs(CommandTest):
+    def start(self, *arguments):
+        process = subprocess.Popen([COMMAND, *arguments], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   encoding="utf-8")
+        self.addCleanup(process.kill)
+        return process
+
+    def wait_until_open(self, process, file):
+        """Until the process holds the file open, or mapped."""
+        name, deadline = str((self.folder / file).resolve()), time.monotonic() + 60
+        while time.monotonic() < deadline and process.poll() is None:
+            folder = f"/proc/{process.pid}"
+            try:
+                held = [os.readlink(f"{folder}/fd/{number}") for number in os.listdir(f"{folder}/fd")]
+                with open(f"{folder}/maps") as maps:
+                    held += [line.split()[-1] for line in maps]
+            except OSError:
+                continue
+            if name in held:
+                return
+        self.fail(f"{file} was not opened")
+
+    def report_while(self, change):
+        """What `report` says if its input changes before the page, a pipe, is read."""
+        shutil.rmtree(self.folder / "m", ignore_errors=True)
+        shutil.copytree(OWN_MODEL, self.folder / "m")
+        for name in ("page.html", "r.json"):
+            (self.folder / name).unlink(missing_ok=True)
+        os.mkfifo(self.folder / "page.html")
+        process = self.start("report", "m", "-o", "page.html", "--json", "r.json")
+        self.wait_until_open(process, "m/model.safetensors")
+        change(self.folder / "m/model.safetensors")
+        with open(self.folder / "page.html", "rb") as page:
+            page.read()
+        said = process.communicate(timeout=120)[1]
+        return process.returncode, said, (self.folder / "r.json").exists()
+
+    def test_a_result_is_not_written_of_a_file_that_changed(self):
+        def overwrite(file):
+            with open(file, "r+b") as opened:
+                opened.seek(-4, os.SEEK_END)
+                opened.write(b"abcd")
+
+        def replace(file):
+            copy = shutil.copy(file, self.folder / "copy")
+            os.replace(copy, file)
+
+        for change, what in ((overwrite, "changed"), (replace, "replaced"), (os.unlink, "removed")):
+            status, said, is_written = self.report_while(change)
+            self.assertEqual((status, is_written), (3, False), said)
+            self.assertIn(f"m/model.safetensors: was {what} since it was opened", said)
+            self.assertEqual(said.count("\n"), 1)
+        self.assertEqual(self.report_while(lambda file: None), (0, "", True))
+
+    def test_a_mapped_file_that_shrinks_is_named(self):
+        np.save(self.folder / "x.npy", np.ones((1 << 20, 8)))
+        os.mkfifo(self.folder / "y.npy")
+        process = self.start("apply", "x.npy", "-o", "y.npy")
+        with open(self.folder / "y.npy", "rb") as output:
+            output.read(1024)
+            os.truncate(self.folder / "x.npy", 4096)
+            while output.read(1 << 20):
+                pass
+        self.assertEqual(process.communicate(timeout=120)[1], "normscope: x.npy was truncated while it was being read\n")
+        self.assertEqual(process.returncode, 3)
+
+    def test_an_array_may_be_written_in_place(self):
+        np.save(self.folder / "x.npy", np.arange(12.0).reshape(3, 4))
+        self.assertIn("x.npy: 3 rows", self.ok("apply", "x.npy", "-o", "x.npy"))
+
+
 class Places(CommandTest):
     def test_a_mount_of_the_input_is_the_input(self):
         shutil.copytree(SOURCE / "tests/model/fixtures/gpt2", self.folder / "m")

@@ -27,6 +27,22 @@ class Apply(CommandTest):
         expected = centred / np.sqrt(centred.var(1, keepdims=True) + 1e-5) * self.gain + self.bias
         np.testing.assert_allclose(self.apply("--gain", "gain.npy", "--bias", "bias.npy"), expected, rtol=1e-13)
 
+    def test_without_an_output_rows_are_printed(self):
+        text = self.ok("apply", "1,2,6;0,0,3", "--eps", 0)
+        self.assertEqual(text.splitlines()[-2:], ["[   -0.92582   -0.46291     1.3887 ]",
+                                                  "[   -0.70711   -0.70711     1.4142 ]"])
+        np.save(self.folder / "x.npy", np.random.default_rng(4).normal(size=(25, 40)))
+        lines = self.ok("apply", "x.npy").splitlines()
+        rows = [line for line in lines if line.startswith("[")]
+        self.assertEqual((len(rows), rows[0].count(" ...")), (10, 1))
+        self.assertEqual(lines[-1], "... and 15 more rows; -o Y.npy writes all")
+        shown = [float(number) for number in rows[3].strip("[]").replace("...", "").split()]
+        whole = self.apply()[3]
+        np.testing.assert_allclose(shown, [*whole[:5], *whole[-5:]], rtol=1e-4)
+        document = self.json("apply", "x.npy")
+        self.conforms("apply", document)
+        self.assertIsNone(document["output"])
+
     def test_threads_do_not_change_a_bit(self):
         np.save(self.folder / "x.npy", np.random.default_rng(3).normal(size=(5000, 12)))
         for options in ([], ["--step", "scale"]):

@@ -1,8 +1,12 @@
 """`watch` and `open` on live models of transformers and torch. Run by `scripts/test interop`."""
 
+import importlib.util
+import tempfile
+import threading
 import unittest
 
 import normscope as ns
+import normscope.torch as nt
 import numpy as np
 import torch
 import transformers
@@ -87,7 +91,162 @@ class Watching(unittest.TestCase):
         self.assertEqual([norm.name for norm in seen.result().norms], ["1"])
 
 
+    def test_it_is_told_from_finite_rows_of_any_type(self):
+        for dtype in (torch.float32, torch.bfloat16, torch.float16):
+            for make, kind in ((lambda: transformers.models.llama.modeling_llama.LlamaRMSNorm(2048), "rms"),
+                               (lambda: torch.nn.LayerNorm(2048), "layer"),
+                               (lambda: torch.nn.RMSNorm(2048), "rms"), (lambda: nt.LayerNorm(2048), "layer")):
+                model = torch.nn.Sequential(make()).to(dtype)
+                x = torch.randn(3, 40, 2048).to(dtype)
+                x[:, 0, 0] = torch.nan
+                x[:, 1:20] = 0.0
+                with torch.no_grad(), ns.watch(model) as seen:
+                    model(x)
+                (norm,) = seen.result().norms
+                self.assertEqual((norm.kind, norm.rows, norm.not_finite), (kind, 117, 3))
+                self.assertEqual(seen.result().not_understood, [])
+
+    def test_eps_none_is_that_of_the_type(self):
+        model = torch.nn.Sequential(torch.nn.RMSNorm(8))
+        with ns.watch(model) as seen:
+            model(torch.randn(4, 8))
+        self.assertEqual(seen.result().norms[0].eps, torch.finfo(torch.float32).eps)
+
+    def test_the_model_runs_on_where_torch_records(self):
+        model = shaken(MODELS["llama"]())
+        tokens = torch.randint(1, 60, (1, 5))
+        wanted = model(tokens).logits
+        with ns.watch(model) as seen:
+            program = torch.export.export(model, (tokens,), {"use_cache": False}, strict=False)
+            FakeTensorMode = torch._subclasses.fake_tensor.FakeTensorMode
+            with FakeTensorMode(allow_non_fake_inputs=True):
+                model(tokens)
+            torch.vmap(model.model.norm)(torch.randn(2, 3, 32))
+            self.assertEqual(seen.result().norms, [])
+            self.assertEqual(len({entry.name for entry in seen.result().not_understood}), 5)
+            self.assertIn("could not be measured", seen.result().not_understood[0].reason)
+            torch.testing.assert_close(model(tokens).logits, wanted)
+            self.assertEqual(len(seen.result().norms), 5)
+        torch.testing.assert_close(program.module()(tokens, use_cache=False).logits, wanted)
+
+    def test_compiled_models(self):
+        model = shaken(MODELS["llama"]())
+        tokens = torch.randint(1, 60, (1, 5))
+        wanted = model(tokens).logits
+        torch.compiler.reset()
+        compiled = torch.compile(model, backend="eager")
+        with torch.no_grad(), ns.watch(compiled) as seen:
+            torch.testing.assert_close(compiled(tokens).logits, wanted)
+        self.assertEqual({norm.rows for norm in seen.result().norms}, {5})
+
+    def test_threads(self):
+        model = torch.nn.Sequential(torch.nn.LayerNorm(64))
+        with torch.no_grad(), ns.watch(model) as seen:
+            workers = [threading.Thread(target=lambda: [model(torch.randn(64, 64)) for _ in range(50)]) for _ in range(4)]
+            for worker in workers:
+                worker.start()
+            for worker in workers:
+                worker.join()
+        self.assertEqual((seen.result().norms[0].calls, seen.result().norms[0].rows), (200, 200 * 64))
+
+    def test_hooks_end_with_the_watch(self):
+        model = torch.nn.Sequential(torch.nn.LayerNorm(8))
+        seen = ns.watch(model)
+        self.assertEqual(len(model[0]._forward_hooks), 1)
+        del seen
+        self.assertEqual(len(model[0]._forward_hooks), 0)
+
+    @unittest.skipUnless(importlib.util.find_spec("accelerate"), "accelerate is not there")
+    def test_offloaded_models(self):
+        import accelerate
+
+        for offload in (accelerate.cpu_offload, None):
+            model = shaken(MODELS["gpt2"]())
+            tokens = torch.randint(1, 60, (1, 5))
+            wanted = model(tokens).logits
+            plain = ns.open(model).norm("transformer.ln_f")
+            with tempfile.TemporaryDirectory() as folder:
+                accelerate.cpu_offload(model, execution_device="cpu") if offload else \
+                    accelerate.disk_offload(model, folder, execution_device="cpu")
+                self.assertTrue(model.transformer.ln_f.weight.is_meta)
+                with torch.no_grad(), ns.watch(model) as seen:
+                    torch.testing.assert_close(model(tokens).logits, wanted)
+                self.assertEqual(seen.result().not_understood, [])
+                self.assertEqual({norm.rows for norm in seen.result().norms}, {5})
+                np.testing.assert_array_equal(ns.open(model.transformer).norm("ln_f").gain, plain.gain)
+
+
 class Opening(unittest.TestCase):
+    def test_wrapped_models_are_those_inside(self):
+        class Wrapper(torch.nn.Module):
+            def __init__(self, model, **parts):
+                super().__init__()
+                self.inner = torch.nn.ModuleDict({"model": model, **parts})
+
+        model = shaken(transformers.LlamaForCausalLM(transformers.LlamaConfig(rms_norm_eps=1e-2, **LLAMA)))
+        plain = ns.open(model)
+        heads = plain.heads().to_dict()["heads"]
+        self.assertEqual({norm.eps for norm in plain.inspect().norms}, {1e-2})
+        for wrapped in (Wrapper(model), torch.nn.DataParallel(model), torch.compile(model),
+                        Wrapper(torch.nn.DataParallel(model)), torch.nn.Sequential(model)):
+            opened = ns.open(wrapped)
+            self.assertEqual(opened.inspect().to_dict()["norms"], plain.inspect().to_dict()["norms"])
+            self.assertEqual(opened.heads().to_dict()["heads"], heads)
+            self.assertIn(f"LlamaForCausalLM in {type(wrapped).__name__}>", repr(opened))
+        with self.assertWarnsRegex(UserWarning, "LlamaForCausalLM inside Wrapper is opened, without 2 parameters outside "
+                                                "it: inner.value.weight, inner.value.bias"):
+            ns.open(Wrapper(model, value=torch.nn.Linear(32, 1)))
+        with self.assertRaisesRegex(ValueError, "^open: Wrapper contains 2 models, expected one of them: inner.model, "
+                                                "inner.other"):
+            ns.open(Wrapper(model, other=MODELS["gpt2"]()))
+
+    def test_the_eps_of_each_module_counts(self):
+        model = shaken(MODELS["llama"]())
+        model.model.layers[1].input_layernorm.variance_epsilon = 0.25
+        opened = ns.open(model)
+        self.assertEqual({norm.name: norm.eps for norm in opened.inspect().norms if norm.eps != 1e-6},
+                         {"model.layers.1.input_layernorm": 0.25})
+        self.assertTrue(opened.heads().heads)
+        layers = torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(16, 2, layer_norm_eps=1e-3), 2)
+        layers.layers[1].norm2.eps = 0.5
+        opened = ns.open(layers)
+        found = opened.inspect()
+        self.assertEqual([norm.eps for norm in found.norms], [1e-3, 1e-3, 1e-3, 0.5])
+        self.assertEqual({norm.eps_source for norm in found.norms}, {"config"})
+        self.assertNotIn("assumed", " ".join(opened.report(vocabulary=False).document.model.notes))
+
+        class OwnNorm(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = torch.nn.Parameter(torch.ones(16))
+
+        found = ns.open(torch.nn.ModuleDict({"norm": OwnNorm()})).inspect()
+        self.assertEqual([norm.eps_source for norm in found.norms], ["assumed"])
+
+    def test_what_cannot_be_written_is_refused(self):
+        for model in (torch.nn.LayerNorm(8, device="meta"), MODELS["llama"]().to("meta")):
+            with self.assertRaisesRegex(ValueError, rf"^open: {type(model).__name__} cannot be written: "):
+                ns.open(model)
+
+    @unittest.skipUnless(importlib.util.find_spec("peft"), "peft is not there")
+    def test_adapters_are_merged_in_a_copy(self):
+        import peft
+
+        model = shaken(MODELS["llama"]())
+        plain = ns.open(model).tensor("model.layers.0.self_attn.q_proj.weight")
+        tuned = peft.get_peft_model(model, peft.LoraConfig(r=2, target_modules=["q_proj"], init_lora_weights=False))
+        tokens = torch.randint(1, 60, (1, 5))
+        wanted = tuned(tokens).logits
+        opened = ns.open(tuned)
+        layer = model.model.layers[0].self_attn.q_proj
+        merged = plain + layer.get_delta_weight("default").detach().double().numpy()
+        np.testing.assert_allclose(opened.tensor("model.layers.0.self_attn.q_proj.weight"), merged, atol=1e-6)
+        torch.testing.assert_close(tuned(tokens).logits, wanted)
+        own = shaken(MODELS["llama"]())
+        own._hf_peft_config_loaded = True  # as `add_adapter` of transformers leaves it
+        with self.assertRaisesRegex(ValueError, "^open: LlamaForCausalLM has adapters, expected a model into which"):
+            ns.open(own)
+
     def test_live_models_are_described_as_their_files(self):
         for name, make in MODELS.items():
             model = ns.open(shaken(make()))
@@ -101,6 +260,13 @@ class Opening(unittest.TestCase):
         np.testing.assert_array_equal(norm.gain, model.transformer.ln_f.weight.detach().double().numpy())
         x = torch.randn(4, 32)
         np.testing.assert_allclose(norm(x).numpy(), model.transformer.ln_f(x).detach().numpy(), atol=1e-5)
+
+    def test_attributes_of_torchs_layers_count(self):
+        for first in (True, False):
+            model = torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(16, 2, norm_first=first), 2)
+            opened = ns.open(model)
+            self.assertEqual({norm.placement for norm in opened.inspect().norms}, {"pre" if first else "post"})
+            self.assertEqual(len(opened.heads().heads), 4)
 
     def test_plain_modules(self):
         model = torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(16, 2), 2)

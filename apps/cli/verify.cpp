@@ -23,6 +23,9 @@ using certificates::Verification;
 /// Largest number of findings printed of each kind.
 constexpr std::size_t findings_said = 10;
 
+/// Exit status where no statement fails, but some are left without a proof.
+constexpr int left_unproved = 4;
+
 struct VerifyOptions {
   std::string result;
   std::vector<std::string> inputs;
@@ -50,12 +53,13 @@ int run_verify(const Session& session, const VerifyOptions& options) {
       result, {options.inputs, options.certificates, session.json, session.threads, session.progress()},
       inputs);
   session.write_json(json_text(documents::verification(result.kind(), found)));
-  session.say(fmt::format("{}: {} checked, {} failed, {} not checkable", result.kind(),
+  session.say(fmt::format("{}: {} checked, {} failed, {} not proved", result.kind(),
                           counted(found.checked, "statement"), found.failed.size(),
                           found.not_checkable.size()));
   say_findings(session, "failed", found.failed);
-  say_findings(session, "not checkable", found.not_checkable);
-  return found.failed.empty() ? ok : negative;
+  say_findings(session, "not proved", found.not_checkable);
+  if (!found.failed.empty()) return negative;
+  return found.not_checkable.empty() ? int{ok} : left_unproved;
 }
 
 }  // namespace
@@ -64,7 +68,7 @@ void add_verify(CLI::App& root, Session& session) {
   const auto options = std::make_shared<VerifyOptions>();
   CLI::App* command =
       add_command(root, session, "verify",
-                  "Recheck a result from its JSON and its inputs alone; list what cannot be checked",
+                  "Recheck a result from its JSON and its inputs alone; list what they do not prove",
                   [&session, options] { return run_verify(session, *options); });
   command->add_option("RESULT", options->result, "Result of select, separate, reach or heads (their --json)")
       ->required();
@@ -75,7 +79,9 @@ void add_verify(CLI::App& root, Session& session) {
       ->add_option("--certificates", options->certificates,
                    "Folder of the certificates that are not in RESULT (default: the one it names)")
       ->type_name("FOLDER");
-  command->footer("Exit status 1 if a statement does not hold.");
+  command->footer(
+      "Exit status 0 if every statement is proved, 1 if one does not hold, 4 if all that fail to be proved "
+      "are without a proof in the result.");
   add_examples(*command, {"normscope heads models/wordlist_gpt --certificates --json heads.json",
                           "normscope verify heads.json"});
 }

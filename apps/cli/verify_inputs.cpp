@@ -1,6 +1,7 @@
 #include "verify_inputs.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/core.h>
 
@@ -153,7 +154,16 @@ class ResultReader {
     add_array(found_, "labels", name("labels"), {{labels.begin(), labels.end()}, labels.size(), 1},
               given_.threads);
     expect_inputs();
-    for (const std::int64_t label : result_.integers({"classes"})) {
+    const std::vector<std::int64_t> stated = result_.integers({"classes"});
+    if (labels.size() != samples.rows) {
+      throw Error(ErrorCode::Shape,
+                  fmt::format("{}: has {}, expected one for each of {}", name("labels"),
+                              counted(labels.size(), "label"), counted(samples.rows, "row")));
+    }
+    if (std::set<std::int64_t>(stated.begin(), stated.end()).size() != stated.size()) {
+      throw Error(ErrorCode::Format, fmt::format("{}: names a class twice", result_.source()));
+    }
+    for (const std::int64_t label : stated) {
       std::vector<std::size_t> rows;
       for (std::size_t row = 0; row < labels.size(); ++row) {
         if (labels[row] == label) rows.push_back(row);
@@ -186,8 +196,9 @@ class ResultReader {
   [[nodiscard]] Verification verify_reach() {
     if (const std::string file = name("model"); !file.empty()) {
       const checkpoint::Checkpoint& checkpoint = inputs_.checkpoint(file);
-      const certificates::ModelHead head =
+      certificates::ModelHead head =
           certificates::read_model_head(checkpoint, inputs_.model_of(checkpoint, result_.inputs().stated));
+      head.read_names(checkpoint);
       found_.arrays = head.arrays(given_.threads);
       expect_inputs();
       return certificates::verify_reach(result_, head.head(), folder(), options());
@@ -203,7 +214,9 @@ class ResultReader {
     const GivenNorm spec = norm.open(inputs_).of_width(weights.width);
     add_norm(found_, norm, spec);
     expect_inputs();
-    return certificates::verify_reach(result_, {spec, weights.view(), bias}, folder(), options());
+    certificates::VocabularyHead head{spec, weights.view(), bias};
+    if (spec.model) head.facts.norm_name = spec.model->name;
+    return certificates::verify_reach(result_, head, folder(), options());
   }
 
   [[nodiscard]] Verification verify_heads() {

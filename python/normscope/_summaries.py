@@ -75,7 +75,7 @@ def _rewrite(result: Any) -> str:
 def _verify(result: Any) -> str:
     kind = result.result.rpartition("/")[0].removeprefix("normscope.")
     failed = f", {len(result.failed)} do not hold" if result.failed else ", all hold"
-    open_ones = f", {len(result.not_checkable)} not checkable" if result.not_checkable else ""
+    open_ones = f", {len(result.not_checkable)} not proved" if result.not_checkable else ""
     return f"{counted(result.checked, 'statement')} of {kind} checked{failed}{open_ones}"
 
 

@@ -259,7 +259,8 @@ std::string verify_model(const Model& model, const std::string& result_text, uns
           ErrorCode::Argument,
           fmt::format("verify: a result of {} names no model, expected heads or reach", result.kind()));
     }
-    const certificates::ModelHead head = certificates::read_model_head(model.checkpoint(), model.described());
+    certificates::ModelHead head = certificates::read_model_head(model.checkpoint(), model.described());
+    head.read_names(model.checkpoint());
     result.expect_arrays(head.arrays(threads), who);
     return verification_document(result, certificates::verify_reach(result, head.head(), nullptr, options));
   });

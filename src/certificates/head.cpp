@@ -105,6 +105,65 @@ LeadClaim Head::far_claim(std::size_t index, std::span<const double> u, double h
   return claim_at(hidden(u, height, false), index, least);
 }
 
+Head::ExactDifference Head::exact_difference(std::size_t index, const std::vector<Weight>& weights) const {
+  const Exact total = exact_total(weights);
+  std::vector<Exact> sums = exact_sum(rows_, weights);
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = total * Exact(rows_.row(index)[i]) - sums[i];
+  ExactDifference result{.offset = sums.back()};
+  Exact sum;
+  for (std::size_t i = 0; i < norm_.width; ++i) {
+    result.offset += sums[i] * Exact(norm_.bias_at(i));
+    result.turned.push_back(sums[i] * Exact(norm_.gain_at(i)));
+    sum += result.turned.back();
+  }
+  if (norm_.centers()) {
+    const Exact width = static_cast<double>(norm_.width);
+    for (Exact& entry : result.turned) entry = width * entry - sum;
+  }
+  return result;
+}
+
+bool Head::leads_by(std::size_t index, std::size_t other, std::span<const double> u, double height,
+                    Where where, double least) const {
+  if (!scale_.is_one() || !std::isfinite(least) || !std::isfinite(height) ||
+      !std::isfinite(largest_size(u))) {
+    return false;
+  }
+  const ExactDifference difference = exact_difference(index, {{other, 1.0}});
+  // With p = Πu: lead = f (r X/|p| + Y) on the sphere, f (r X + Y) in the ball, X = Σ turned u / N.
+  Exact x;
+  Exact sum;
+  for (std::size_t i = 0; i < u.size(); ++i) {
+    x += difference.turned[i] * Exact(u[i]);
+    sum += u[i];
+  }
+  const Exact width = norm_.centers() ? static_cast<double>(norm_.width) : 1.0;
+  Exact divisor = width * width;
+  if (where == Where::norm && sphere()) {
+    // N² |Πu|² = N² |u|² − N (Σ u)², and X has the factor N already.
+    divisor = divisor * exact_square(u);
+    if (norm_.centers()) divisor -= width * sum * sum;
+    if (divisor.sign() <= 0) return false;
+  }
+  const Exact rest = Exact(least) - Exact(factor_) * Exact(height) * difference.offset;
+  x = x * Exact(factor_);
+  if (rest.sign() <= 0 && x.sign() >= 0) return true;
+  if (rest.sign() >= 0 && x.sign() <= 0) return false;
+  const Exact left = Exact(norm_.squared_radius()) * x * x;
+  const Exact right = divisor * rest * rest;
+  return rest.sign() > 0 ? right <= left : left <= right;
+}
+
+bool Head::is_lead_at_most(std::size_t index, const std::vector<Weight>& weights, double most) const {
+  if (!scale_.is_one()) return false;
+  const ExactDifference difference = exact_difference(index, weights);
+  const Exact rest = Exact(most) * exact_total(weights) - Exact(factor_) * difference.offset;
+  const Exact width = norm_.centers() ? static_cast<double>(norm_.width) : 1.0;
+  return rest.sign() >= 0 &&
+         Exact(norm_.squared_radius()) * Exact(factor_) * Exact(factor_) * exact_square(difference.turned) <=
+             width * width * rest * rest;
+}
+
 std::vector<double> Head::own_direction(std::size_t index) const {
   std::vector<double> result(norm_.width);
   for (std::size_t i = 0; i < result.size(); ++i) {

@@ -9,8 +9,9 @@
 #include <normscope/numeric/binary_scale.hpp>
 #include <normscope/numeric/exact.hpp>
 
-#include "combination.hpp"
+#include "exact.hpp"
 #include "leads.hpp"
+#include "twofold.hpp"
 
 namespace normscope::certificates {
 
@@ -41,6 +42,15 @@ class Head {
   /// The same at a point u of any length, with the offsets multiplied by `height`.
   [[nodiscard]] LeadClaim far_claim(std::size_t index, std::span<const double> u, double height,
                                     double least) const;
+  /// Whether token `index` leads token `other` by at least `least` logits at the point u, whose offsets are
+  /// multiplied by `height`, without rounding: the lead is √q X + Y with numbers q, X and Y that sums of
+  /// products of the inputs give exactly. Numbers beyond the range of products prove nothing.
+  enum class Where { norm, point };
+  [[nodiscard]] bool leads_by(std::size_t index, std::size_t other, std::span<const double> u, double height,
+                              Where where, double least) const;
+  /// Whether |Σ λ_j (A_i − A_j)| + Σ λ_j (a_i − a_j) <= most Σ λ_j logits, without rounding.
+  [[nodiscard]] bool is_lead_at_most(std::size_t index, const std::vector<Weight>& weights,
+                                     double most) const;
   /// A_i divided by its length, with the mean of all tokens subtracted; zero if there is no direction.
   [[nodiscard]] std::vector<double> own_direction(std::size_t index) const;
 
@@ -52,7 +62,6 @@ class Head {
   [[nodiscard]] Difference difference(std::size_t index, const std::vector<Weight>& weights) const;
 
   /// Logits minus the logit of token `index`, at the norm's output for the point u, or at u itself.
-  enum class Where { norm, point };
   [[nodiscard]] std::vector<Bounded> logits_from(std::size_t index, std::span<const double> u,
                                                  Where where) const;
   /// The logits themselves, before a soft cap and without scaling of units, at the norm's output for the
@@ -82,6 +91,14 @@ class Head {
   [[nodiscard]] Own own(std::size_t index) const;
 
  private:
+  /// Σ λ_j (row_i − row_j) split into the numbers that the norm multiplies, N Π(g ⊙ ·) or g ⊙ · without a
+  /// mean, and the offset with the norm's bias.
+  struct ExactDifference {
+    std::vector<Exact> turned{};
+    Exact offset{};
+  };
+  [[nodiscard]] ExactDifference exact_difference(std::size_t index, const std::vector<Weight>& weights) const;
+
   struct Token {
     double length = 0.0;  ///< |A_j|
     double height = 0.0;  ///< |a_j|

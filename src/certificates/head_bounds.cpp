@@ -5,6 +5,7 @@
 #include <limits>
 #include <numbers>
 
+#include <normscope/numeric/binary_scale.hpp>
 #include <normscope/numeric/product.hpp>
 #include <normscope/numeric/rounding.hpp>
 
@@ -19,6 +20,9 @@ constexpr std::size_t most_swept = 1u << 16;
 constexpr double most_operations = 0x1p40;
 /// Smaller spreads, relative to the sizes of the maps, are bounded without squares.
 constexpr double negligible_spread = 1e-10;
+
+/// Whether products with a positive number of a certificate cannot underflow or overflow.
+bool is_moderate(double value) { return value > 0x1p-200 && value < 0x1p200; }
 
 double size_of(std::span<const DoubleDouble> x) { return up(length_of(x)); }
 
@@ -109,6 +113,9 @@ PairWeights read_weights(const Field& field, const HeadScores& scores) {
 
 double spread_by_weights(const HeadScores& scores, const PairWeights& proof, const Column* query) {
   const std::size_t dim = scores.dim;
+  // All scores are 0, or the same for all keys.
+  const bool has_queries = query != nullptr ? size_of(*query) > 0.0 : scores.query.size() > 0.0;
+  if (!has_queries || scores.key.map_size + size_of(scores.moving_constant()) == 0.0) return 0.0;
   const std::size_t still = proof.still.size();
   std::vector<bool> stands(dim, false);
   for (const std::size_t i : proof.still) {
@@ -122,9 +129,9 @@ double spread_by_weights(const HeadScores& scores, const PairWeights& proof, con
   std::vector<double> middle(scores.pairs(), 0.0);
   for (std::size_t j = 0; j < scores.pairs(); ++j) {
     const bool slow = stands[scores.first[j]];
-    if (slow != stands[scores.second[j]] || !(proof.weights[j] > 0.0)) return infinity;
+    if (slow != stands[scores.second[j]] || !is_moderate(proof.weights[j])) return infinity;
     if (!slow) {
-      if (!(proof.turns[j] >= 1.0)) return infinity;
+      if (!(proof.turns[j] >= 1.0 && is_moderate(proof.turns[j]))) return infinity;
       continue;
     }
     if (proof.distances == 0 || scores.frequencies.empty()) return infinity;
@@ -140,6 +147,9 @@ double spread_by_weights(const HeadScores& scores, const PairWeights& proof, con
   const std::optional<Matrix> back = inverse(factor);
   if (!back) return infinity;
   const Matrix across = transposed(*back);  // F⁻ᵀ
+  for (const Matrix* matrix : {static_cast<const Matrix*>(&factor), &across}) {
+    if (still > 0 && !is_moderate(size_of(matrix->values))) return infinity;
+  }
   const std::size_t rows = still + 2 * scores.pairs();
   Matrix on_query(rows, dim);
   Matrix on_key(rows, dim);
@@ -316,11 +326,20 @@ double unavoidable_spread(const HeadScores& scores, const std::vector<Context>& 
   DoubleDouble total;
   double size = 0.0;
   const Column moving = scores.moving_constant();
+  double largest = 0.0;
   for (const Context& context : contexts) {
     if (!(context.share >= 0.0)) return -infinity;
+    largest = std::max(largest, context.share);
+  }
+  // Only ratios of shares matter; small ones would lose their products to underflow.
+  const BinaryScale of_shares = BinaryScale::of(largest);
+  for (Context context : contexts) {
+    context.share = of_shares.divide(context.share);
     total += DoubleDouble(context.share);
     for (const bool is_high : {true, false}) {
-      Column v = to_column(is_high ? context.high : context.low);
+      std::vector<double> point = is_high ? context.high : context.low;
+      BinaryScale::of(point).divide(point);
+      Column v = to_column(point);
       const DoubleDouble length = sqrt(square_of(v));
       for (DoubleDouble& value : v) {
         value = length.high > 0.0 ? value / length * DoubleDouble(fill) : DoubleDouble(0.0);

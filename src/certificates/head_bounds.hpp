@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "fields.hpp"
+#include "document.hpp"
 #include "head_scores.hpp"
 
 /// Bounds of a head's spread, recomputed from the certificate of a result. A spread is the difference of two

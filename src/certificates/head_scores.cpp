@@ -106,6 +106,13 @@ Column HeadSide::at(std::span<const double> point) const {
   return result;
 }
 
+bool HeadSide::has_full_rank() const {
+  Matrix rest = gram;
+  const double lost = hidden(map.columns + 4 * map.rows) * map_size * map_size;
+  for (std::size_t i = 0; i < map.rows; ++i) rest.at(i, i) -= DoubleDouble(lost);
+  return map_size > 0.0 && cholesky(rest).has_value();
+}
+
 bool HeadSide::fills(double radius) const {
   const std::size_t dim = input.rows;
   Matrix rest = product_transposed(input, input);

@@ -27,6 +27,8 @@ struct HeadSide {
 
   [[nodiscard]] Column at(std::span<const double> point) const;
   [[nodiscard]] double size() const { return map_size + constant_size; }
+  /// Whether the map is onto, proved by a factorization of its Gram matrix.
+  [[nodiscard]] bool has_full_rank() const;
   /// Whether Π'(W x + b) fills a ball of this radius around 0.
   [[nodiscard]] bool fills(double radius) const;
 };

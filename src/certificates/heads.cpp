@@ -11,7 +11,7 @@
 #include <normscope/core/text.hpp>
 #include <normscope/numeric/rounding.hpp>
 
-#include "fields.hpp"
+#include "document.hpp"
 #include "head_bounds.hpp"
 #include "head_cap.hpp"
 #include "head_facts.hpp"
@@ -22,6 +22,13 @@ namespace {
 
 bool is_at_most(double bound, double stated) { return bound <= stated + last_bits * std::abs(stated); }
 bool is_at_least(double bound, double stated) { return bound >= stated - last_bits * std::abs(stated); }
+
+/// Multiplications that the enumeration of distances may take for each byte of the result: checking a result
+/// takes a time in proportion to its size.
+constexpr double operations_per_byte = 0x1p21;
+
+/// Sizes of maps between which products neither overflow nor lose more than their rounding to underflow.
+bool is_ordinary(double size) { return size == 0.0 || (size > 0x1p-300 && size < 0x1p300); }
 
 /// The stated lower and upper bound of a spread.
 struct Ends {
@@ -36,22 +43,29 @@ Ends ends_of(const Field& field) {
 
 class HeadCheck {
  public:
-  HeadCheck(const Field& entry, const AttentionHead& head)
-      : entry_(entry), head_(head), name_(head.head.place()) {
+  HeadCheck(const Field& entry, const AttentionHead& head, double most_operations)
+      : entry_(entry), head_(head), name_(head.head.place()), most_operations_(most_operations) {
     if (!head.pass.empty()) name_ += fmt::format(", {} pass", head.pass);
   }
 
   Verification run() {
-    check(facts_hold(entry_, head_), "layer, head, scale, weights, rotation, cap or window",
-          "differ from the model");
+    const std::string differing = differing_facts(entry_, head_);
+    check(differing.empty(), differing.c_str(), "differ from the model");
+    list_others();
     if (entry_.has("refused")) return std::move(found_);
     if (!head_.refused.empty()) {
       check(false, "bounds", ("cannot be: " + head_.refused).c_str());
       return std::move(found_);
     }
+    for (const char* bounds : {"uniform_bounds", "sharp_bounds"}) {
+      if (!entry_.has(bounds)) {
+        check(false, bounds, "are missing, and the entry is not refused");
+        return std::move(found_);
+      }
+    }
     if (!entry_.has("certificates")) {
       found_.not_checkable.push_back(
-          {name_, "its certificates are not in the result; see heads --certificates"});
+          {name_, "its bounds have no certificates in the result; see heads --certificates"});
       return std::move(found_);
     }
     check_bounds();
@@ -67,10 +81,17 @@ class HeadCheck {
     const Field certificates = entry_["certificates"];
     const bool turning = entry_.has("distances");
     const HeadScores scores = scores_of(head_, true);
+    if (!is_ordinary(scores.query.size()) || !is_ordinary(scores.key.size())) {
+      found_.not_checkable.push_back(
+          {name_, "its weights are too large or too small for products of float64"});
+      return;
+    }
+    check_without_scaling(scores);
     const bool turns = scores.pairs() > 0;
     check(turning == turns, "distances", "are present without a rotation, or missing with one");
     if (turning != turns) return;
-    check(norms_hold(certificates, head_), "kinds of norms", "are not those of the model");
+    const std::string norms = differing_norms(certificates, head_);
+    check(norms.empty(), norms.c_str(), "are not those of the model");
     check_fills(certificates, scores,
                 entry_.has("own_norms") ? std::optional(entry_["own_norms"]) : std::nullopt);
     if (turning) {
@@ -91,6 +112,60 @@ class HeadCheck {
       fills_ = inner;
     }
     check_narrow();
+  }
+
+  /// Members that no other check looks at. A refused entry states no bounds, and its reason has no proof.
+  void list_others() {
+    if (entry_.has("refused")) {
+      list_unproved(found_, entry_,
+                    {"stack", "layer", "head", "pass", "key_value_head", "head_dim", "scale", "norm",
+                     "between", "query", "key", "value", "rotary", "rotation", "soft_cap", "window"});
+      return;
+    }
+    list_unproved(found_, entry_,
+                  {"stack",
+                   "layer",
+                   "head",
+                   "pass",
+                   "key_value_head",
+                   "head_dim",
+                   "scale",
+                   "norm",
+                   "between",
+                   "query",
+                   "key",
+                   "value",
+                   "rotary",
+                   "rotation",
+                   "soft_cap",
+                   "window",
+                   "uniform_spread",
+                   "sharp_spread",
+                   "uniform_bounds",
+                   "sharp_bounds",
+                   "distances",
+                   "without_projection",
+                   "own_norms",
+                   "uniform_without_scaling",
+                   "certificates"});
+    if (!entry_.has("distances")) return;
+    list_unproved(
+        found_, entry_["distances"],
+        {"within", "enumerated", "sharp_at_most_anywhere", "uniform_at_most_anywhere", "at_distance_zero"});
+  }
+
+  /// A query of 0 gives all keys one score. Without scaling it is attained where queries have no constant, or
+  /// where their map has full rank.
+  void check_without_scaling(const HeadScores& scores) {
+    const std::string item = fmt::format("{}: uniform_without_scaling", name_);
+    const Field stated = entry_["uniform_without_scaling"];
+    const bool proved = stated.flag() && !scores.query.has_own_norm && !scores.key.has_own_norm &&
+                        (scores.query.constant_size == 0.0 || scores.query.has_full_rank());
+    if (proved) {
+      found_.check(true, item, "");
+    } else {
+      found_.not_checkable.push_back({item, "the result has no proof of it"});
+    }
   }
 
   /// The fractions of the balls that rows are known to reach.
@@ -158,6 +233,8 @@ class HeadCheck {
     return high != low && high > 0 && low > 0 && (within_ == 0 || std::max(high, low) < within_);
   }
 
+  [[nodiscard]] static bool are_ends(const Ends& ends) { return ends.lower <= ends.upper; }
+
   /// Bounds for two keys at distance 0, or for a head without rotation.
   void check_equal_distance(const Field& proof, const Field& stated, const HeadScores& scores,
                             const Fills& fills, const char* where) {
@@ -168,6 +245,7 @@ class HeadCheck {
     };
     const Ends uniform = ends_of(stated["uniform_bounds"]);
     const Ends sharp = ends_of(stated["sharp_bounds"]);
+    say(are_ends(uniform) && are_ends(sharp), "bounds", "are not a lower and an upper end");
     const double sharpest = cap.upper(spread_at_zero_at_most(scores, proof["sharp"]["multiplier"].number()));
     say(is_at_most(sharpest, sharp.upper), "sharp_bounds", "its multiplier does not bound spreads as stated");
     const auto at = [&](const Field& point) {
@@ -245,7 +323,7 @@ class HeadCheck {
     const auto [every, everywhere] = bound_of(proof["sharp"]["everywhere"], "everywhere");
     const double anywhere = stated["sharp_at_most_anywhere"].number();
     check(every == 0 && is_at_most(cap.upper(everywhere), anywhere), "sharp_at_most_anywhere",
-          "is below the bound that its weights prove");
+          "is below the bound that its weights prove everywhere");
     double most = everywhere;
     const auto covers = [&](std::size_t distances) { return within_ > 0 && distances >= within_; };
     if (!proof["sharp"]["in_context"].is_null()) {
@@ -256,8 +334,10 @@ class HeadCheck {
     check(stated["enumerated"].flag() == !proof["sharp"]["by_distance"].is_null(), "enumerated",
           "does not match the certificates");
     const Ends sharp = ends_of(entry_["sharp_bounds"]);
+    check(are_ends(sharp) && are_ends(ends_of(entry_["uniform_bounds"])), "bounds",
+          "are not a lower and an upper end");
     check(is_at_most(cap.upper(most), sharp.upper), "sharp_bounds",
-          "its certificates do not bound spreads as stated");
+          "its certificates do not bound spreads as stated within the context");
     check_attained(scores, cap, sharp.lower);
     check_most_uniform(scores, cap, std::min(most, everywhere), bound_of);
   }
@@ -271,6 +351,12 @@ class HeadCheck {
                           .reach = field["reach"].number(),
                           .centre = field["centre"].numbers(scores.dim),
                           .spread = field["spread"].number()};
+    const double dim = static_cast<double>(scores.dim);
+    if (static_cast<double>(bounds.distances) * (dim * dim * dim + 2048.0 * dim) > most_operations_) {
+      found_.not_checkable.push_back({fmt::format("{}: by_distance", name_),
+                                      "has more distances than a result of this size may take work for"});
+      return infinity;
+    }
     const bool holds = is_at_most(spread_by_distance(scores, bounds), bounds.spread);
     check(holds, "by_distance", "its ellipsoids do not bound spreads as stated");
     return holds && covers(bounds.distances) ? bounds.spread : infinity;
@@ -340,6 +426,7 @@ class HeadCheck {
   Field entry_;
   const AttentionHead& head_;
   std::string name_;
+  double most_operations_;
   std::size_t within_ = 0;
   Fills fills_{};
   Verification found_{};
@@ -355,6 +442,8 @@ Verification verify_heads(const Result& result, const ModelHeads& heads, const V
                             counted(entries.size(), "head"), heads.size()));
   }
   std::vector<Verification> found(heads.size());
+  const double most_operations = operations_per_byte * static_cast<double>(result.fields().bytes) /
+                                 static_cast<double>(heads.size() + 1);
   const std::size_t together = std::size_t{4} * thread_count(options.threads);
   for (std::size_t first = 0; first < heads.size(); first += together) {
     options.progress("checking heads", first, heads.size());
@@ -362,7 +451,7 @@ Verification verify_heads(const Result& result, const ModelHeads& heads, const V
     parallel_for(count, 1, options.threads, [&](std::size_t begin, std::size_t end) {
       for (std::size_t i = first + begin; i < first + end; ++i) {
         const AttentionHead head = heads.read(i);
-        found[i] = HeadCheck(entries[i], head).run();
+        found[i] = HeadCheck(entries[i], head, most_operations).run();
       }
     });
   }
@@ -372,9 +461,14 @@ Verification verify_heads(const Result& result, const ModelHeads& heads, const V
     std::move(one.failed.begin(), one.failed.end(), std::back_inserter(all.failed));
     std::move(one.not_checkable.begin(), one.not_checkable.end(), std::back_inserter(all.not_checkable));
   }
-  if (!found.empty()) {
-    all.not_checkable.push_back({"uniform_without_scaling, curve", "have no proof in the result"});
-  }
+  const Field root = result.fields().root();
+  all.check(root["path"].text() == result.argument("model"), "path", "is not the name of the model");
+  all.check(root["architecture"].text() == heads.model().architecture, "architecture",
+            "is not that of the model's description");
+  std::vector<std::string> notes;
+  for (std::size_t i = 0; i < root["notes"].size(); ++i) notes.push_back(root["notes"][i].text());
+  all.check(notes == heads.model().notes, "notes", "are not those of the model's description");
+  list_unproved(all, root, {"schema", "version", "path", "architecture", "notes", "inputs", "heads"});
   return all;
 }
 

@@ -10,7 +10,7 @@
 #include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
 
-#include "combination.hpp"
+#include "weights.hpp"
 
 namespace normscope::certificates {
 namespace {
@@ -18,43 +18,49 @@ namespace {
 /// Claims whose scores are computed in one product.
 constexpr std::size_t block = 32;
 
-class Checker {
+class LeadChecker {
  public:
-  explicit Checker(MatrixView<const double> rows) : rows_(rows) {
+  explicit LeadChecker(MatrixView<const double> rows) : rows_(rows) {
     for (std::size_t row = 0; row < rows.rows(); ++row) lengths_.push_back(up(euclidean_norm(rows.row(row))));
   }
 
-  void check(std::span<const LeadClaim> claims, double* leads) const {
+  void check(const std::vector<LeadClaim>& claims, std::size_t first, std::size_t count,
+             const DecideLead& decide, char* holds) const {
     const std::size_t width = rows_.width();
     std::vector<double> directions;
-    for (const LeadClaim& claim : claims) {
-      directions.insert(directions.end(), claim.direction.begin(), claim.direction.end());
+    for (std::size_t k = first; k < first + count; ++k) {
+      directions.insert(directions.end(), claims[k].direction.begin(), claims[k].direction.end());
     }
-    std::vector<double> scores(claims.size() * rows_.rows());
-    const MatrixView<double> score(scores.data(), claims.size(), rows_.rows());
-    multiply(MatrixView<const double>(directions.data(), claims.size(), width),
-             Factor<double>(rows_).transposed(), score);
-    for (std::size_t k = 0; k < claims.size(); ++k) leads[k] = least_lead(claims[k], score.row(k));
+    std::vector<double> scores(count * rows_.rows());
+    const MatrixView<double> score(scores.data(), count, rows_.rows());
+    multiply(MatrixView<const double>(directions.data(), count, width), Factor<double>(rows_).transposed(),
+             score);
+    for (std::size_t k = 0; k < count; ++k) {
+      holds[k] = leads_all(claims[first + k], score.row(k),
+                           [&](std::size_t row) { return decide && decide(first + k, row); });
+    }
   }
 
  private:
-  [[nodiscard]] double least_lead(const LeadClaim& claim, std::span<const double> products) const {
+  template <typename Decide>
+  [[nodiscard]] bool leads_all(const LeadClaim& claim, std::span<const double> products,
+                               const Decide& decide) const {
     const std::size_t own = claim.index;
     const double length = up(euclidean_norm(claim.direction));
     const double error = up(euclidean_norm(claim.error) + euclidean_norm(claim.rest));
     // Rounding of a product and the few operations around it, relative to the sizes of their terms.
     const double part = rounding(static_cast<std::ptrdiff_t>(rows_.width())) + 16.0 * unit;
     const double tiny = 4.0 * static_cast<double>(rows_.width() + 4) * std::numeric_limits<double>::min();
-    double least = infinity;
     for (std::size_t row = 0; row < products.size(); ++row) {
       if (row == own) continue;
       const double reach = lengths_[own] + lengths_[row];
       const double rounded = part * length * reach + error * reach + tiny;
-      double low = products[own] - products[row] - up(rounded);
-      if (!(low >= claim.least)) low = exact_lead(claim, row);
-      least = std::isnan(low) ? -infinity : std::min(least, low);
+      // NaN and infinity, where products overflow, decide nothing.
+      if (products[own] - products[row] - up(rounded) >= claim.least) continue;
+      if (exact_lead(claim, row) >= claim.least) continue;
+      if (!decide(row)) return false;
     }
-    return least;
+    return true;
   }
 
   [[nodiscard]] double exact_lead(const LeadClaim& claim, std::size_t row) const {
@@ -78,10 +84,10 @@ class Checker {
 
 }  // namespace
 
-std::vector<double> proved_leads(MatrixView<const double> rows, const std::vector<LeadClaim>& claims,
-                                 unsigned threads, const Progress& progress) {
-  std::vector<double> leads(claims.size());
-  const Checker checker(rows);
+std::vector<char> proved_leads(MatrixView<const double> rows, const std::vector<LeadClaim>& claims,
+                               const DecideLead& decide, unsigned threads, const Progress& progress) {
+  std::vector<char> holds(claims.size());
+  const LeadChecker checker(rows);
   const std::size_t together = block * thread_count(threads);
   for (std::size_t begin = 0; begin < claims.size(); begin += together) {
     progress("claim", begin, claims.size());
@@ -89,13 +95,12 @@ std::vector<double> proved_leads(MatrixView<const double> rows, const std::vecto
     parallel_for((count + block - 1) / block, 1, threads, [&](std::size_t first, std::size_t last) {
       for (std::size_t k = first; k < last; ++k) {
         const std::size_t at = begin + k * block;
-        const std::size_t some = std::min(block, begin + count - at);
-        checker.check(std::span(claims).subspan(at, some), leads.data() + at);
+        checker.check(claims, at, std::min(block, begin + count - at), decide, holds.data() + at);
       }
     });
   }
   progress("claim", claims.size(), claims.size());
-  return leads;
+  return holds;
 }
 
 }  // namespace normscope::certificates

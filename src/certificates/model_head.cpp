@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/model/token_names.hpp>
 
 namespace normscope::certificates {
 
@@ -18,6 +19,11 @@ std::vector<InputArray> ModelHead::arrays(unsigned threads) const {
   add("gain", norm.gain);
   add("norm bias", norm.bias);
   return result;
+}
+
+void ModelHead::read_names(const checkpoint::Checkpoint& checkpoint) {
+  const auto file = model::find_token_names(checkpoint.files().front().parent_path());
+  if (file) facts.names = model::read_token_names(*file, tokens);
 }
 
 ModelHead read_model_head(const checkpoint::Checkpoint& checkpoint, const model::Model& model) {
@@ -39,12 +45,12 @@ ModelHead read_model_head(const checkpoint::Checkpoint& checkpoint, const model:
   }
   const model::Linear& map = *vocabulary.unembedding;
   return {.norm = model::read_norm(checkpoint, *norm),
-          .norm_name = norm->name,
           .unembedding = model::read_weight(checkpoint, map, 0, map.out),
           .bias = model::read_bias(checkpoint, map),
           .scale = vocabulary.logit_scale,
           .soft_cap = vocabulary.soft_cap,
-          .tokens = static_cast<std::size_t>(map.out)};
+          .tokens = static_cast<std::size_t>(map.out),
+          .facts = {.norm_name = norm->name, .tied = vocabulary.tied, .notes = model.notes}};
 }
 
 }  // namespace normscope::certificates

@@ -12,7 +12,7 @@
 #include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
 
-#include "fields.hpp"
+#include "document.hpp"
 #include "head.hpp"
 #include "probability.hpp"
 #include "token_claims.hpp"
@@ -20,9 +20,12 @@
 namespace normscope::certificates {
 namespace {
 
-constexpr double positive = std::numeric_limits<double>::min();
+/// A lead of less is none, however little products underflow.
+constexpr double positive = std::numeric_limits<double>::denorm_min();
 
-std::string token(std::size_t index) { return fmt::format("token {}", index); }
+std::string place(const char* list, std::size_t index) { return fmt::format("{}[{}]", list, index); }
+
+std::string without_ball(std::size_t index) { return fmt::format("without_ball of token {}", index); }
 
 class ReachCheck {
  public:
@@ -30,6 +33,9 @@ class ReachCheck {
              const VerifyOptions& options)
       : root_(result.fields().root()),
         head_(head),
+        facts_(head.facts),
+        source_(result.argument("model") + result.argument("unembedding")),
+        has_bias_(!head.bias.empty()),
         kind_(head.norm.kind),
         eps_(head.norm.eps),
         factor_(head.scale),
@@ -41,25 +47,30 @@ class ReachCheck {
                               head_.tokens(), head_.width()));
     }
     tokens_ = read_token_claims(root_, folder, head_.tokens(), head_.width());
+    lower_.assign(tokens_.size(), -infinity);
+    upper_.assign(tokens_.size(), infinity);
     tie_ = scaled(root_["tie"]);
   }
 
   Verification run() {
+    check_facts();
     check_counts();
     check_sizes();
     check_reachable();
     check_upper_ends();
     check_without_ball();
+    check_nearest();
     check_probabilities();
+    list_others();
     return std::move(found_);
   }
 
  private:
   [[nodiscard]] double scaled(const Field& field) const { return head_.in_units(field.number()); }
 
-  void missing(std::size_t index, const char* what) {
+  void missing(const std::string& item, const char* what) {
     found_.not_checkable.push_back(
-        {token(index), fmt::format("its {} is not in the result; see reach --certificates", what)});
+        {item, fmt::format("its {} is not in the result; see reach --certificates", what)});
   }
 
   void check_counts() {
@@ -73,34 +84,155 @@ class ReachCheck {
     found_.check(root_["reachable"].count() == count[static_cast<std::size_t>(Answer::yes)] &&
                      root_["unreachable_without_ball"].count() == without &&
                      root_["decided"].count() == head_.tokens() - open,
-                 "reachable, unreachable_without_ball, decided", "are not those of the tokens");
+                 "proofs, reachable, unreachable_without_ball, decided", "are not those of the tokens");
+    const Field left = root_["left_out"];
+    found_.check(left["tokens"].count() == open, "left_out.tokens", "is not the number of open tokens");
+    found_.check(!root_["complete"].flag() ||
+                     (open == 0 && left["leads"].count() == 0 && left["probabilities"].count() == 0),
+                 "complete", "is true, but something is left out");
     if (open > 0) {
       found_.not_checkable.push_back(
           {counted(open, "token"), "undecided: the result states nothing about them"});
     }
+  }
+
+  /// What the description of the model says, and where names of tokens come from.
+  void check_facts() {
+    const auto equal_or_list = [&](bool known, bool holds, const char* item) {
+      if (known) {
+        found_.check(holds, item, "is not that of the inputs");
+      } else {
+        found_.not_checkable.push_back({item, "is not read from these inputs"});
+      }
+    };
+    found_.check(root_["unembedding_bias"].flag() == has_bias_, "unembedding_bias",
+                 "is not that of the inputs");
+    found_.check(root_["tied"].flag() == facts_.tied, "tied", "is not that of the inputs");
+    const Field name = root_["norm"]["name"];
+    equal_or_list(facts_.norm_name.has_value() || name.is_null(),
+                  (name.is_null() ? "" : name.text()) == facts_.norm_name.value_or(""), "norm.name");
+    std::vector<std::string> notes;
+    for (std::size_t i = 0; i < root_["notes"].size(); ++i) notes.push_back(root_["notes"][i].text());
+    found_.check(notes == facts_.notes, "notes", "are not those of the model's description");
+    bool named = false;
+    bool same = true;
+    for (const char* list : {"unreachable", "undecided", "nearest"}) {
+      const Field entries = root_[list];
+      for (std::size_t i = 0; i < entries.size(); ++i) {
+        const Field entry = entries[i]["name"];
+        if (entry.is_null()) continue;
+        const std::size_t index = entries[i]["token"].index(head_.tokens());
+        named = true;
+        same = same && index < facts_.names.size() && facts_.names[index] == entry.text();
+      }
+    }
+    if (named && !same) {
+      found_.not_checkable.push_back({"name", "names of tokens are not those of a file beside the model"});
+    }
+    found_.check(root_["source"].text() == source_, "source", "is not the name of the model or unembedding");
+  }
+
+  /// The nearest tokens: the reachable ones of the least leads.
+  void check_nearest() {
     const Field nearest = root_["nearest"];
+    std::vector<bool> listed(tokens_.size());
+    double last = -infinity;
     for (std::size_t i = 0; i < nearest.size(); ++i) {
       const Field entry = nearest[i];
-      const TokenClaims& claims = tokens_[entry["token"].index(tokens_.size())];
+      const std::size_t index = entry["token"].index(tokens_.size());
+      const TokenClaims& claims = tokens_[index];
       found_.check(entry["lead_at_least"].number_or(infinity) == claims.lower &&
                        entry["lead_at_most"].number_or(infinity) == claims.upper,
-                   entry.path(), "states other leads than the token's");
+                   entry.place(), "states other leads than the token's");
+      found_.check(claims.answer == Answer::yes && !listed[index] && claims.upper >= last, entry.place(),
+                   "is not a reachable token, is listed twice or is not in the order of leads");
+      listed[index] = true;
+      last = claims.upper;
+    }
+    std::size_t others = 0;
+    for (std::size_t i = 0; i < tokens_.size(); ++i) {
+      if (tokens_[i].answer == Answer::yes && !listed[i] && lower_[i] < last) ++others;
+    }
+    if (others > root_["left_out"]["leads"].count()) {
+      found_.not_checkable.push_back(
+          {"nearest", fmt::format("of {} the result does not prove that their largest leads are larger",
+                                  counted(others, "other token"))});
     }
   }
 
+  /// Members that no check above has looked at.
+  void list_others() {
+    list_unproved(found_, root_,
+                  {"schema",
+                   "version",
+                   "source",
+                   "inputs",
+                   "tokens",
+                   "width",
+                   "norm",
+                   "unembedding_bias",
+                   "tied",
+                   "logit_scale",
+                   "soft_cap",
+                   "notes",
+                   "complete",
+                   "left_out",
+                   "decided",
+                   "reachable",
+                   "unreachable",
+                   "undecided",
+                   "unreachable_without_ball",
+                   "nearest",
+                   "lead",
+                   "max_probability",
+                   "scale",
+                   "tolerance",
+                   "tie",
+                   "without_ball",
+                   "proofs",
+                   "certificates",
+                   "sphere"});
+    for (const char* list : {"unreachable", "undecided"}) {
+      for (std::size_t i = 0; i < root_[list].size(); ++i) {
+        list_unproved(found_, root_[list][i],
+                      {"token", "name", "lead_at_most", "weights", "without_ball", "without_ball_weights",
+                       "without_ball_witness", "ends"});
+      }
+    }
+    // Tokens whose probabilities were worked out: the others state nothing but what their leads prove.
+    const std::vector<std::size_t> refined = root_["max_probability"]["refined"].indices(tokens_.size());
+    const std::vector<bool> is_refined = [&] {
+      std::vector<bool> result(tokens_.size());
+      for (const std::size_t token : refined) result[token] = true;
+      return result;
+    }();
+    bool beside = false;
+    for (std::size_t i = 0; i < tokens_.size(); ++i) {
+      const TokenClaims& claims = tokens_[i];
+      const bool worked =
+          claims.point != Point::none || claims.tangent != Point::none || !claims.probability_weights.empty();
+      beside = beside || (worked && !is_refined[i]);
+    }
+    found_.check(!beside, "max_probability.refined",
+                 "lacks a token whose probability has a point of its own");
+  }
+
   void check_sizes() {
-    found_.check(root_["norm"]["kind"].text() == std::string(to_string(kind_)) &&
-                     root_["norm"]["eps"].number() == eps_ && root_["sphere"].flag() == head_.sphere() &&
-                     root_["logit_scale"].number() == factor_ &&
-                     root_["soft_cap"].number() == head_.soft_cap(),
-                 "norm, logit_scale, soft_cap", "are not those of the inputs");
+    const auto is_input = [&](bool holds, const char* item) {
+      found_.check(holds, item, "is not that of the inputs");
+    };
+    is_input(root_["norm"]["kind"].text() == std::string(to_string(kind_)), "norm.kind");
+    is_input(root_["norm"]["eps"].number() == eps_, "norm.eps");
+    is_input(root_["sphere"].flag() == head_.sphere(), "sphere, eps");
+    is_input(root_["logit_scale"].number() == factor_, "logit_scale");
+    is_input(root_["soft_cap"].number() == head_.soft_cap(), "soft_cap");
     const Head::Sizes sizes = head_.sizes();
     const double rounded = 1e-12 * sizes.terms;
     const double scale = scaled(root_["scale"]);
     // Subtracting the mean of nearly equal rows leaves the rounding of the rows.
     const double left = 16.0 * unit * sizes.stored;
     found_.check(std::abs(scale - sizes.scale) <= 1e-9 * sizes.scale + rounded + left, "scale",
-                 "is not the largest |A_j| + |a_j|");
+                 "is not the largest |A_j| + |a_j| behind a norm of this norm.kind");
     // Eight times the rounding error of a logit, or the tolerance: see docs/certificates.md.
     const double terms = sizes.terms + left;
     const double allowed = std::max(root_["tolerance"].number() * scale, 512.0 * unit * terms);
@@ -121,51 +253,88 @@ class ReachCheck {
 
   void check_reachable() {
     std::vector<LeadClaim> claims;
+    std::vector<std::vector<double>> points;
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
       const TokenClaims& stated = tokens_[i];
-      if (stated.answer != Answer::yes || head_.tokens() == 1) continue;
+      if (stated.answer != Answer::yes) {
+        if (std::isfinite(stated.lower)) {
+          found_.not_checkable.push_back(
+              {fmt::format("lead.lower[{}]", i), "the result has no point at which the token leads so"});
+        }
+        continue;
+      }
+      if (head_.tokens() == 1) {
+        lower_[i] = infinity;
+        continue;
+      }
       if (stated.witness == Point::omitted) {
-        missing(i, "witness");
+        missing(place("lead.lower", i), "witness");
         continue;
       }
       const std::vector<double> u =
           stated.witness == Point::own_direction ? head_.own_direction(i) : stated.witness_point;
-      if (!in_ball(u) || !(stated.lower > 0.0)) {
-        found_.check(false, token(i), "its witness lies outside the ball, or its lead is not positive");
+      if (!in_ball(u) || !(stated.lower > 0.0) || !std::isfinite(stated.lower)) {
+        found_.check(false, place("lead.lower", i),
+                     "its witness lies outside the ball, or its lead is not positive");
         continue;
       }
-      claims.push_back(head_.claim(i, u, head_.in_units(stated.lower)));
+      claims.push_back(head_.claim(i, u, std::max(positive, up(head_.in_units(stated.lower)))));
+      points.push_back(u);
     }
-    check_leads(claims, "leads by less than stated at its witness");
+    const auto decide = [&](std::size_t claim, std::size_t other) {
+      const std::size_t index = claims[claim].index;
+      return head_.leads_by(index, other, points[claim], 1.0, Head::Where::norm, tokens_[index].lower);
+    };
+    check_leads(claims, decide,
+                "leads by less than stated at its witness in proofs, a point of the ball or, with eps 0, of "
+                "the sphere",
+                true);
   }
 
-  void check_leads(const std::vector<LeadClaim>& claims, const char* reason) {
-    const std::vector<double> leads = proved_leads(head_.rows(), claims, options_.threads, options_.progress);
+  void check_leads(const std::vector<LeadClaim>& claims, const DecideLead& decide, const char* reason,
+                   bool at_witness) {
+    const std::vector<char> holds =
+        proved_leads(head_.rows(), claims, decide, options_.threads, options_.progress);
     for (std::size_t k = 0; k < claims.size(); ++k) {
-      found_.check(leads[k] >= claims[k].least * (1.0 - last_bits), token(claims[k].index), reason);
+      const std::size_t index = claims[k].index;
+      found_.check(holds[k] != 0, at_witness ? place("lead.lower", index) : without_ball(index), reason);
+      if (at_witness && holds[k] != 0) lower_[index] = tokens_[index].lower;
     }
   }
 
   void check_upper_ends() {
-    if (head_.tokens() == 1) return;
-    std::vector<double> highest(tokens_.size(), infinity);
+    if (head_.tokens() == 1) {
+      found_.check(!std::isfinite(tokens_[0].upper), "lead.upper", "of the only token is finite");
+      return;
+    }
+    std::vector<char> holds_upper(tokens_.size());
     parallel_for(tokens_.size(), 1, options_.threads, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin; i < end; ++i) highest[i] = highest_lead(i);
+      for (std::size_t i = begin; i < end; ++i) {
+        const TokenClaims& stated = tokens_[i];
+        if (!std::isfinite(stated.upper)) continue;
+        holds_upper[i] = stated.ends.empty() ? holds_by_weights(i) : holds_at_ends(i);
+      }
     });
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
       const TokenClaims& stated = tokens_[i];
-      if (stated.answer == Answer::open) continue;
       if (std::isfinite(stated.upper)) {
-        const double upper = head_.in_units(stated.upper);
-        found_.check(highest[i] <= upper + last_bits * std::abs(upper), token(i),
-                     "its weights do not bound its lead as stated");
+        const bool holds = holds_upper[i] != 0;
+        if (!holds && stated.answer == Answer::open) {
+          found_.not_checkable.push_back(
+              {fmt::format("lead.upper[{}]", i), "the result has no weights that prove it"});
+        } else {
+          found_.check(holds, place(stated.ends.empty() ? "lead.upper" : "lead.upper, ends", i),
+                       "its weights do not bound its lead as stated");
+        }
+        if (holds) upper_[i] = stated.upper;
       }
       if (stated.answer == Answer::no) {
-        found_.check(is_tie(i), token(i),
+        found_.check(is_tie(i), place("proofs", i),
                      "is stated to be unreachable, but the bound of its lead exceeds a tie");
       }
       if (stated.answer == Answer::undecided) {
-        found_.not_checkable.push_back({token(i), "undecided: only what its lead is at most is stated"});
+        found_.not_checkable.push_back(
+            {place("proofs", i), "undecided: only what its lead is at most is stated"});
       }
     }
   }
@@ -202,25 +371,37 @@ class ReachCheck {
                                    256.0 * unit * (terms / total + head_.own(index).terms));
   }
 
-  /// An upper bound of the token's lead, by its weights or its end points.
-  [[nodiscard]] double highest_lead(std::size_t index) const {
+  /// Whether no lead of the token exceeds the stated upper end, at each of the two points of a sphere.
+  [[nodiscard]] bool holds_at_ends(std::size_t index) const {
     const TokenClaims& stated = tokens_[index];
-    if (!stated.ends.empty()) {
-      if (!head_.sphere() || head_.dimension() != 1) return infinity;
-      const std::vector<std::vector<double>> points = head_.two_points();
-      double most = -infinity;
-      for (std::size_t end = 0; end < points.size(); ++end) {
-        if (stated.ends[end] == index) return infinity;
-        most = std::max(most, head_.lead(index, stated.ends[end], points[end]).high());
-      }
-      return most;
+    if (!head_.sphere() || head_.dimension() != 1) return false;
+    const std::vector<std::vector<double>> points = head_.two_points();
+    for (std::size_t end = 0; end < points.size(); ++end) {
+      const std::size_t other = stated.ends[end];
+      if (other == index) return false;
+      // The other leads by at least the negative.
+      if (head_.lead(index, other, points[end]).high() <= below(head_.in_units(stated.upper))) continue;
+      if (!head_.leads_by(other, index, points[end], 1.0, Head::Where::norm, -stated.upper)) return false;
     }
+    return true;
+  }
+
+  /// The same by its weights.
+  [[nodiscard]] bool holds_by_weights(std::size_t index) const {
+    const TokenClaims& stated = tokens_[index];
     const Total total = total_of(stated.weights, index);
-    if (!total.valid) return infinity;
+    if (!total.valid) return false;
     const Head::Difference difference = head_.difference(index, stated.weights);
     const double sum = difference.length + difference.offset.high();
-    return sum / (sum > 0.0 ? total.low : total.high) + 4.0 * unit * difference.length / total.low;
+    const double highest = sum / (sum > 0.0 ? total.low : total.high) +
+                           8.0 * unit * (difference.length + std::abs(difference.offset.high())) / total.low +
+                           positive;
+    return highest <= below(head_.in_units(stated.upper)) ||
+           head_.is_lead_at_most(index, stated.weights, stated.upper);
   }
+
+  /// A bound below a number that was rounded once or twice.
+  static double below(double value) { return value - 4.0 * unit * std::abs(value); }
 
   void check_without_ball() {
     std::vector<LeadClaim> claims;
@@ -229,7 +410,7 @@ class ReachCheck {
       if (stated.answer == Answer::open || stated.answer == Answer::yes) continue;
       if (stated.without_ball == Answer::yes) {
         if (stated.far_witness == Point::omitted) {
-          missing(i, "witness without the ball");
+          missing(without_ball(i), "witness without the ball");
         } else {
           const bool forward = stated.far_height > 0.0;
           claims.push_back(head_.far_claim(i, stated.far_point, forward ? stated.far_height : 1.0,
@@ -238,7 +419,13 @@ class ReachCheck {
       }
       if (stated.without_ball == Answer::no) check_never(i, stated.far_weights);
     }
-    check_leads(claims, "does not lead at its witness without the ball");
+    const auto decide = [&](std::size_t claim, std::size_t other) {
+      const TokenClaims& stated = tokens_[claims[claim].index];
+      return stated.far_height > 0.0 &&
+             head_.leads_by(claims[claim].index, other, stated.far_point, stated.far_height,
+                            Head::Where::point, std::numeric_limits<double>::denorm_min());
+    };
+    check_leads(claims, decide, "does not lead at its witness without the ball", false);
   }
 
   /// With weights of sum one: Σ λ_j (A_i − A_j) is zero and Σ λ_j (a_i − a_j) is at most zero. A weight on
@@ -255,7 +442,7 @@ class ReachCheck {
       const double beyond = std::max(0.0, stretch_ * difference.offset.high());
       size = up(std::hypot(difference.length, beyond) / total.low);
     }
-    found_.check(size <= 3.0 * cone_tie_ * (1.0 + 1e-9), token(index),
+    found_.check(size <= 3.0 * cone_tie_ * (1.0 + 1e-9), without_ball(index),
                  "its weights without the ball do not cancel as stated");
   }
 
@@ -270,13 +457,15 @@ class ReachCheck {
     });
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
       if (!bounds[i]) {
-        missing(i, "points of probability");
+        missing(place("max_probability", i), "points of probability");
         continue;
       }
-      found_.check(bounds[i]->lower >= tokens_[i].probability_lower * (1.0 - last_bits), token(i),
+      found_.check(bounds[i]->lower >= tokens_[i].probability_lower * (1.0 - last_bits),
+                   place("max_probability.lower", i),
                    "has a smaller probability at its point than the stated lower bound");
       if (head_.soft_cap() > 0.0) continue;
-      found_.check(bounds[i]->upper <= tokens_[i].probability_upper * (1.0 + last_bits), token(i),
+      found_.check(bounds[i]->upper <= tokens_[i].probability_upper * (1.0 + last_bits),
+                   place("max_probability.upper", i),
                    "has a larger bound of its probability than the stated upper bound");
     }
     if (head_.soft_cap() > 0.0) {
@@ -287,7 +476,7 @@ class ReachCheck {
 
   [[nodiscard]] ProbabilityBounds probability(std::size_t index) const {
     const TokenClaims& stated = tokens_[index];
-    ProbabilityBounds bounds = probability_from_leads(stated.lower, stated.upper, head_.tokens());
+    ProbabilityBounds bounds = probability_from_leads(lower_[index], upper_[index], head_.tokens());
     if (stated.point == Point::given) {
       bounds.lower = std::max(bounds.lower, probability_at(head_, index, stated.probable_point));
     }
@@ -318,11 +507,16 @@ class ReachCheck {
 
   Field root_;
   Head head_;
+  HeadFacts facts_;
+  std::string source_;  ///< the name of the input
+  bool has_bias_;
   NormKind kind_;
   double eps_;
   double factor_;
   const VerifyOptions& options_;
   std::vector<TokenClaims> tokens_{};
+  std::vector<double> lower_{};  ///< of each token's lead, proved
+  std::vector<double> upper_{};
   double tie_ = 0.0;
   double cone_tie_ = 0.0;
   double stretch_ = 1.0;

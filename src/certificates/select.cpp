@@ -1,10 +1,9 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
-#include <string_view>
+#include <set>
 
 #include <fmt/core.h>
 
@@ -16,92 +15,111 @@
 #include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
 
-#include "column_units.hpp"
-#include "combination.hpp"
-#include "exact_keys.hpp"
-#include "fields.hpp"
+#include "document.hpp"
+#include "exact.hpp"
 #include "leads.hpp"
 
 namespace normscope::certificates {
 namespace {
 
-/// A key's verdict as the result states it.
+/// A key's verdict as the result states it, with its certificate.
 struct Verdict {
   std::string answer;
   std::string proof;
-  double margin = infinity;         ///< in units of the keys' scale
-  double stated_margin = infinity;  ///< as stated
-  double residual = 0.0;
+  std::optional<double> margin{};
+  std::optional<double> residual{};
   std::vector<double> query{};
   std::vector<Weight> weights{};
-  std::optional<ExactKey> exact{};
-  bool complete = true;  ///< whether its query or weights are present
+  std::string exact_answer{};  ///< empty without integers
+  std::vector<std::string> exact_query{};
+  std::vector<Numerator> numerators{};
+  std::string denominator{};
+
+  [[nodiscard]] bool is_exact() const { return proof == "exact"; }
+  /// Integers prove the answer without the query of doubles; a margin of 0 then claims nothing.
+  [[nodiscard]] bool claims_query() const {
+    return proof == "query" || (is_exact() && margin.value_or(0.0) > 0.0);
+  }
 };
 
-std::string key(std::size_t index) { return fmt::format("key {}", index); }
+std::string place(std::size_t index, const char* member) {
+  return fmt::format("verdicts[{}].{}", index, member);
+}
+
+Verdict read_verdict(const Field& field, std::size_t rows, std::size_t width) {
+  Verdict verdict{.answer = field["answer"].text(), .proof = field["proof"].text()};
+  if (field.has("margin") && !field["margin"].is_null()) verdict.margin = field["margin"].number();
+  if (field.has("residual")) verdict.residual = field["residual"].number();
+  if (field.has("query")) verdict.query = field["query"].numbers(width);
+  if (field.has("weights")) verdict.weights = field["weights"].weights("key", rows);
+  if (!field.has("exact")) return verdict;
+  const Field exact = field["exact"];
+  verdict.exact_answer = exact["answer"].text();
+  if (exact.has("query")) {
+    for (std::size_t i = 0; i < exact["query"].size(); ++i) {
+      verdict.exact_query.push_back(exact["query"][i].text());
+    }
+  }
+  if (exact.has("weights")) {
+    const Field weights = exact["weights"];
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      verdict.numerators.push_back({weights[i]["key"].index(rows), weights[i]["numerator"].text()});
+    }
+  }
+  if (exact.has("denominator")) verdict.denominator = exact["denominator"].text();
+  return verdict;
+}
+
+/// Numbers of the rows that differ from every row before them.
+std::vector<std::size_t> distinct_rows(MatrixView<const double> keys) {
+  std::vector<std::size_t> order(keys.rows());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto compare = [&](std::size_t i, std::size_t j) {
+    const auto a = keys.row(i);
+    const auto b = keys.row(j);
+    return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end());
+  };
+  std::sort(order.begin(), order.end(), compare);
+  const auto last = std::unique(order.begin(), order.end(), [&](std::size_t i, std::size_t j) {
+    return std::equal(keys.row(i).begin(), keys.row(i).end(), keys.row(j).begin());
+  });
+  order.erase(last, order.end());
+  return order;
+}
 
 class SelectCheck {
  public:
   SelectCheck(const Result& result, MatrixView<const double> keys, bool behind_norm, const Folder* folder,
               const VerifyOptions& options)
-      : root_(result.fields().root()),
-        given_(keys),
-        values_(behind_norm ? BinaryScale().divided(keys) : without_constants(keys)),
-        scale_(BinaryScale::of(values_)),
-        keys_(values_.data(), keys.rows(), keys.width()),
-        slack_(behind_norm ? up(16.0 * unit * scale_.divide(largest_size(keys))) : 0.0),
-        options_(options) {
+      : root_(result.fields().root()), keys_(keys), behind_norm_(behind_norm), options_(options) {
     if (root_["keys"].count() != keys.rows() || root_["width"].count() != keys.width()) {
       throw Error(
           ErrorCode::Shape,
           fmt::format("{}: is of {} x {} keys, expected those of the inputs, {} x {}", result.source(),
                       root_["keys"].count(), root_["width"].count(), keys.rows(), keys.width()));
     }
-    scale_.divide(values_);
-    read_verdicts(folder);
+    const Field list = root_["verdicts"];
+    if (list.size() != keys.rows()) list.refuse("a verdict a key");
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      verdicts_.push_back(read_verdict(list[i], keys.rows(), keys.width()));
+    }
+    if (folder != nullptr) read_folder(*folder);
+    center_ = root_["center"].numbers(keys.rows() == 0 ? 0 : keys.width());
+    tolerance_ = root_["tolerance"].number();
+    if (behind_norm) slack_ = 16.0 * unit * largest_size(keys);
   }
 
   Verification run() {
     check_counts();
-    check_scale();
-    check_margins();
+    check_sizes();
     check_selectable();
     check_unselectable();
     check_exact();
+    list_others();
     return std::move(found_);
   }
 
  private:
-  [[nodiscard]] double stated(const Field& field) const { return scale_.divide(field.number()); }
-
-  void read_verdicts(const Folder* folder) {
-    const Field list = root_["verdicts"];
-    if (list.size() != keys_.rows()) list.refuse("a verdict a key");
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      const Field field = list[i];
-      Verdict verdict{.answer = field["answer"].text(), .proof = field["proof"].text()};
-      if (field.has("margin")) verdict.stated_margin = field["margin"].number_or(infinity);
-      verdict.margin = scale_.divide(verdict.stated_margin);
-      if (field.has("residual")) verdict.residual = stated(field["residual"]);
-      if (field.has("query")) verdict.query = field["query"].numbers(keys_.width());
-      if (field.has("weights")) verdict.weights = field["weights"].weights("key", keys_.rows());
-      if (field.has("exact")) verdict.exact = read_exact_key(field["exact"], keys_.rows());
-      const bool by_query = verdict.answer == "selectable" && claims_query(verdict);
-      verdict.complete = by_query                           ? !verdict.query.empty()
-                         : verdict.answer == "unselectable" ? !verdict.weights.empty()
-                                                            : true;
-      verdicts_.push_back(std::move(verdict));
-    }
-    if (folder != nullptr) read_folder(*folder);
-    center_ = root_["center"].numbers(keys_.rows() == 0 ? 0 : keys_.width());
-  }
-
-  /// An exact proof needs no query of doubles; a query that comes with it may have margin 0, which claims
-  /// nothing.
-  static bool claims_query(const Verdict& verdict) {
-    return verdict.proof == "query" || (verdict.proof == "exact" && verdict.stated_margin > 0.0);
-  }
-
   /// Reads queries and weights from a folder if the JSON does not contain them.
   void read_folder(const Folder& folder) {
     const auto misfit = [&] {
@@ -117,20 +135,21 @@ class SelectCheck {
         throw misfit();
       return static_cast<std::size_t>(value);
     };
+    const auto are_finite = [](const std::vector<double>& values) {
+      return std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
+    };
+    if (!are_finite(queries) || !are_finite(weights)) throw misfit();
     for (std::size_t i = 0; i < selectable.size(); ++i) {
       Verdict& verdict = verdicts_[index(selectable[i])];
-      if (verdict.complete || !claims_query(verdict)) continue;
+      if (!verdict.query.empty() || !verdict.claims_query()) continue;
       verdict.query.assign(queries.begin() + static_cast<std::ptrdiff_t>(i * width),
                            queries.begin() + static_cast<std::ptrdiff_t>((i + 1) * width));
-      verdict.complete = true;
     }
-    std::vector<bool> filled(keys_.rows());
-    for (std::size_t i = 0; i < keys_.rows(); ++i) filled[i] = verdicts_[i].complete;
+    std::vector<bool> has_weights(keys_.rows());
+    for (std::size_t i = 0; i < keys_.rows(); ++i) has_weights[i] = !verdicts_[i].weights.empty();
     for (std::size_t i = 0; i < weights.size(); i += 3) {
       const std::size_t row = index(weights[i]);
-      if (filled[row]) continue;
-      verdicts_[row].weights.push_back({index(weights[i + 1]), weights[i + 2]});
-      verdicts_[row].complete = true;
+      if (!has_weights[row]) verdicts_[row].weights.push_back({index(weights[i + 1]), weights[i + 2]});
     }
   }
 
@@ -139,236 +158,277 @@ class SelectCheck {
     std::vector<std::size_t> unselectable;
     std::vector<std::size_t> undecided;
     std::map<std::string, std::size_t> proofs;
+    std::vector<double> margins;
     for (std::size_t i = 0; i < verdicts_.size(); ++i) {
       const Verdict& verdict = verdicts_[i];
-      if (verdict.answer == "selectable") ++selectable;
+      if (verdict.answer == "selectable") {
+        ++selectable;
+        if (verdict.margin) margins.push_back(*verdict.margin);
+      }
       if (verdict.answer == "unselectable") unselectable.push_back(i);
       if (verdict.answer == "undecided") undecided.push_back(i);
       ++proofs[verdict.proof];
-      const bool exact = verdict.proof == "exact" && verdict.exact && verdict.exact->answer == verdict.answer;
+      const bool exact = verdict.is_exact() && verdict.exact_answer == verdict.answer;
       const bool fits =
           verdict.answer == "selectable" ? verdict.proof == "alone" || verdict.proof == "own_direction" ||
                                                verdict.proof == "query" || exact
           : verdict.answer == "unselectable" ? verdict.proof == "weights" || verdict.proof == "twin" || exact
-                                             : verdict.answer == "undecided" && verdict.proof == "none";
-      found_.check(fits, key(i), "its answer is not one that its kind of proof proves");
+                                             : verdict.proof == "none";
+      found_.check(fits, place(i, "proof"), "its answer is not one that its kind of proof proves");
     }
     found_.check(root_["selectable"].count() == selectable &&
                      root_["unselectable"].indices(keys_.rows()) == unselectable &&
                      root_["undecided"].indices(keys_.rows()) == undecided,
                  "selectable, unselectable, undecided", "are not those of the verdicts");
-    // Results written before --exact existed do not count its proofs.
-    const bool counts_exact = root_["proofs"].has("exact");
-    bool counted = counts_exact || proofs["exact"] == 0;
+    bool counted_right = true;
     for (const char* proof : {"alone", "own_direction", "query", "weights", "twin", "exact"}) {
-      if (proof == std::string_view("exact") && !counts_exact) continue;
-      counted = counted && root_["proofs"][proof].count() == proofs[proof];
+      counted_right = counted_right && root_["proofs"][proof].count() == proofs[proof];
     }
-    found_.check(counted, "proofs", "are not the counts of the verdicts");
+    found_.check(counted_right, "proofs", "are not the counts of the verdicts");
     if (!undecided.empty()) {
       found_.not_checkable.push_back(
-          {counted_keys(undecided.size()), "undecided: nothing is stated of them"});
-    }
-  }
-
-  static std::string counted_keys(std::size_t count) { return normscope::counted(count, "key"); }
-
-  /// The scale to which tolerances refer: the largest distance of a coordinate from the center, which lies
-  /// between the keys. In the given units, since columns may differ widely in size.
-  void check_scale() {
-    const double slack = scale_.multiply(slack_);
-    double largest = 0.0;
-    double largest_off = 0.0;
-    bool among = true;
-    for (std::size_t i = 0; i < center_.size(); ++i) {
-      double least = infinity;
-      double most = -infinity;
-      for (std::size_t row = 0; row < given_.rows(); ++row) {
-        least = std::min(least, given_.row(row)[i]);
-        most = std::max(most, given_.row(row)[i]);
-      }
-      const double size = std::max(std::abs(least), std::abs(most));
-      const double off = last_bits * size + slack + 4.0 * std::numeric_limits<double>::denorm_min();
-      among = among && center_[i] >= least - off && center_[i] <= most + off;
-      extents_.push_back(std::max(most - center_[i], center_[i] - least));
-      sizes_.push_back(BinaryScale::of(size));
-      largest = std::max(largest, extents_.back());
-      largest_off = std::max(largest_off, off);
-    }
-    const double scale = root_["scale"].number();
-    found_.check(among, "center", "is outside the range of the keys' entries");
-    found_.check(std::abs(scale - largest) <= 1e-12 * largest + largest_off, "scale",
-                 "is not the largest distance of a coordinate from the center");
-    tolerance_ = root_["tolerance"].number();
-    tie_ = tolerance_ * stated(root_["scale"]);
-  }
-
-  void check_margins() {
-    std::vector<double> margins;
-    for (const Verdict& verdict : verdicts_) {
-      if (verdict.answer == "selectable" && std::isfinite(verdict.margin)) margins.push_back(verdict.margin);
+          {counted(undecided.size(), "key"), "undecided: nothing is stated of them"});
     }
     std::sort(margins.begin(), margins.end());
     const Field field = root_["margin"];
     const bool same = margins.empty() ? field.is_null()
-                                      : !field.is_null() && stated(field["least"]) == margins.front() &&
-                                            stated(field["median"]) == margins[margins.size() / 2] &&
-                                            stated(field["largest"]) == margins.back();
-    found_.check(same, "margin", "is not that of the verdicts");
+                                      : !field.is_null() && field["least"].number() == margins.front() &&
+                                            field["median"].number() == margins[margins.size() / 2] &&
+                                            field["largest"].number() == margins.back();
+    found_.check(same, "margin.least, median, largest", "are not those of the verdicts");
   }
 
-  /// The claim of a verdict with its query, about the given keys.
-  [[nodiscard]] LeadClaim claim(std::size_t index, std::vector<double> direction) const {
-    const Verdict& verdict = verdicts_[index];
-    // Only the direction matters; normalizing it prevents overflow and underflow.
-    const BinaryScale scale = BinaryScale::of(direction);
-    scale.divide(direction);
-    const double length = euclidean_norm(direction);
-    double off = 0.0;
-    for (const double value : direction) off += 2.0 * slack_ * std::abs(value);
-    if (verdict.proof == "own_direction") {
-      off += scale.divide(scale_.multiply(slack_)) * static_cast<double>(keys_.width()) * 2.0 *
-             largest_size(keys_);
+  /// Records a statement about keys after a norm as not proved if it holds only within what another machine
+  /// may round differently.
+  void check_measured(bool holds, bool holds_with_slack, const std::string& item, const char* reason) {
+    if (!holds && behind_norm_ && holds_with_slack) {
+      found_.not_checkable.push_back({item, "this machine rounds the keys after the norm differently"});
+    } else {
+      found_.check(holds, item, reason);
     }
-    const bool claims_one = length > 0.0 && verdict.margin > 0.0;
-    const double least = claims_one ? verdict.margin * length * (1.0 - last_bits) - up(off) : infinity;
-    return {.index = index, .direction = std::move(direction), .least = least};
+  }
+
+  /// center, the mean of the distinct keys, and scale, the largest distance of a coordinate from it.
+  void check_sizes() {
+    const std::vector<std::size_t> rows = distinct_rows(keys_);
+    bool is_mean = true;
+    bool is_near = true;
+    double largest = 0.0;
+    for (std::size_t i = 0; i < center_.size(); ++i) {
+      CompensatedSum sum;
+      double size = 0.0;
+      double extent = 0.0;
+      for (const std::size_t row : rows) {
+        // Divided first, so that no sum overflows.
+        sum.add(keys_.row(row)[i] / static_cast<double>(rows.size()));
+        size = std::max(size, std::abs(keys_.row(row)[i]));
+        extent = std::max(extent, std::abs(keys_.row(row)[i] - center_[i]));
+      }
+      const double off = std::abs(center_[i] - sum.value());
+      const double rounded = 16.0 * unit * size + std::numeric_limits<double>::min();
+      is_mean = is_mean && off <= rounded;
+      is_near = is_near && off <= rounded + 2.0 * slack_;
+      extents_.push_back(extent);
+      largest = std::max(largest, extent);
+    }
+    check_measured(is_mean, is_near, "center",
+                   "is not the mean of the distinct keys (after the norm, if one is stated)");
+    const double off = std::abs(root_["scale"].number() - largest);
+    const double rounded = 8.0 * unit * largest + std::numeric_limits<double>::min();
+    check_measured(off <= rounded, off <= rounded + 4.0 * slack_, "scale",
+                   "is not the largest distance of a coordinate from the center");
+    scale_ = std::min(largest, root_["scale"].number());
   }
 
   void check_selectable() {
-    // Behind a norm, columns are of similar size, and errors are relative to the largest entry.
-    const ColumnUnits units(slack_ > 0.0 ? MatrixView<const double>() : given_);
-    std::vector<LeadClaim> claims;
     std::vector<std::size_t> claimed;
+    std::vector<LeadClaim> claims;
     for (std::size_t i = 0; i < verdicts_.size(); ++i) {
       const Verdict& verdict = verdicts_[i];
       if (verdict.answer != "selectable") continue;
       if (verdict.proof == "alone") {
-        found_.check(keys_.rows() == 1, key(i), "is stated to be alone, but there are other keys");
+        found_.check(keys_.rows() == 1 && !verdict.margin, place(i, "proof"),
+                     "is stated to be alone, but there are other keys, or it states a margin");
         continue;
       }
-      if (verdict.proof == "exact" && !claims_query(verdict)) continue;
-      if (!verdict.complete) {
-        found_.not_checkable.push_back({key(i), "its query is not in the result; see select --certificates"});
+      if (verdict.is_exact() && !verdict.claims_query()) continue;
+      if (!verdict.margin) {
+        found_.check(false, place(i, "margin"), "states no margin over the other keys");
         continue;
       }
       std::vector<double> direction = verdict.query;
       if (verdict.proof == "own_direction") {
-        for (std::size_t k = 0; k < keys_.width(); ++k) direction.push_back(given_.row(i)[k] - center_[k]);
+        direction.clear();
+        for (std::size_t k = 0; k < keys_.width(); ++k) direction.push_back(keys_.row(i)[k] - center_[k]);
       }
-      claims.push_back(units.are_needed() ? units.claim(i, std::move(direction), verdict.stated_margin)
-                                          : claim(i, std::move(direction)));
+      if (direction.empty()) {
+        found_.not_checkable.push_back(
+            {place(i, "query"), "its query is not in the result; see select --certificates"});
+        continue;
+      }
+      const double needed = up(*verdict.margin * up(euclidean_norm(direction)));
       claimed.push_back(i);
+      claims.push_back({.index = i, .direction = std::move(direction), .least = std::max(needed, 0x1p-900)});
     }
-    const std::vector<double> leads =
-        proved_leads(units.are_needed() ? units.keys() : keys_, claims, options_.threads, options_.progress);
-    for (std::size_t i = 0; i < claims.size(); ++i) {
-      found_.check(leads[i] >= claims[i].least, key(claimed[i]),
-                   "its query gives it a smaller margin than stated");
+    // q·(k_i − k_j) > 0 and at least margin |q|, of integers.
+    const auto decide = [&](std::size_t claim, std::size_t row) {
+      const std::vector<double>& direction = claims[claim].direction;
+      const Exact lead =
+          exact_dot(direction, keys_.row(claims[claim].index)) - exact_dot(direction, keys_.row(row));
+      return lead.sign() > 0 &&
+             Exact::is_product_at_most(*verdicts_[claims[claim].index].margin, exact_square(direction), lead);
+    };
+    const std::vector<char> holds = proved_leads(keys_, claims, decide, options_.threads, options_.progress);
+    std::vector<char> nearly(claims.size());
+    if (behind_norm_) {
+      std::vector<LeadClaim> wider = claims;
+      for (LeadClaim& claim : wider) {
+        double sizes = 0.0;
+        for (const double entry : claim.direction) sizes += std::abs(entry);
+        claim.least -= up(4.0 * slack_ * sizes * static_cast<double>(keys_.width()));
+      }
+      nearly = proved_leads(keys_, wider, nullptr, options_.threads, options_.progress);
+    }
+    for (std::size_t k = 0; k < claims.size(); ++k) {
+      check_measured(holds[k] != 0, nearly[k] != 0, place(claimed[k], "margin"),
+                     "its query gives it a smaller margin than stated");
     }
   }
 
   void check_unselectable() {
-    const double entries = std::sqrt(static_cast<double>(keys_.width()));
     std::vector<std::size_t> asked;
     for (std::size_t i = 0; i < verdicts_.size(); ++i) {
-      if (verdicts_[i].answer != "unselectable") continue;
-      if (verdicts_[i].complete) {
-        asked.push_back(i);
-      } else {
+      const Verdict& verdict = verdicts_[i];
+      if (verdict.answer != "unselectable") continue;
+      if (!verdict.residual) {
+        found_.check(false, place(i, "residual"), "is not stated");
+      } else if (verdict.weights.empty()) {
         found_.not_checkable.push_back(
-            {key(i), "its weights are not in the result; see select --certificates"});
+            {place(i, "weights"), "its weights are not in the result; see select --certificates"});
+      } else {
+        asked.push_back(i);
       }
     }
-    std::vector<double> residuals(asked.size(), infinity);
+    std::vector<const char*> wrong(asked.size(), nullptr);
+    std::vector<char> wider(asked.size());
     parallel_for(asked.size(), 1, options_.threads, [&](std::size_t begin, std::size_t end) {
       for (std::size_t k = begin; k < end; ++k) {
-        const std::vector<Weight>& weights = verdicts_[asked[k]].weights;
-        const Total total = total_of(weights, asked[k]);
-        if (!total.valid) continue;
-        residuals[k] =
-            up(length_at_most(weighted_difference(keys_.row(asked[k]), keys_, weights)) / total.low);
+        wrong[k] = wrong_of(asked[k], 0.0);
+        wider[k] = wrong[k] != nullptr && behind_norm_ && wrong_of(asked[k], slack_) == nullptr;
       }
     });
     for (std::size_t k = 0; k < asked.size(); ++k) {
-      const double claimed = verdicts_[asked[k]].residual;
-      const double allowed = up(2.0 * slack_ * entries) + last_bits * claimed + nothing * entries;
-      found_.check(residuals[k] <= claimed + allowed, key(asked[k]),
-                   "its weighted keys are farther away than stated");
-      if (verdicts_[asked[k]].proof == "exact") continue;
-      found_.check(claimed <= tie_ * (1.0 + 1e-12) + allowed, key(asked[k]),
-                   "is farther from the others' hull than tolerance * scale");
-      found_.check(is_near_in_columns(asked[k]), key(asked[k]),
-                   "is farther from the others' hull in a column than tolerance times its extent");
+      check_measured(wrong[k] == nullptr, wider[k] != 0, place(asked[k], "weights, residual"),
+                     wrong[k] == nullptr ? "" : wrong[k]);
     }
   }
 
-  /// For each column separately, in units of its largest entry.
-  [[nodiscard]] bool is_near_in_columns(std::size_t index) const {
-    const std::vector<Weight>& weights = verdicts_[index].weights;
-    const Total total = total_of(weights, index);
-    if (!total.valid) return false;
-    std::vector<Weight> numbered;
-    numbered.reserve(weights.size());
-    for (const Weight& weight : weights) numbered.push_back({numbered.size(), weight.weight});
-    std::vector<double> column(weights.size());
-    for (std::size_t i = 0; i < given_.width(); ++i) {
-      for (std::size_t j = 0; j < weights.size(); ++j) {
-        column[j] = sizes_[i].divide(given_.row(weights[j].index)[i]);
+  /// What is wrong with the weights of an unselectable key whose entries may be off by `slack`; null if
+  /// nothing is.
+  [[nodiscard]] const char* wrong_of(std::size_t index, double slack) const {
+    const Verdict& verdict = verdicts_[index];
+    for (const Weight& weight : verdict.weights) {
+      if (weight.weight < 0.0 || weight.index == index) return "has a weight on itself, or a negative one";
+      if (verdict.proof == "twin" && slack == 0.0 &&
+          !std::equal(keys_.row(index).begin(), keys_.row(index).end(), keys_.row(weight.index).begin())) {
+        return "is stated to equal another key, but does not";
       }
-      const Twofold off = weighted_difference(sizes_[i].divide(given_.row(index)[i]), column, numbered);
-      const double distance = up(off.size() / total.low);
-      const double slack = 2.0 * sizes_[i].divide(scale_.multiply(slack_));
-      const double extent = sizes_[i].divide(extents_[i]);
-      if (!(distance <= tolerance_ * extent * (1.0 + 1e-12) + slack + nothing)) return false;
     }
-    return true;
+    const Exact total = exact_total(verdict.weights);
+    if (total.sign() <= 0) return "its weights are all 0";
+    std::vector<Exact> difference = exact_sum(keys_, verdict.weights);
+    for (std::size_t i = 0; i < keys_.width(); ++i) difference[i] -= total * Exact(keys_.row(index)[i]);
+    // |Σ w (k_j − k_i)| <= residual Σ w, in squares.
+    const Exact allowed =
+        (Exact(*verdict.residual) + Exact(2.0 * slack * std::sqrt(static_cast<double>(keys_.width())))) *
+        total;
+    if (!(exact_square(difference) <= allowed * allowed))
+      return "its weighted keys are farther away than stated";
+    if (verdict.is_exact()) return nullptr;
+    if (!(Exact(*verdict.residual) <= Exact(tolerance_) * Exact(scale_) + Exact(4.0 * slack)))
+      return "is farther from the others' hull than tolerance * scale";
+    for (std::size_t i = 0; i < keys_.width(); ++i) {
+      const Exact most = (Exact(tolerance_) * Exact(extents_[i]) + Exact(4.0 * slack)) * total;
+      if (!(difference[i] <= most && -difference[i] <= most))
+        return "is farther from the others' hull in a column than tolerance times its extent";
+    }
+    return nullptr;
   }
 
-  /// Checks an exact proof against the exact entries of the keys.
+  /// Whether the integers of a verdict prove its answer.
+  [[nodiscard]] bool proves(std::size_t index) const {
+    const Verdict& verdict = verdicts_[index];
+    const MatrixView<const double> own(keys_.row(index).data(), 1, keys_.width());
+    if (verdict.exact_answer == "selectable") return separates(verdict.exact_query, own, keys_, index);
+    for (const Numerator& weight : verdict.numerators) {
+      if (weight.row == index) return false;
+    }
+    return meet({{0, verdict.denominator}}, verdict.numerators, verdict.denominator, own, keys_);
+  }
+
   void check_exact() {
     std::vector<std::size_t> decided;
     for (std::size_t i = 0; i < verdicts_.size(); ++i) {
-      if (!verdicts_[i].exact || verdicts_[i].exact->answer == "undecided") continue;
-      found_.check(verdicts_[i].proof == "exact", key(i),
+      const std::string& answer = verdicts_[i].exact_answer;
+      if (answer == "undecided") {
+        found_.not_checkable.push_back({place(i, "exact"), "undecided, and no proof that a limit was met"});
+      }
+      if (answer.empty() || answer == "undecided") continue;
+      found_.check(verdicts_[i].is_exact(), place(i, "exact"),
                    "has an exact proof, but states another kind of proof");
       decided.push_back(i);
     }
     if (root_.has("exact")) {
       found_.check(root_["exact"].indices(keys_.rows()) == decided, "exact", "are not those of the verdicts");
-    }
-    std::vector<std::optional<bool>> holds(decided.size());
-    parallel_for(decided.size(), 1, options_.threads, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t k = begin; k < end; ++k) {
-        holds[k] = proves(*verdicts_[decided[k]].exact, given_, decided[k]);
+      for (std::size_t i = 0; i < verdicts_.size(); ++i) {
+        if (verdicts_[i].proof != "weights") continue;
+        found_.check(verdicts_[i].exact_answer == "undecided", place(i, "exact"),
+                     "is decided to the tolerance in a result that states exact answers");
       }
+    } else {
+      found_.check(decided.empty(), "exact", "does not list the keys with exact proofs");
+    }
+    std::vector<char> holds(decided.size());
+    parallel_for(decided.size(), 1, options_.threads, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t k = begin; k < end; ++k) holds[k] = proves(decided[k]);
     });
     for (std::size_t k = 0; k < decided.size(); ++k) {
-      if (!holds[k]) {
-        found_.not_checkable.push_back(
-            {key(decided[k]), "exact: this build has no arithmetic for integers of any size"});
-      } else if (!*holds[k] && slack_ > 0.0) {
-        found_.not_checkable.push_back(
-            {key(decided[k]), "exact: behind a norm, whose results another machine rounds differently"});
+      check_measured(holds[k] != 0, true, place(decided[k], "exact"), "the integers do not prove the answer");
+    }
+  }
+
+  /// Members that no check above has looked at.
+  void list_others() {
+    list_unproved(
+        found_, root_,
+        {"schema", "version", "inputs", "keys", "width", "norm", "selectable", "unselectable", "undecided",
+         "proofs", "margin", "scale", "tolerance", "center", "verdicts", "certificates", "exact"});
+    if (!root_["norm"].is_null()) {
+      list_unproved(found_, root_["norm"], {"kind", "steps", "groups", "eps"},
+                    "the values of the gain are compared, not where they come from");
+    }
+    const Field list = root_["verdicts"];
+    for (std::size_t i = 0; i < verdicts_.size(); ++i) {
+      if (verdicts_[i].answer == "selectable") {
+        list_unproved(found_, list[i], {"answer", "proof", "margin", "query", "exact"});
+      } else if (verdicts_[i].answer == "unselectable") {
+        list_unproved(found_, list[i], {"answer", "proof", "residual", "weights", "exact"});
       } else {
-        found_.check(*holds[k], key(decided[k]), "the integers do not prove the answer");
+        list_unproved(found_, list[i], {"answer", "proof", "exact"});
       }
     }
   }
 
   Field root_;
-  MatrixView<const double> given_;
-  std::vector<double> values_;
-  BinaryScale scale_;
   MatrixView<const double> keys_;
-  double slack_;  ///< error bound of an entry
+  bool behind_norm_;
   const VerifyOptions& options_;
   std::vector<Verdict> verdicts_{};
   std::vector<double> center_{};
-  std::vector<double> extents_{};     ///< largest distance from the center of each coordinate
-  std::vector<BinaryScale> sizes_{};  ///< of each column
+  std::vector<double> extents_{};  ///< largest distance from the center of each coordinate
   double tolerance_ = 0.0;
-  double tie_ = 0.0;  ///< distance that counts as zero
+  double scale_ = 0.0;
+  double slack_ = 0.0;  ///< by which machines may differ in an entry of a key after a norm
   Verification found_{};
 };
 

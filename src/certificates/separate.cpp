@@ -2,176 +2,180 @@
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <string>
 
 #include <fmt/core.h>
 
 #include <normscope/certificates/verify.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/numeric/binary_scale.hpp>
+#include <normscope/numeric/double_double.hpp>
+#include <normscope/numeric/exact.hpp>
 #include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
 
-#include "fields.hpp"
-#include "integers.hpp"
-#include "twofold.hpp"
+#include "document.hpp"
+#include "exact.hpp"
 
 namespace normscope::certificates {
 namespace {
 
+constexpr std::size_t no_row = std::numeric_limits<std::size_t>::max();
+
+/// How far a stated sum, ratio or distance that has no certificate may be from the one computed here.
+constexpr double measured = 1e-9;
+
 class SeparateCheck {
  public:
-  SeparateCheck(const Result& result, const ClassRows& classes) : root_(result.fields().root()) {
+  SeparateCheck(const Result& result, const ClassRows& classes)
+      : root_(result.fields().root()),
+        classes_(classes.rows),
+        numbers_(classes.numbers),
+        has_labels_(!result.argument("labels").empty()) {
     const Field rows = root_["rows"];
-    bool fits = rows.size() == classes.rows.size();
-    double largest = 0.0;
-    for (std::size_t c = 0; fits && c < classes.rows.size(); ++c) {
-      fits = rows[c].count() == classes.rows[c].rows() && root_["width"].count() == classes.rows[c].width();
-      largest = std::max(largest, largest_size(classes.rows[c]));
+    bool fits = rows.size() == classes_.size();
+    for (std::size_t c = 0; fits && c < classes_.size(); ++c) {
+      fits = rows[c].count() == classes_[c].rows() && root_["width"].count() == classes_[c].width();
     }
     if (!fits) {
       throw Error(ErrorCode::Shape,
                   fmt::format("{}: is of other numbers of rows than the inputs have", result.source()));
     }
-    // Sums of squares must neither overflow nor underflow.
-    scale_ = BinaryScale::of(largest);
-    for (const MatrixView<const double> rows_of : classes.rows) values_.push_back(scale_.divided(rows_of));
-    for (std::size_t c = 0; c < values_.size(); ++c) {
-      rows_.emplace_back(values_[c].data(), classes.rows[c].rows(), classes.rows[c].width());
-    }
-    numbers_ = classes.numbers;
-    given_ = classes.rows;
+    scale_differences();
   }
 
   Verification run() {
-    check_ratio();
-    if (root_.has("separable")) {
-      check_scale();
-      check_exact();
-      check_margin();
-      check_residual();
+    found_.check(root_.has("classes") == has_labels_, "classes", "are stated without labels, or missing");
+    check_ratios();
+    if (classes_.size() == 2) {
+      check_separation();
+    } else if (has_labels_) {
+      found_.not_checkable.push_back({"classes", "nothing proves the order of more than two"});
     }
+    list_unproved(
+        found_, root_,
+        {"schema", "version", "inputs", "width", "rows", "classes", "ssr", "lssr", "direction", "separable",
+         "margin", "normal", "offset", "a", "b", "residual", "scale", "tolerance", "exact"});
     return std::move(found_);
   }
 
  private:
-  [[nodiscard]] double stated(const char* name) const { return scale_.divide(root_[name].number()); }
-
-  [[nodiscard]] std::vector<double> mean_of(std::size_t first, std::size_t last) const {
-    std::vector<CompensatedSum> sums(rows_.front().width());
-    std::size_t count = 0;
-    for (std::size_t c = first; c < last; ++c) {
-      count += rows_[c].rows();
-      for (std::size_t row = 0; row < rows_[c].rows(); ++row) {
-        for (std::size_t i = 0; i < sums.size(); ++i) sums[i].add(rows_[c].row(row)[i]);
-      }
-    }
-    std::vector<double> result;
-    result.reserve(sums.size());
-    for (const CompensatedSum& sum : sums) result.push_back(sum.value() / static_cast<double>(count));
-    return result;
-  }
-
-  /// Relative to the first row, in units in which the largest entry is near 1. Otherwise the squares would
-  /// lose the variation of data far from zero, or of a column far smaller than a constant one.
-  [[nodiscard]] double from_first(std::span<const double> row, std::size_t column) const {
-    return differences_.divide(row[column]) - differences_.divide(given_[0].row(0)[column]);
-  }
-
+  /// Ratios of sums of squares are computed relative to the first row and divided by a power of two:
+  /// otherwise the squares would lose the variation of data far from zero.
   void scale_differences() {
     double largest = 0.0;
-    for (std::size_t i = 0; i < given_[0].width(); ++i) {
-      double low = given_[0].row(0)[i];
+    for (std::size_t i = 0; i < classes_[0].width(); ++i) {
+      double low = classes_[0].row(0)[i];
       double high = low;
-      for (const MatrixView<const double> rows : given_) {
+      for (const MatrixView<const double> rows : classes_) {
         for (std::size_t row = 0; row < rows.rows(); ++row) {
           low = std::min(low, rows.row(row)[i]);
           high = std::max(high, rows.row(row)[i]);
         }
       }
-      varies_.push_back(low < high);
       largest = std::max(largest, std::min(high - low, std::numeric_limits<double>::max()));
     }
     differences_ = BinaryScale::of(largest);
   }
+  [[nodiscard]] double from_first(std::size_t c, std::size_t row, std::size_t column) const {
+    return differences_.divide(classes_[c].row(row)[column]) -
+           differences_.divide(classes_[0].row(0)[column]);
+  }
 
-  /// Sum of squared distances of the rows from the mean of their class.
-  [[nodiscard]] double squares(std::size_t first, std::size_t last) const {
+  /// Sum of squared distances of classes first to last from their common mean, where coordinate(c, row) gives
+  /// one coordinate.
+  template <typename Coordinate>
+  [[nodiscard]] double squares(std::size_t first, std::size_t last, const Coordinate& coordinate) const {
+    CompensatedSum sum;
+    std::size_t count = 0;
+    for (std::size_t c = first; c < last; ++c) {
+      count += classes_[c].rows();
+      for (std::size_t row = 0; row < classes_[c].rows(); ++row) sum.add(coordinate(c, row));
+    }
+    const double mean = sum.value() / static_cast<double>(count);
     CompensatedSum total;
-    for (std::size_t i = 0; i < varies_.size(); ++i) {
-      if (!varies_[i]) continue;
-      CompensatedSum sum;
-      std::size_t count = 0;
-      for (std::size_t c = first; c < last; ++c) {
-        count += given_[c].rows();
-        for (std::size_t row = 0; row < given_[c].rows(); ++row) sum.add(from_first(given_[c].row(row), i));
-      }
-      const double mean = sum.value() / static_cast<double>(count);
-      for (std::size_t c = first; c < last; ++c) {
-        for (std::size_t row = 0; row < given_[c].rows(); ++row) {
-          const double distance = from_first(given_[c].row(row), i) - mean;
-          total.add(distance * distance);
-        }
+    for (std::size_t c = first; c < last; ++c) {
+      for (std::size_t row = 0; row < classes_[c].rows(); ++row) {
+        const double distance = coordinate(c, row) - mean;
+        total.add(distance * distance);
       }
     }
     return total.value();
   }
 
-  void check_ratio() {
-    scale_differences();
-    const double all = squares(0, given_.size());
-    if (root_["ssr"].is_null()) {
-      found_.check(all == 0.0, "ssr", "is null, but the rows are not all equal");
+  void check_ratios() {
+    CompensatedSum within;
+    CompensatedSum all;
+    for (std::size_t i = 0; i < classes_[0].width(); ++i) {
+      const auto column = [&](std::size_t c, std::size_t row) { return from_first(c, row, i); };
+      all.add(squares(0, classes_.size(), column));
+      for (std::size_t c = 0; c < classes_.size(); ++c) within.add(squares(c, c + 1, column));
+    }
+    if (root_["ssr"].is_null() || root_["lssr"].is_null()) {
+      found_.check(all.value() == 0.0 && root_["ssr"].is_null() && root_["lssr"].is_null(), "ssr, lssr",
+                   "are null, but the rows are not all equal");
       return;
     }
-    double within = 0.0;
-    for (std::size_t c = 0; c < given_.size(); ++c) within += squares(c, c + 1);
-    const double ssr = within / all;
-    found_.check(std::abs(root_["ssr"].number() - ssr) <= 1e-9 * ssr + 1e-15, "ssr",
+    found_.check(is_measured("ssr", within.value() / all.value()), "ssr",
                  "is not the ratio of the sums of squares");
-    found_.not_checkable.push_back({"lssr", "the result proves no lower bound of it over all directions"});
-  }
-
-  void check_scale() {
-    const std::vector<double> mean = mean_of(0, rows_.size());
-    double largest = 0.0;
-    for (const MatrixView<const double> rows : rows_) {
-      for (std::size_t row = 0; row < rows.rows(); ++row) {
-        for (std::size_t i = 0; i < mean.size(); ++i) {
-          largest = std::max(largest, std::abs(rows.row(row)[i] - mean[i]));
+    // The direction attains lssr; that none has less is not proved.
+    const std::vector<double> direction = root_["direction"].numbers(classes_[0].width());
+    std::vector<std::vector<double>> projected(classes_.size());
+    for (std::size_t c = 0; c < classes_.size(); ++c) {
+      for (std::size_t row = 0; row < classes_[c].rows(); ++row) {
+        DoubleDouble sum;
+        for (std::size_t i = 0; i < direction.size(); ++i) {
+          sum += DoubleDouble::sum(differences_.divide(classes_[c].row(row)[i]),
+                                   -differences_.divide(classes_[0].row(0)[i])) *
+                 DoubleDouble(direction[i]);
         }
+        projected[c].push_back(sum.value());
       }
     }
-    // Null if it exceeds a double's range; subnormal distances have few bits.
-    const double least = scale_.divide(std::numeric_limits<double>::denorm_min());
-    const bool is_so = root_["scale"].is_null()
-                           ? !std::isfinite(scale_.multiply(largest * (1.0 + 1e-12)))
-                           : std::abs(stated("scale") - largest) <= 1e-12 * largest + last_bits + least;
-    found_.check(is_so, "scale", "is not the largest distance of a coordinate from the mean");
+    const auto along = [&](std::size_t c, std::size_t row) { return projected[c][row]; };
+    double inside = 0.0;
+    for (std::size_t c = 0; c < classes_.size(); ++c) inside += squares(c, c + 1, along);
+    const double ratio = inside / squares(0, classes_.size(), along);
+    found_.check(is_measured("lssr", ratio) && std::abs(euclidean_norm(direction) - 1.0) <= measured,
+                 "lssr, direction", "are not a unit vector and the ratio along it");
+    found_.not_checkable.push_back({"lssr", "attained by direction; no proof that no direction has less"});
+  }
+  [[nodiscard]] bool is_measured(const char* name, double value) const {
+    return std::abs(root_[name].number() - value) <= measured * value + 1e-15;
+  }
+
+  void check_separation() {
+    const std::string answer = root_["separable"].text();
+    separable_ = answer == "yes";
+    check_exact(answer);
+    check_scale();
+    check_margin();
+    check_residual(answer == "no");
+    if (answer == "undecided") {
+      found_.not_checkable.push_back({"separable", "undecided: nothing is stated"});
+    }
   }
 
   /// An exact proof of the answer, which then needs no margin and no tolerance.
-  void check_exact() {
+  void check_exact(const std::string& stated) {
     if (!root_.has("exact")) return;
     const Field exact = root_["exact"];
     const std::string answer = exact["separable"].text();
-    if (answer == "undecided") return;
+    if (answer == "undecided") {
+      found_.not_checkable.push_back({"exact", "undecided, and no proof that a limit was met"});
+      return;
+    }
     exact_ = true;
-    found_.check(answer == root_["separable"].text(), "separable", "is not the exact answer");
-    std::optional<bool> holds;
+    found_.check(answer == stated, "separable", "is not the exact answer");
+    bool holds = false;
     if (answer == "yes") {
       std::vector<std::string> normal;
       for (std::size_t i = 0; i < exact["normal"].size(); ++i) normal.push_back(exact["normal"][i].text());
-      holds = separates(normal, given_[0], given_[1]);
+      holds = separates(normal, classes_[0], classes_[1], no_row);
     } else {
       holds = meet(numerators(exact["a"], 0), numerators(exact["b"], 1), exact["denominator"].text(),
-                   given_[0], given_[1]);
+                   classes_[0], classes_[1]);
     }
-    if (holds) {
-      found_.check(*holds, "exact", "the integers do not prove the answer");
-    } else {
-      found_.not_checkable.push_back({"exact", "this build has no arithmetic for integers of any size"});
-    }
+    found_.check(holds, "exact", "the integers do not prove the answer");
   }
 
   [[nodiscard]] std::vector<Numerator> numerators(const Field& list, std::size_t c) const {
@@ -190,139 +194,162 @@ class SeparateCheck {
     return static_cast<std::size_t>(at - numbers_[c].begin());
   }
 
+  /// scale, the largest distance of a coordinate from the mean of all rows; null beyond a double's range.
+  void check_scale() {
+    double largest = 0.0;
+    const double count = static_cast<double>(classes_[0].rows() + classes_[1].rows());
+    for (std::size_t i = 0; i < classes_[0].width(); ++i) {
+      CompensatedSum sum;
+      for (std::size_t c = 0; c < 2; ++c) {
+        for (std::size_t row = 0; row < classes_[c].rows(); ++row) sum.add(from_first(c, row, i) / count);
+      }
+      for (std::size_t c = 0; c < 2; ++c) {
+        for (std::size_t row = 0; row < classes_[c].rows(); ++row) {
+          largest = std::max(largest, std::abs(from_first(c, row, i) - sum.value()));
+        }
+      }
+    }
+    const double found = differences_.multiply(largest);
+    const bool holds = root_["scale"].is_null() ? !std::isfinite(found * (1.0 + measured))
+                                                : std::abs(root_["scale"].number() - found) <=
+                                                      1e-12 * found + std::numeric_limits<double>::min();
+    found_.check(holds, "scale", "is not the largest distance of a coordinate from the mean");
+    scale_ = std::min(root_["scale"].number_or(infinity), found);
+  }
+
+  /// The least or the largest score of a class along a direction: rows that a bound of rounding leaves in
+  /// question are compared without any.
+  [[nodiscard]] Exact extreme(std::size_t c, const std::vector<double>& direction, bool least) const {
+    const MatrixView<const double> rows = classes_[c];
+    const std::span<const double> origin = rows.row(0);
+    const std::vector<double> signed_direction = [&] {
+      std::vector<double> result = direction;
+      for (double& entry : result) entry = least ? entry : -entry;
+      return result;
+    }();
+    std::vector<Bounded> scores;
+    double most = infinity;
+    for (std::size_t row = 0; row < rows.rows(); ++row) {
+      scores.push_back(difference_dot(signed_direction, rows.row(row), origin));
+      if (!std::isnan(scores.back().high())) most = std::min(most, scores.back().high());
+    }
+    std::optional<Exact> best;
+    for (std::size_t row = 0; row < rows.rows(); ++row) {
+      if (scores[row].low() > most) continue;
+      const Exact score = exact_dot(direction, rows.row(row));
+      if (!best || (least ? score < *best : *best < score)) best = score;
+    }
+    return *best;
+  }
+
   void check_margin() {
     if (root_["normal"].size() == 0) {
       // Sets with the same mean have no direction between them.
       found_.check(root_["margin"].is_null(), "margin", "is stated without a normal");
-      found_.check(exact_ || root_["separable"].text() != "yes", "separable", "is yes without a normal");
+      found_.check(exact_ || !separable_, "separable", "is yes without a normal");
+      list_offset();
       return;
     }
-    const std::vector<double> normal = root_["normal"].numbers(rows_.front().width());
-    const bool separable = root_["separable"].text() == "yes";
-    const Along a(given_[0], normal);
-    const Along b(given_[1], normal);
-    const BinaryScale scale = BinaryScale::of(std::max(a.largest(), b.largest()));
-    // Relative to the row of B with the highest score, so that data far from zero lose no precision.
-    const std::vector<double> origin = b.row(b.highest(scale), scale);
-    const Twofold least = a.lowest(scale, origin, 1.0);
-    const Twofold most = b.lowest(scale, origin, -1.0);
-    const Twofold gap = least - most;
-    const double length = euclidean_norm(normal);
-    const double margin = scale.divide(root_["margin"].number_or(-infinity));
-    if (std::isfinite(margin)) {
-      found_.check(
-          to_double(gap.value) - gap.error >= margin * length - last_bits * std::abs(margin * length),
-          "margin", "the normal separates the sets by less than stated");
+    const std::vector<double> normal = root_["normal"].numbers(classes_[0].width());
+    const Exact lowest = extreme(0, normal, true);
+    const Exact highest = extreme(1, normal, false);
+    const Exact gap = lowest - highest;
+    found_.check(std::abs(euclidean_norm(normal) - 1.0) <= measured, "normal", "is not a unit vector");
+    if (!root_["margin"].is_null()) {
+      found_.check(Exact::is_product_at_most(root_["margin"].number(), exact_square(normal), gap), "margin",
+                   "the normal separates the sets by less than stated");
     }
-    if (!separable || (exact_ && !(margin > 0.0))) return;
-    found_.check(margin > 0.0 && length > 0.0, "separable", "is yes without a positive margin");
-    if (root_["offset"].is_null()) return;
-    const double offset = scale.divide(root_["offset"].number());
-    const std::vector<double> zero(origin.size(), 0.0);
-    const Twofold place = dot(a.normal(), origin, zero);
-    const Twofold beyond = Twofold{DoubleDouble(offset), 4.0 * unit * std::abs(offset)} - place;
-    found_.check(lies_below(beyond, least) && lies_below(most, beyond), "offset",
-                 "does not lie between the sets");
+    const bool by_normal = separable_ && root_["margin"].number_or(0.0) > 0.0;
+    if (separable_ && !exact_) {
+      found_.check(gap.sign() > 0, "separable", "is yes, but the normal does not separate the sets");
+    }
+    if (!by_normal || root_["offset"].is_null()) {
+      list_offset();
+      return;
+    }
+    // Between the sets, or next to both where no double is.
+    const double offset = root_["offset"].number();
+    const auto lies_between = [&](double above, double below) {
+      return std::isfinite(above) && std::isfinite(below) && Exact(below) < lowest && highest < Exact(above);
+    };
+    found_.check(lies_between(offset, offset) ||
+                     lies_between(std::nextafter(offset, infinity), std::nextafter(offset, -infinity)),
+                 "offset", "does not lie between the sets");
   }
-
-  /// The columns of the rows with nonzero entries of the normal; other columns may have any size.
-  class Along {
-   public:
-    Along(MatrixView<const double> rows, const std::vector<double>& normal) : rows_(rows) {
-      for (std::size_t i = 0; i < normal.size(); ++i) {
-        if (normal[i] == 0.0) continue;
-        columns_.push_back(i);
-        normal_.push_back(normal[i]);
-      }
+  void list_offset() {
+    if (!root_["offset"].is_null()) {
+      found_.not_checkable.push_back({"offset", "states nothing unless the normal separates the sets"});
     }
-
-    [[nodiscard]] const std::vector<double>& normal() const { return normal_; }
-    [[nodiscard]] double largest() const {
-      double result = 0.0;
-      for (std::size_t row = 0; row < rows_.rows(); ++row) {
-        for (const std::size_t i : columns_) result = std::max(result, std::abs(rows_.row(row)[i]));
-      }
-      return result;
-    }
-    [[nodiscard]] std::vector<double> row(std::size_t row, const BinaryScale& scale) const {
-      std::vector<double> result;
-      for (const std::size_t i : columns_) result.push_back(scale.divide(rows_.row(row)[i]));
-      return result;
-    }
-    [[nodiscard]] std::size_t highest(const BinaryScale& scale) const {
-      const std::vector<double> origin = row(0, scale);
-      std::size_t best = 0;
-      DoubleDouble most;
-      for (std::size_t r = 1; r < rows_.rows(); ++r) {
-        const DoubleDouble next = dot(normal_, row(r, scale), origin).value;
-        if (most < next) {
-          most = next;
-          best = r;
-        }
-      }
-      return best;
-    }
-    /// The lowest value of directionᵀ(row − origin); the highest if `sign` is negative.
-    [[nodiscard]] Twofold lowest(const BinaryScale& scale, const std::vector<double>& origin,
-                                 double sign) const {
-      Twofold best = dot(normal_, row(0, scale), origin);
-      for (std::size_t r = 1; r < rows_.rows(); ++r) {
-        const Twofold next = dot(normal_, row(r, scale), origin);
-        const bool lower = sign > 0.0 ? next.value < best.value : best.value < next.value;
-        if (lower) best.value = next.value;
-        best.error = std::max(best.error, next.error);
-      }
-      return best;
-    }
-
-   private:
-    MatrixView<const double> rows_;
-    std::vector<std::size_t> columns_{};
-    std::vector<double> normal_{};
-  };
-
-  /// Whether a < b, up to rounding.
-  static bool lies_below(const Twofold& a, const Twofold& b) {
-    const Twofold gap = b - a;
-    return to_double(gap.value) + gap.error > 0.0;
   }
 
   /// Weights of the rows of a class, by row number in the array.
   [[nodiscard]] std::vector<Weight> weights(const char* name, std::size_t c) const {
-    std::vector<Weight> result = root_[name].weights("row", std::numeric_limits<std::size_t>::max());
+    std::vector<Weight> result = root_[name].weights("row", no_row);
     for (std::size_t i = 0; i < result.size(); ++i) result[i].index = position(root_[name][i]["row"], c);
     return result;
   }
 
-  void check_residual() {
-    constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+  void check_residual(bool meets) {
     const std::vector<Weight> a = weights("a", 0);
     const std::vector<Weight> b = weights("b", 1);
-    const Total total_a = total_of(a, none);
-    const Total total_b = total_of(b, none);
-    const double claimed = scale_.divide(root_["residual"].number_or(infinity));
-    const bool weighed = total_a.valid && total_b.valid;
+    const Exact total_a = exact_total(a);
+    const Exact total_b = exact_total(b);
+    const bool weighed = total_a.sign() > 0 && total_b.sign() > 0;
     found_.check(weighed, "a, b", "are not weights with a positive sum");
     if (!weighed) return;
-    const double allowed =
-        claimed * (1.0 + last_bits) + nothing * std::sqrt(static_cast<double>(rows_[0].width()));
-    found_.check(distance_at_most(rows_[0], a, rows_[1], b) <= allowed, "residual",
+    // With both sums of weights in front: total_b Σ w_a a − total_a Σ w_b b.
+    std::vector<Exact> difference = exact_sum(classes_[0], a);
+    const std::vector<Exact> of_b = exact_sum(classes_[1], b);
+    for (std::size_t i = 0; i < difference.size(); ++i) {
+      difference[i] = total_b * difference[i] - total_a * of_b[i];
+    }
+    const Exact totals = total_a * total_b;
+    if (root_["residual"].is_null()) {
+      found_.check(exact_ || !meets, "residual", "is null, but the sets are stated to meet");
+      return;
+    }
+    const Exact residual = Exact(root_["residual"].number()) * totals;
+    found_.check(exact_square(difference) <= residual * residual, "residual",
                  "the weighted points are farther apart than stated");
-    if (exact_ || root_["separable"].text() != "no") return;
-    const double scale = scale_.divide(root_["scale"].number_or(infinity));
-    found_.check(claimed <= root_["tolerance"].number() * scale * (1.0 + last_bits), "separable",
-                 "is no, but the weighted points are farther apart than tolerance * scale");
+    if (exact_ || !meets) return;
+    const Exact tolerance = root_["tolerance"].number();
+    const bool is_near = std::isfinite(scale_) && residual <= tolerance * Exact(scale_) * totals;
+    found_.check(is_near && is_near_in_columns(a, b, total_a, total_b, difference, tolerance), "separable",
+                 "is no, but the weighted points are farther apart than the tolerance");
+  }
+
+  /// In each column |difference| <= tolerance (Σ w |a − h| + Σ w |b − h|) with h the heaviest row of A and
+  /// sums of weights 1, to the rounding of the result.
+  [[nodiscard]] bool is_near_in_columns(const std::vector<Weight>& a, const std::vector<Weight>& b,
+                                        const Exact& total_a, const Exact& total_b,
+                                        const std::vector<Exact>& difference, const Exact& tolerance) const {
+    const auto heaviest = std::max_element(
+        a.begin(), a.end(), [](const Weight& x, const Weight& y) { return x.weight < y.weight; });
+    const std::span<const double> origin = classes_[0].row(heaviest->index);
+    const Exact rounded = Exact(1.0) + Exact(64.0 * unit);
+    for (std::size_t i = 0; i < difference.size(); ++i) {
+      const auto spread = [&](std::size_t c, const std::vector<Weight>& weights) {
+        Exact sum;
+        for (const Weight& weight : weights) {
+          const Exact distance = Exact(classes_[c].row(weight.index)[i]) - Exact(origin[i]);
+          sum += Exact(weight.weight) * (distance.sign() < 0 ? -distance : distance);
+        }
+        return sum;
+      };
+      const Exact most = tolerance * rounded * (total_b * spread(0, a) + total_a * spread(1, b));
+      if (!(difference[i] <= most && -difference[i] <= most)) return false;
+    }
+    return true;
   }
 
   Field root_;
-  BinaryScale scale_{};
-  std::vector<std::vector<double>> values_{};
-  std::vector<MatrixView<const double>> rows_{};
-  std::vector<std::vector<std::size_t>> numbers_{};
-  std::vector<MatrixView<const double>> given_{};  ///< the rows before division
+  const std::vector<MatrixView<const double>>& classes_;
+  const std::vector<std::vector<std::size_t>>& numbers_;
+  bool has_labels_;
   BinaryScale differences_{};
-  std::vector<bool> varies_{};
   bool exact_ = false;
+  bool separable_ = false;
+  double scale_ = 0.0;
   Verification found_{};
 };
 

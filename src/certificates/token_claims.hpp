@@ -5,7 +5,7 @@
 
 #include <normscope/certificates/verify.hpp>
 
-#include "fields.hpp"
+#include "document.hpp"
 
 namespace normscope::certificates {
 

@@ -8,25 +8,16 @@
 #include <normscope/numeric/sum.hpp>
 
 namespace normscope::certificates {
-namespace {
-
-Twofold sum_of(const std::vector<Weight>& weights) {
-  TwofoldSum total;
-  for (const Weight& weight : weights) total.add(DoubleDouble(weight.weight), 1.0);
-  return total.result();
-}
-
-/// Entry i of Σ λ (row − origin)/Σλ.
-Twofold mean_entry(MatrixView<const double> rows, const std::vector<Weight>& weights,
-                   std::span<const double> origin, std::size_t i) {
-  TwofoldSum total;
+Total total_of(const std::vector<Weight>& weights, std::size_t excluded) {
+  CompensatedSum sum;
   for (const Weight& weight : weights) {
-    total.add(DoubleDouble::sum(rows.row(weight.index)[i], -origin[i]), weight.weight);
+    if (!(weight.weight >= 0.0) || weight.index == excluded) return {};
+    sum.add(weight.weight);
   }
-  return total.result() / sum_of(weights);
+  const double total = sum.value();
+  if (!(total > 0.0) || !std::isfinite(total)) return {};
+  return {true, down(total), up(total)};
 }
-
-}  // namespace
 
 Twofold operator-(const Twofold& a, const Twofold& b) {
   return {a.value - b.value, 2.0 * (a.error + b.error) + 2.0 * fine * (a.size() + b.size())};
@@ -70,20 +61,17 @@ double length_at_most(std::span<const Twofold> vector) {
   return (scale.multiply(sqrt(square).high) + up(euclidean_norm(errors))) * (1.0 + 4.0 * unit);
 }
 
-Twofold dot(std::span<const double> direction, std::span<const double> x, std::span<const double> origin) {
-  TwofoldSum total;
-  for (std::size_t i = 0; i < x.size(); ++i) total.add(DoubleDouble::sum(x[i], -origin[i]), direction[i]);
-  return total.result();
-}
-
-double distance_at_most(MatrixView<const double> a, const std::vector<Weight>& weights_a,
-                        MatrixView<const double> b, const std::vector<Weight>& weights_b) {
-  const std::span<const double> origin = b.row(weights_b.front().index);
-  std::vector<Twofold> difference;
-  for (std::size_t i = 0; i < a.width(); ++i) {
-    difference.push_back(mean_entry(a, weights_a, origin, i) - mean_entry(b, weights_b, origin, i));
+std::vector<Twofold> weighted_difference(std::span<const double> x, MatrixView<const double> rows,
+                                         const std::vector<Weight>& weights) {
+  std::vector<Twofold> result(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    TwofoldSum sum;
+    for (const Weight& weight : weights) {
+      sum.add(DoubleDouble::sum(x[i], -rows.row(weight.index)[i]), weight.weight);
+    }
+    result[i] = sum.result();
   }
-  return length_at_most(difference);
+  return result;
 }
 
 }  // namespace normscope::certificates

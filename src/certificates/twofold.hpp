@@ -69,14 +69,9 @@ class TwofoldSum {
 /// An upper bound of the Euclidean length of every vector within the bounds, up to `unit` of it.
 [[nodiscard]] double length_at_most(std::span<const Twofold> vector);
 
-/// directionᵀ(x − origin).
-[[nodiscard]] Twofold dot(std::span<const double> direction, std::span<const double> x,
-                          std::span<const double> origin);
-
-/// An upper bound of |Σ λ a/Σλ − Σ μ b/Σμ|.
-///
-/// Requires  weights with a positive sum each
-[[nodiscard]] double distance_at_most(MatrixView<const double> a, const std::vector<Weight>& weights_a,
-                                      MatrixView<const double> b, const std::vector<Weight>& weights_b);
+/// Σ λ_j (x − row_j), entry by entry.
+[[nodiscard]] std::vector<Twofold> weighted_difference(std::span<const double> x,
+                                                       MatrixView<const double> rows,
+                                                       const std::vector<Weight>& weights);
 
 }  // namespace normscope::certificates

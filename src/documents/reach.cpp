@@ -143,10 +143,15 @@ Json reach(const audit::VocabularyHead& head, const Survey& results, const Reach
   std::size_t decided = 0;
   for (std::size_t i = 0; i < results.tokens.size(); ++i) {
     decided += results.tokens[i].done ? 1 : 0;
-    lead["lower"].push_back(results.tokens[i].lower);
-    lead["upper"].push_back(results.tokens[i].upper);
-    probability["lower"].push_back(results.probabilities[i].lower);
-    probability["upper"].push_back(results.probabilities[i].upper);
+    // A bound is stated only with the point or the weights that prove it.
+    const TokenReach& token = results.tokens[i];
+    const bool leads = token.done && token.answer == Answer::yes;
+    lead["lower"].push_back(leads ? Json(token.lower) : Json());
+    lead["upper"].push_back(token.done ? Json(token.upper) : Json());
+    const Probability& found = results.probabilities[i];
+    const bool has_upper = token.done || !found.weights.empty() || !found.tangent.empty();
+    probability["lower"].push_back(leads || !found.point.empty() ? found.lower : 0.0);
+    probability["upper"].push_back(has_upper ? found.upper : 1.0);
   }
   return {{"schema", "normscope.reach/1"},
           {"version", version},

@@ -92,9 +92,10 @@ TEST(VerifyReachFolder, WitnessesAreRead) {
   const Verification got = with({0, 1}, {0.5, -0.5});
   EXPECT_TRUE(got.failed.empty()) << got.failed[0].item << got.failed[0].reason;
   EXPECT_TRUE(got.not_checkable.empty());
-  EXPECT_EQ(with({0, 1}, {-0.5, -0.5}).failed.size(), 1U);
-  EXPECT_EQ(with({1, 0}, {0.5, -0.5}).failed.size(), 2U);
-  EXPECT_EQ(with({1}, {-0.5}).not_checkable.size(), 1U);
+  // The lead, and the probability that follows from it.
+  EXPECT_EQ(with({0, 1}, {-0.5, -0.5}).failed.size(), 2U);
+  EXPECT_EQ(with({1, 0}, {0.5, -0.5}).failed.size(), 4U);
+  EXPECT_EQ(with({1}, {-0.5}).not_checkable[0].item, "lead.lower[0]");
   // Numbers that are no token's belong to no token.
   EXPECT_EQ(with({0, -1, 0x1p53, 1}, {0.5, 7, 7, -0.5}).failed.size(), 0U);
   EXPECT_THROW((void)with({0, 1}, {0.5}), Error);
@@ -105,6 +106,7 @@ TEST(VerifyReachFolder, PointsOfProbabilityAreRead) {
   Json json = test::reach_result();
   json["max_probability"]["lower"][0] = 0.678;
   json["max_probability"]["upper"][0] = 0.738;
+  json["max_probability"]["refined"] = {0};
   json["proofs"][0]["probability_point"] = "elsewhere";
   json["proofs"][0]["probability_tangent"] = "elsewhere";
   const auto with = [&](double point, double tangent) {
@@ -147,8 +149,8 @@ TEST(VerifyReachFolder, WitnessesWithoutTheBallHaveAHeight) {
   EXPECT_FALSE(leads({{"point", {2.4}}, {"height", 1.0}}, {}));
   EXPECT_TRUE(leads({{"point", {0.26}}, {"height", 0.1}}, {}));
   // A height of 0 or less is none: a direction alone proves nothing of a logit with an offset.
-  EXPECT_FALSE(leads({{"point", {2.6}}, {"height", 0.0}}, {}));
-  EXPECT_FALSE(leads({{"point", {2.6}}, {"height", -1.0}}, {}));
+  EXPECT_THROW((void)leads({{"point", {2.6}}, {"height", 0.0}}, {}), Error);
+  EXPECT_FALSE(leads("elsewhere", {{"far_tokens", {2}}, {"far_points", {2.6, -1.0}}}));
   EXPECT_TRUE(leads("elsewhere", {{"far_tokens", {2}}, {"far_points", {2.6, 1.0}}}));
   EXPECT_FALSE(leads("elsewhere", {{"far_tokens", {2}}, {"far_points", {2.4, 1.0}}}));
 }

@@ -45,7 +45,8 @@ Json two_points_result() {
     json["proofs"][i]["ends"] = i == 0 ? std::vector<int>{1, 2} : std::vector<int>{2, 0};
   }
   // 1/(1 + e^-1.5 + e^-2) = 0.736 at the better of the points; e^-1.5/(1 + e^-1.5 + e^-2) = 0.164 of token 2.
-  json["max_probability"] = {{"lower", {0.57, 0.57, 0.0}}, {"upper", {0.737, 0.737, 0.165}}};
+  json["max_probability"] = {
+      {"lower", {0.57, 0.57, 0.0}}, {"upper", {0.737, 0.737, 0.165}}, {"refined", Json::array()}};
   return json;
 }
 
@@ -80,7 +81,8 @@ TEST(VerifyReachAtTwoPoints, ProbabilitiesMayUnderflow) {
   }
   json["unreachable"][0]["lead_at_most"] = -1500.0;
   // Token 2 has e^-1500, beside a token of which it has e^1500.
-  json["max_probability"] = {{"lower", {0.9, 0.9, 0.0}}, {"upper", {1.0, 1.0, 1e-300}}};
+  json["max_probability"] = {
+      {"lower", {0.9, 0.9, 0.0}}, {"upper", {1.0, 1.0, 1e-300}}, {"refined", Json::array()}};
   const VocabularyHead head{.norm = {.kind = NormKind::rms, .width = 1, .eps = 0.0},
                             .unembedding = {test::weights.data(), 3, 1},
                             .bias = test::bias,
@@ -126,13 +128,14 @@ TEST(VerifyReachAtTwoPoints, ALargeTokenAtOnePointMakesNoTieAtTheOther) {
                             .unembedding = {rows.data(), 3, 1}};
   const Verification got = verify_reach(test::result(json), head, nullptr, {.threads = 1});
   EXPECT_TRUE(std::any_of(got.failed.begin(), got.failed.end(), [](const Finding& found) {
-    return found.item == "token 0" && found.reason.find("exceeds a tie") != std::string::npos;
+    return found.item == "proofs[0]" && found.reason.find("exceeds a tie") != std::string::npos;
   }));
 }
 
 TEST(VerifyReachAtTwoPoints, APointStandsForTheNearestOfThem) {
   Json json = two_points_result();
   json["proofs"][0]["probability_point"] = {0.5};
+  json["max_probability"]["refined"] = {0};
   json["max_probability"]["lower"][0] = 0.73;
   EXPECT_TRUE(at_two_points(json).failed.empty());
   json["max_probability"]["lower"][0] = 0.74;
@@ -183,7 +186,7 @@ TEST(VerifyReachUndecided, ItsUpperEndIsCheckedAndNothingElse) {
   const Verification got = verified(undecided_result());
   EXPECT_TRUE(got.failed.empty()) << got.failed[0].item << got.failed[0].reason;
   ASSERT_EQ(got.not_checkable.size(), 1U);
-  EXPECT_EQ(got.not_checkable[0].item, "token 2");
+  EXPECT_EQ(got.not_checkable[0].item, "proofs[2]");
   const auto fails = [](const auto& change) {
     Json json = undecided_result();
     change(json);
@@ -209,6 +212,10 @@ TEST(VerifyReachUndecided, AnOpenTokenIsOnlyCounted) {
   json["unreachable"] = Json::array();
   json["unreachable_without_ball"] = 0;
   json["proofs"][2]["answer"] = "open";
+  json["complete"] = false;
+  json["left_out"]["tokens"] = 1;
+  json["lead"]["upper"][2] = nullptr;
+  json["max_probability"]["upper"][2] = 1.0;
   const Verification got = verified(json);
   EXPECT_TRUE(got.failed.empty()) << got.failed[0].item << got.failed[0].reason;
   ASSERT_EQ(got.not_checkable.size(), 1U);
@@ -225,7 +232,8 @@ TEST(VerifyReach, OwnDirectionsAreWorkedOut) {
   json["lead"]["lower"] = {1.4999, 1.4999, nullptr};
   EXPECT_TRUE(verified(json).failed.empty());
   json["lead"]["lower"][1] = 1.500001;
-  EXPECT_EQ(verified(json).failed.size(), 1U);
+  // The lead, and the probability that would follow from it.
+  EXPECT_EQ(verified(json).failed.size(), 2U);
 }
 
 // Capped at 2, the logits of u = 0.5 are 0.490, −0.490 and −0.490, those of u = 0.8 are 0.760, −0.760 and
@@ -240,6 +248,7 @@ TEST(VerifyReach, ProbabilitiesBehindASoftCapAreThoseOfTheirPoints) {
     json["soft_cap"] = 2.0;
     json["max_probability"]["lower"][0] = lower;
     if (!point.is_null()) json["proofs"][0]["probability_point"] = point;
+    json["max_probability"]["refined"] = {0};
     return verify_reach(test::result(json), head, nullptr, {.threads = 1}).failed.empty();
   };
   EXPECT_TRUE(passes(0.571, nullptr));
@@ -275,8 +284,8 @@ TEST(VerifyReach, CountsAndSizesAreTheInputs) {
   EXPECT_TRUE(fails([](Json& json) { json["logit_scale"] = 2.0; }));
   EXPECT_TRUE(fails([](Json& json) { json["soft_cap"] = 30.0; }));
   EXPECT_TRUE(fails([](Json& json) { json["scale"] = 1.17; }));
-  EXPECT_TRUE(fails([](Json& json) { json["tie"] = -1e-13; }));
-  EXPECT_TRUE(fails([](Json& json) { json["without_ball"]["tie"] = -1e-13; }));
+  EXPECT_THROW(fails([](Json& json) { json["tie"] = -1e-13; }), Error);
+  EXPECT_THROW(fails([](Json& json) { json["without_ball"]["tie"] = -1e-13; }), Error);
   EXPECT_TRUE(fails([](Json& json) { json["without_ball"]["stretch"] = 40.0; }));
   EXPECT_TRUE(fails([](Json& json) { json["without_ball"]["stretch"] = 0.1; }));
   EXPECT_THROW(fails([](Json& json) { json["tokens"] = 4; }), Error);

@@ -81,7 +81,8 @@ TEST(VerifySelect, IntegersAreCheckedWithoutRounding) {
     return !verify_keys(json).failed.empty();
   };
   EXPECT_TRUE(fails([](Json& json) { json["verdicts"][3]["exact"]["denominator"] = "3"; }));
-  EXPECT_TRUE(fails([](Json& json) { json["verdicts"][3]["exact"]["weights"][0]["numerator"] = "-1"; }));
+  EXPECT_THROW(fails([](Json& json) { json["verdicts"][3]["exact"]["weights"][0]["numerator"] = "-1"; }),
+               Error);
   EXPECT_TRUE(fails([](Json& json) {
     json["verdicts"][3]["exact"]["weights"] = {{{"key", 3}, {"numerator", "2"}}};
   }));
@@ -119,7 +120,7 @@ TEST(VerifySelect, IntegersKeepFractions) {
 
 TEST(VerifySelect, AnExactAnswerIsOneOfThree) {
   Json json = select_result();
-  json["verdicts"][1]["exact"] = {{"answer", "undecided"}};
+  json["verdicts"][1]["exact"] = {{"answer", "undecided"}, {"reason", "the limit"}};
   EXPECT_TRUE(verify_keys(json).failed.empty());
   json["verdicts"][1]["exact"] = {{"answer", "perhaps"}};
   EXPECT_THROW((void)verify_keys(json), Error);
@@ -131,9 +132,10 @@ TEST(VerifySelect, AToleranceIsOneOfEachColumn) {
   Json json = select_result();
   json["selectable"] = 0;
   json["undecided"] = {0, 1, 2};
-  json["proofs"] = {{"alone", 0}, {"own_direction", 0}, {"query", 0}, {"weights", 1}, {"twin", 0}};
+  json["proofs"] = {{"alone", 0},   {"own_direction", 0}, {"query", 0},
+                    {"weights", 1}, {"twin", 0},          {"exact", 0}};
   json["margin"] = nullptr;
-  json["center"] = {1.5, 1.5e-9};
+  json["center"] = {1.5, (4e-9 + thin[7]) / 4.0};
   json["tolerance"] = 1e-9;
   json["verdicts"][3]["residual"] = 1.1e-10;
   for (int i = 0; i < 3; ++i) json["verdicts"][i] = {{"answer", "undecided"}, {"proof", "none"}};
@@ -148,13 +150,16 @@ TEST(VerifySelect, ColumnsFarApartAreCheckedInUnitsOfTheirOwn) {
   const std::vector<double> far = {0, 0, 4, 0, 0, 4 * t, 2, 2 * t};
   const auto fails = [&](const auto& change) {
     Json json = select_result();
-    json["proofs"] = {{"alone", 0}, {"own_direction", 0}, {"query", 3}, {"weights", 1}, {"twin", 0}};
-    json["margin"] = {{"least", 4 * t}, {"median", 4 * t}, {"largest", 2.0}};
+    json["proofs"] = {{"alone", 0},   {"own_direction", 0}, {"query", 3},
+                      {"weights", 1}, {"twin", 0},          {"exact", 0}};
+    // Less than 4 t, as the queries are a little longer than 1.
+    const double margin = 3.999 * t;
+    json["margin"] = {{"least", margin}, {"median", margin}, {"largest", 2.0}};
     json["center"] = {1.5, 1.5 * t};
     const std::vector<std::vector<double>> queries = {{-t, -1}, {1, 0}, {-t, 1}};
     for (std::size_t i = 0; i < 3; ++i) {
       json["verdicts"][i] = {{"answer", "selectable"}, {"proof", "query"}, {"query", queries[i]}};
-      json["verdicts"][i]["margin"] = i == 1 ? 2.0 : 4 * t;
+      json["verdicts"][i]["margin"] = i == 1 ? 2.0 : margin;
     }
     change(json);
     return !verify_select(result(json), {far.data(), 4, 2}, false, nullptr, {.threads = 1}).failed.empty();
@@ -183,14 +188,18 @@ TEST(VerifySelect, MissingProofsAreReported) {
 
 Json separate_result(const std::string& answer) {
   Json json = {{"schema", "normscope.separate/1"},
+               {"version", "0"},
                {"inputs", no_inputs},
                {"width", 1},
                {"rows", {2, 2}},
                {"ssr", 0.2},
+               {"lssr", 0.2},
+               {"direction", {1.0}},
+               {"rank", 1},
                {"separable", answer},
                {"margin", 1.0},
-               {"normal", {2.0}},
-               {"offset", 4.5},
+               {"normal", {1.0}},
+               {"offset", 2.25},
                {"a", {{{"row", 1}, {"weight", 3.0}}}},
                {"b", {{{"row", 0}, {"weight", 1.0}}}},
                {"residual", 1.0},
@@ -208,7 +217,9 @@ Verification verify_sets(const Json& json) {
 TEST(VerifySeparate, GoodResultsPass) {
   const Verification got = verify_sets(separate_result("yes"));
   EXPECT_TRUE(got.failed.empty()) << got.failed[0].item << got.failed[0].reason;
-  EXPECT_EQ(got.not_checkable.size(), 1u);
+  ASSERT_EQ(got.not_checkable.size(), 2u);
+  EXPECT_EQ(got.not_checkable[0].item, "lssr");
+  EXPECT_EQ(got.not_checkable[1].item, "rank");
 }
 
 TEST(VerifySeparate, ForgedOnesFail) {
@@ -220,8 +231,8 @@ TEST(VerifySeparate, ForgedOnesFail) {
   EXPECT_TRUE(fails([](Json& json) { json["margin"] = 1.000001; }));
   EXPECT_TRUE(fails([](Json& json) { json["separable"] = "no"; }));
   EXPECT_TRUE(fails([](Json& json) { json["residual"] = 0.999999; }));
-  EXPECT_TRUE(fails([](Json& json) { json["normal"] = {-2.0}; }));
-  EXPECT_TRUE(fails([](Json& json) { json["offset"] = 6.5; }));
+  EXPECT_TRUE(fails([](Json& json) { json["normal"] = {-1.0}; }));
+  EXPECT_TRUE(fails([](Json& json) { json["offset"] = 3.25; }));
   EXPECT_TRUE(fails([](Json& json) { json["ssr"] = 0.21; }));
   EXPECT_TRUE(fails([](Json& json) { json["a"] = Json::array(); }));
   EXPECT_THROW(fails([](Json& json) { json["a"][0]["row"] = 7; }), Error);
@@ -290,6 +301,7 @@ TEST(VerifyReach, PointsBoundProbabilities) {
   EXPECT_FALSE(verify_tokens(json).failed.empty());
   json["proofs"][0]["probability_point"] = {0.8};
   json["proofs"][0]["probability_tangent"] = {0.99};
+  json["max_probability"]["refined"] = {0};
   EXPECT_TRUE(verify_tokens(json).failed.empty());
   json["max_probability"]["lower"][0] = 0.6788;
   EXPECT_EQ(verify_tokens(json).failed.size(), 1u);
@@ -301,9 +313,10 @@ TEST(VerifyReach, PointsBoundProbabilities) {
 TEST(VerifyReach, WeightsBoundProbabilities) {
   Json json = reach_result();
   json["max_probability"]["upper"][0] = 0.738;
-  const auto holds = [&json](const std::vector<std::pair<int, double>>& weights) {
+  json["max_probability"]["refined"] = {0};
+  const auto holds = [&json](const std::vector<std::pair<int, double>>& on) {
     json["proofs"][0]["probability_weights"] = Json::array();
-    for (const auto& [token, weight] : weights) {
+    for (const auto& [token, weight] : on) {
       json["proofs"][0]["probability_weights"].push_back({{"token", token}, {"weight", weight}});
     }
     return verify_tokens(json).failed.empty();
@@ -314,9 +327,9 @@ TEST(VerifyReach, WeightsBoundProbabilities) {
   EXPECT_FALSE(holds({{0, 1.472}, {1, 0.1992}}));
   // Others that would prove too much, if they were probabilities.
   EXPECT_FALSE(holds({}));
-  EXPECT_FALSE(holds({{0, 0.0}}));
-  EXPECT_FALSE(holds({{0, 1.472}, {1, 0.1992}, {2, 0.3285}, {1, -0.1}}));
-  EXPECT_FALSE(holds({{0, 0.736}, {0, 0.736}, {1, 0.1992}, {2, 0.3285}}));
+  EXPECT_THROW(holds({{0, 0.0}}), Error);
+  EXPECT_THROW(holds({{0, 1.472}, {1, 0.1992}, {2, 0.3285}, {1, -0.1}}), Error);
+  EXPECT_THROW(holds({{0, 0.736}, {0, 0.736}, {1, 0.1992}, {2, 0.3285}}), Error);
   EXPECT_FALSE(holds({{0, 1e308}, {1, 1e308}, {2, 1e308}}));
   EXPECT_THROW(holds({{3, 1.0}}), Error);
 }
@@ -347,6 +360,62 @@ TEST(Result, MessagesNameThePathOfAField) {
             "result: scale is missing, expected the JSON of this version");
   EXPECT_EQ(message([](Json& json) { json["verdicts"][1].erase("answer"); }),
             "result: verdicts[1].answer is missing, expected the JSON of this version");
+}
+
+// (0, 1) leads (1, 1) along (1, 0) by nothing, although products of 5e-324 with anything below 1/2 are 0.
+TEST(VerifySelect, ALeadThatUnderflowsIsNone) {
+  const std::vector<double> two = {0, 1, 0, 1, 0.25, 1, -0.25, 0};
+  Json json = select_result();
+  for (int i = 0; i < 2; ++i) {
+    json["verdicts"][i] = {{"answer", "selectable"}, {"proof", "query"}, {"margin", 5e-324}};
+    json["verdicts"][i]["query"] = {i == 0 ? -5e-324 : 5e-324, 0.0};
+  }
+  const Verification got = verify_select(result(json), {two.data(), 4, 2}, false, nullptr, {.threads = 1});
+  for (const char* item : {"verdicts[0].margin", "verdicts[1].margin"}) {
+    EXPECT_TRUE(std::any_of(got.failed.begin(), got.failed.end(), [&](const Finding& found) {
+      return found.item == item;
+    })) << item;
+  }
+}
+
+TEST(VerifySelect, AMarginIsComparedWithoutATolerance) {
+  Json json = select_result();
+  // The root of 8 lies between these two.
+  json["margin"]["largest"] = json["verdicts"][0]["margin"] = 2.8284271247461898;
+  EXPECT_TRUE(verify_keys(json).failed.empty());
+  json["margin"]["largest"] = json["verdicts"][0]["margin"] = 2.8284271247461903;
+  EXPECT_FALSE(verify_keys(json).failed.empty());
+}
+
+TEST(Result, IsReadStrictly) {
+  const auto message = [](const std::string& text) -> std::string {
+    try {
+      (void)Result(text, "result");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const auto changed = [&](const char* path, const Json& value) {
+    Json json = select_result();
+    json[Json::json_pointer(path)] = value;
+    return message(json.dump());
+  };
+  EXPECT_EQ(message(select_result().dump()), "");
+  EXPECT_NE(changed("/better", 1).find("better, expected no member of this name"), std::string::npos);
+  EXPECT_NE(changed("/verdicts/0/answer", "yes").find("verdicts[0].answer"), std::string::npos);
+  EXPECT_NE(changed("/tolerance", 1e9).find("tolerance, expected at most 1"), std::string::npos);
+  EXPECT_NE(changed("/keys", -1).find("keys, expected at least 0"), std::string::npos);
+  EXPECT_NE(changed("/center/0", "0").find("center[0], expected number"), std::string::npos);
+  EXPECT_NE(changed("/certificates", "there").find("certificates"), std::string::npos);
+  EXPECT_NE(message(R"({"schema": 1, "schema": 2})").find("schema twice"), std::string::npos);
+  EXPECT_NE(message(std::string(100, '[')).find("deeper nesting"), std::string::npos);
+  std::string brackets = "[";
+  for (int i = 0; i < 4000; ++i) brackets += "{},";
+  EXPECT_NE(message(brackets + "{}]").find("more lists and objects"), std::string::npos);
+  std::string commas = "[";
+  for (int i = 0; i < 8000; ++i) commas += "1,";
+  EXPECT_NE(message(commas + "1]").find("more values"), std::string::npos);
 }
 
 TEST(Result, ArgumentsAreFoundByTheirRole) {

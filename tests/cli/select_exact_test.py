@@ -102,7 +102,7 @@ class SelectExact(CommandTest):
                     self.assertEqual(got["undecided"], [])
                     self.assertEqual(got["unselectable"], [i for i in range(len(rows)) if is_inside(rows, i)])
                     self.check_certificates(got, rows)
-                    self.assertIn("0 failed, 0 not checkable", self.verify(got))
+                    self.assertIn("0 failed, 0 not proved", self.verify(got))
                     # No key is called unselectable without an integer certificate.
                     proofs = {got["verdicts"][i]["proof"] for i in got["unselectable"]}
                     self.assertLessEqual(proofs, {"exact", "twin"})
@@ -124,7 +124,7 @@ class SelectExact(CommandTest):
         for column in (2.0 ** 27, 2.0 ** -40, 1e8, 1e-12, 1e-20):
             got = self.select(keys * [column, 1, 1])
             self.assertEqual((got["unselectable"], got["undecided"]), (plain["unselectable"], []), column)
-            self.assertIn("0 failed, 0 not checkable", self.verify(got))
+            self.assertIn("0 failed, 0 not proved", self.verify(got))
         # Off the line by 1e-13 of the extent of the first column, which is the whole extent of the second.
         thin = [[0, 0], [4, 0], [2, 1e-13]]
         self.assertEqual(self.select(thin)["unselectable"], [])
@@ -143,7 +143,7 @@ class SelectExact(CommandTest):
 
     def test_forged_integers_are_found(self):
         got = self.select([[0, 0], [4, 0], [0, 4], [1, 2]], "--exact", "--certificates", "c")
-        self.assertIn("0 failed, 0 not checkable", self.verify(got))
+        self.assertIn("0 failed, 0 not proved", self.verify(got))
         got["verdicts"][3]["exact"]["weights"][0]["numerator"] += "0"
         (self.folder / "result.json").write_text(json.dumps(got))
         self.assertIn("the integers do not prove the answer",

@@ -66,17 +66,16 @@ class Verify(ResultTest):
             "smaller margin than stated": [
                 lambda forged: forged["verdicts"][of("query")].update(margin=(1 + 1e-6) * attained),
                 lambda forged: forged["verdicts"][of("own_direction")].update(margin=10.0),
-                lambda forged: forged["verdicts"][of("query")]["query"].reverse(),
-                lambda forged: forged["verdicts"][of("query")].update(margin=-1.0)],
-            "outside the range of the keys": [lambda forged: forged.update(center=[9.0, 9.0, 9.0])],
+                lambda forged: forged["verdicts"][of("query")]["query"].reverse()],
+            "not the mean of the distinct keys": [lambda forged: forged.update(center=[9.0, 9.0, 9.0])],
             "farther away than stated": [
-                lambda forged: forged["verdicts"][of("weights")]["weights"][0].update(weight=0.5),
-                lambda forged: forged["verdicts"][of("weights")]["weights"][0].update(key=of("weights")),
-                lambda forged: forged["verdicts"][of("twin")]["weights"][0].update(key=1)],
+                lambda forged: forged["verdicts"][of("weights")]["weights"][0].update(weight=0.5)],
+            "on itself": [lambda forged: forged["verdicts"][of("weights")]["weights"][0].update(key=of("weights"))],
+            "equal another key": [lambda forged: forged["verdicts"][of("twin")]["weights"][0].update(key=1)],
             "tolerance * scale": [lambda forged: forged["verdicts"][of("weights")].update(residual=1e-6)],
             "scale": [lambda forged: forged.update(scale=1.000001 * document["scale"])],
             "proofs": [lambda forged: forged["proofs"].update(query=0)],
-            "margin is not": [lambda forged: forged["margin"].update(least=0.5)],
+            "margin.least": [lambda forged: forged["margin"].update(least=0.5)],
         }
         for reason, forgeries in changes.items():
             for change in forgeries:
@@ -102,7 +101,8 @@ class Verify(ResultTest):
             np.save(self.folder / "b.npy", other)
             document = self.result("separate", "a.npy", "b.npy")
             self.assertEqual(document["separable"], answer)
-            self.assertEqual([finding["item"] for finding in self.passes()["not_checkable"]], ["lssr"])
+            self.assertLessEqual({finding["item"] for finding in self.passes()["not_checkable"]},
+                                 {"lssr", "rank"} | ({"offset"} if answer == "no" else set()))
         np.save(self.folder / "x.npy", np.concatenate([a + 6, b, a - 20]))
         np.save(self.folder / "y.npy", np.repeat([3, 1, 2], [40, 30, 40]))
         self.result("separate", "x.npy", "--labels", "y.npy", "--classes", "3,1")
@@ -124,14 +124,14 @@ class Verify(ResultTest):
                 ("sums of squares", lambda forged: forged.update(ssr=yes["ssr"] * (1 + 1e-6))),
                 ("scale", lambda forged: forged.update(scale=yes["scale"] * (1 + 1e-6))),
                 ("farther apart than stated", lambda forged: forged["a"][0].update(row=(yes["a"][0]["row"] + 1) % 40)),
-                ("not weights", lambda forged: forged["b"][0].update(weight=-1.0))):
+                ("not weights", lambda forged: forged.update(b=[{"row": 0, "weight": 0.0}]))):
             with self.subTest(reason):
                 self.assertIn(reason, self.caught(yes, change))
         np.save(self.folder / "a.npy", random.normal(size=(40, 3)))
         no = self.result("separate", "a.npy", "b.npy")
         self.assertEqual(no["separable"], "no")
-        for reason, change in (("positive margin", lambda forged: forged.update(separable="yes")),
-                               ("tolerance * scale", lambda forged: forged.update(residual=1e-3)),
+        for reason, change in (("does not separate the sets", lambda forged: forged.update(separable="yes")),
+                               ("than the tolerance", lambda forged: forged.update(residual=1e-3)),
                                ("farther apart than stated", lambda forged: forged["a"][0].update(row=0, weight=0.3))):
             self.assertIn(reason, self.caught(no, change))
 
@@ -144,13 +144,12 @@ class Verify(ResultTest):
             np.save(self.folder / "b.npy", np.array(b, float))
             document = self.result("separate", "a.npy", "b.npy", "--exact")
             self.assertEqual(document["separable"], answer)
-            self.assertEqual([finding["item"] for finding in self.passes()["not_checkable"]], ["lssr"])
+            self.assertLessEqual({finding["item"] for finding in self.passes()["not_checkable"]}, {"lssr", "rank", "offset"})
             other = "yes" if answer == "no" else "no"
             self.assertIn("not the exact answer", self.caught(document, lambda forged: forged.update(separable=other)))
             changes = [lambda forged: forged["exact"].update(denominator="1")] if answer == "no" else []
             changes += [lambda forged: forged["exact"]["a"][0].update(row=1)] if answer == "no" else []
             changes += [lambda forged: forged["exact"]["normal"].reverse()] if answer == "yes" else []
-            changes += [lambda forged: forged["exact"].update(normal=["1", "x"])] if answer == "yes" else []
             for change in changes:
                 self.assertIn("the integers do not prove", self.caught(document, change))
         # Cases without a margin: values beyond the range of float64, sets with one mean, a gap below rounding.
@@ -337,13 +336,18 @@ class Verify(ResultTest):
 
     def test_other_files_are_refused(self):
         document = json.dumps(self.result("select", "0,0;1,0;0,1"))
-        for text, message in (("{", "is not JSON"), ("[]", "is not JSON"), ("{}", "schema is missing"),
+        for text, message in (("{", "is not JSON"), ("[]", "schema, expected"), ("{}", "schema, expected"),
                               ('{"schema": "normscope.count/1"}', "expected normscope.select/1"),
-                              ('{"schema": "normscope.select/1"}', "does not say what its inputs were"),
-                              (document.replace('"margin"', '"margins"', 1), "margin is missing"),
-                              (document.replace('"center": [', '"center": ["a", '), "center, expected 2 numbers"),
-                              (document.replace('"proofs": {', '"proofs": 3, "x": {'), "proofs.alone is missing"),
-                              (document.replace('"answer": "selectable"', '"answer": 1', 1), "verdicts[0].answer, expected a string"),
+                              ('{"schema": "normscope.select/1"}', " is missing"),
+                              (document.replace('"margin"', '"margins"', 1), "is missing"),
+                              (document.replace('"center": [', '"center": ["a", '), "center[0], expected number"),
+                              (document.replace('"proofs": {', '"proofs": 3, "x": {'), "proofs, expected object"),
+                              (document.replace('"center": [', '"scale": 1.0, "center": ['), "the member scale twice"),
+                              (document.replace('"center": [', '"middle": 1.0, "center": ['), "middle, expected no member of this name"),
+                              (document.replace('"tolerance": 1e-12', '"tolerance": 1e9'), "tolerance, expected at most 1"),
+                              ("[" + "{}," * 2**20 + "{}]", "more lists and objects"),
+                              ("[" * 10**6, "deeper nesting"),
+                              (document.replace('"answer": "selectable"', '"answer": 1', 1), "verdicts[0].answer, expected selectable, unselectable or undecided"),
                               (document.replace('"keys": 3', '"keys": 4'), "is of 4 x 2 keys")):
             (self.folder / "result.json").write_text(text)
             self.assertIn(message, self.fails(3, "verify", "result.json"))

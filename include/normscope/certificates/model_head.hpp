@@ -13,16 +13,20 @@ namespace normscope::certificates {
 /// A model's vocabulary head with its own values, read from the checkpoint anew.
 struct ModelHead {
   NormSpec norm{};
-  std::string norm_name{};
   std::vector<double> unembedding{};  ///< tokens × norm.width
   std::vector<double> bias{};         ///< tokens, or none
   double scale = 1.0;
   double soft_cap = 0.0;
   std::size_t tokens = 0;
+  HeadFacts facts{};
 
   [[nodiscard]] VocabularyHead head() const {
-    return {norm, {unembedding.data(), tokens, norm.width}, bias, scale, soft_cap};
+    return {norm, {unembedding.data(), tokens, norm.width}, bias, scale, soft_cap, facts};
   }
+  /// Reads the names of tokens from a file beside the model, if there is one.
+  ///
+  /// Errors    as `model::read_token_names`
+  void read_names(const checkpoint::Checkpoint& checkpoint);
   /// The arrays that a `reach` result states: unembedding, its bias, gain and bias of the norm, if present.
   [[nodiscard]] std::vector<InputArray> arrays(unsigned threads = 0) const;
 };

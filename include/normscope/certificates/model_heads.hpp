@@ -37,6 +37,7 @@ class ModelHeads {
  public:
   ModelHeads(const checkpoint::Checkpoint& checkpoint, const model::Model& model);
 
+  [[nodiscard]] const model::Model& model() const { return model_; }
   [[nodiscard]] std::size_t size() const { return readings_.size(); }
   /// Errors    as `model::read_weight`
   [[nodiscard]] AttentionHead read(std::size_t index) const;

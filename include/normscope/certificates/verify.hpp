@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -52,6 +53,14 @@ struct ClassRows {
 [[nodiscard]] Verification verify_separate(const Result& result, const ClassRows& classes,
                                            const VerifyOptions& options = {});
 
+/// What a `reach` result says of a head beside its numbers, read anew.
+struct HeadFacts {
+  std::optional<std::string> norm_name{};
+  bool tied = false;
+  std::vector<std::string> notes{};
+  std::vector<std::string> names{};  ///< of tokens; empty where no file of names is known
+};
+
 /// A vocabulary's head: logits are l = scale · (W h + c) with h the norm's output, and C tanh(l/C) with a
 /// soft cap C.
 ///
@@ -62,6 +71,7 @@ struct VocabularyHead {
   std::span<const double> bias{};
   double scale = 1.0;
   double soft_cap = 0.0;  ///< 0 for none
+  HeadFacts facts{};
 };
 
 /// Checks every statement of a `reach` result.

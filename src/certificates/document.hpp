@@ -1,18 +1,17 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include <normscope/certificates/result.hpp>
 
+#include "shape.hpp"
 #include "weights.hpp"
 
 namespace normscope::certificates {
-
-using Json = nlohmann::json;
 
 /// A value of a result and its path, for messages. A missing value or one of the wrong type is an Error
 /// (Format) that names the path.
@@ -21,6 +20,8 @@ class Field {
   Field(const Json& value, std::string path) : value_(&value), path_(std::move(path)) {}
 
   [[nodiscard]] const std::string& path() const { return path_; }
+  /// The path without the name of the file.
+  [[nodiscard]] std::string place() const;
   [[nodiscard]] bool has(const char* key) const;
   [[nodiscard]] bool is_null() const { return value_->is_null(); }
   [[nodiscard]] bool is_text() const { return value_->is_string(); }
@@ -42,16 +43,24 @@ class Field {
   /// A list of {`key`: index, "weight": number}.
   [[nodiscard]] std::vector<Weight> weights(const char* key, std::size_t below) const;
   [[noreturn]] void refuse(const char* expected) const;
+  /// The names of its members that are not in the list, and not null or empty.
+  [[nodiscard]] std::vector<std::string> members_beside(std::initializer_list<std::string_view> names) const;
 
  private:
   const Json* value_;
   std::string path_;
 };
 
+/// Lists the members of an object that `handled` does not name as not proved: each member of a result is
+/// either compared with what was derived, or listed here. Those that claim nothing are among `handled`.
+void list_unproved(Verification& found, const Field& object, std::initializer_list<std::string_view> handled,
+                   const char* reason = "the result has no proof of it");
+
 struct Result::Fields {
   Json document;
   std::string source;
   std::string kind;
+  std::size_t bytes = 0;  ///< of its text
   std::optional<std::string> folder{};
   Inputs inputs{};
 

@@ -1,6 +1,7 @@
-#include <normscope/certificates/result.hpp>
+#include "document.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/core.h>
 
@@ -8,21 +9,113 @@
 #include <normscope/core/sha256.hpp>
 #include <normscope/core/text.hpp>
 
-#include "fields.hpp"
-
 namespace normscope::certificates {
-namespace {
 
-constexpr std::string_view prefix = "normscope.";
-constexpr std::string_view layout = "/1";
-
-std::string kind_of(const Field& root) {
-  const std::string schema = root["schema"].text();
-  for (const char* kind : {"select", "separate", "reach", "heads"}) {
-    if (schema == fmt::format("{}{}{}", prefix, kind, layout)) return kind;
-  }
-  root["schema"].refuse("normscope.select/1, separate/1, reach/1 or heads/1");
+void Field::refuse(const char* expected) const {
+  throw Error(ErrorCode::Format, fmt::format("{}, expected {}", path_, expected));
 }
+
+bool Field::has(const char* key) const { return value_->is_object() && value_->contains(key); }
+
+Field Field::operator[](const char* key) const {
+  const bool first = !path_.empty() && path_.back() == ' ';
+  std::string path = path_ + (first ? "" : ".") + key;
+  if (!value_->is_object() || !value_->contains(key)) {
+    throw Error(ErrorCode::Format, fmt::format("{} is missing, expected the JSON of this version", path));
+  }
+  return {(*value_)[key], std::move(path)};
+}
+
+Field Field::operator[](std::size_t index) const {
+  if (!value_->is_array() || index >= value_->size()) refuse("a longer list");
+  return {(*value_)[index], fmt::format("{}[{}]", path_, index)};
+}
+
+std::size_t Field::size() const {
+  if (!value_->is_array()) refuse("a list");
+  return value_->size();
+}
+
+double Field::number() const {
+  if (!value_->is_number() || !std::isfinite(value_->get<double>())) refuse("a number");
+  return value_->get<double>();
+}
+
+double Field::number_or(double when_null) const { return is_null() ? when_null : number(); }
+
+std::size_t Field::count() const {
+  if (!value_->is_number_unsigned()) refuse("a count");
+  return value_->get<std::size_t>();
+}
+
+std::size_t Field::index(std::size_t below) const {
+  if (!value_->is_number_unsigned() || value_->get<std::size_t>() >= below)
+    refuse(fmt::format("an index below {}", below).c_str());
+  return value_->get<std::size_t>();
+}
+
+std::int64_t Field::integer() const {
+  if (!value_->is_number_integer()) refuse("an integer");
+  return value_->get<std::int64_t>();
+}
+
+std::string Field::text() const {
+  if (!value_->is_string()) refuse("a string");
+  return value_->get<std::string>();
+}
+
+bool Field::flag() const {
+  if (!value_->is_boolean()) refuse("true or false");
+  return value_->get<bool>();
+}
+
+std::vector<double> Field::numbers(std::size_t expected) const {
+  if (size() != expected) refuse(fmt::format("{} numbers", expected).c_str());
+  std::vector<double> result;
+  result.reserve(expected);
+  for (std::size_t i = 0; i < expected; ++i) {
+    const Json& entry = (*value_)[i];
+    if (!entry.is_number() || !std::isfinite(entry.get<double>())) refuse("finite numbers");
+    result.push_back(entry.get<double>());
+  }
+  return result;
+}
+
+std::vector<std::string> Field::members_beside(std::initializer_list<std::string_view> names) const {
+  std::vector<std::string> result;
+  if (!value_->is_object()) return result;
+  for (const auto& [name, value] : value_->items()) {
+    const bool empty = value.is_null() || ((value.is_array() || value.is_object()) && value.empty());
+    if (!empty && std::find(names.begin(), names.end(), name) == names.end()) result.push_back(name);
+  }
+  return result;
+}
+
+std::string Field::place() const {
+  const std::size_t source = path_.find(": ");
+  return source == std::string::npos ? path_ : path_.substr(source + 2);
+}
+
+std::vector<std::size_t> Field::indices(std::size_t below) const {
+  std::vector<std::size_t> result;
+  for (std::size_t i = 0; i < size(); ++i) result.push_back((*this)[i].index(below));
+  return result;
+}
+
+std::vector<Weight> Field::weights(const char* key, std::size_t below) const {
+  std::vector<Weight> result;
+  std::vector<std::size_t> indices;
+  for (std::size_t i = 0; i < size(); ++i) {
+    const Field entry = (*this)[i];
+    result.push_back({entry[key].index(below), entry["weight"].number()});
+    indices.push_back(result.back().index);
+  }
+  std::sort(indices.begin(), indices.end());
+  if (std::adjacent_find(indices.begin(), indices.end()) != indices.end()) refuse("each index once");
+  return result;
+}
+
+namespace {
 
 Inputs read_inputs(const Field& field) {
   Inputs inputs;
@@ -72,6 +165,13 @@ InputArray describe_array(std::string role, std::vector<std::size_t> shape, std:
   return {std::move(role), std::move(shape), to_hex(piecewise_sha256(std::as_bytes(values), threads))};
 }
 
+void list_unproved(Verification& found, const Field& object, std::initializer_list<std::string_view> handled,
+                   const char* reason) {
+  for (const std::string& name : object.members_beside(handled)) {
+    found.not_checkable.push_back({object[name.c_str()].place(), reason});
+  }
+}
+
 void Verification::check(bool holds, const std::string& item, std::string_view reason) {
   ++checked;
   if (!holds) failed.push_back({item, std::string(reason)});
@@ -79,18 +179,12 @@ void Verification::check(bool holds, const std::string& item, std::string_view r
 
 Result::Result(std::string_view text, std::string source) : fields_(std::make_unique<Fields>()) {
   fields_->source = std::move(source);
-  fields_->document = Json::parse(text.begin(), text.end(), nullptr, false);
-  if (!fields_->document.is_object()) {
-    throw Error(ErrorCode::Format,
-                fmt::format("{}: is not JSON, expected what --json wrote", fields_->source));
-  }
+  fields_->bytes = text.size();
+  fields_->document = read_document(text, fields_->source);
   const Field root = fields_->root();
-  fields_->kind = kind_of(root);
-  if (!root.has("inputs")) {
-    throw Error(ErrorCode::Format,
-                fmt::format("{}: does not say what its inputs were, expected a result of this version",
-                            fields_->source));
-  }
+  // "normscope.KIND/1", which the schema says.
+  const std::string schema = root["schema"].text();
+  fields_->kind = schema.substr(10, schema.size() - 12);
   fields_->inputs = read_inputs(root["inputs"]);
   if (root.has("certificates") && !root["certificates"].is_text()) {
     fields_->folder = root["certificates"]["folder"].text();

@@ -338,7 +338,7 @@ def token(result, outcome, logits, tie, entry, i, cap):
         outcome.state(of_lower, alone and lower is None or proved, "is more than the token leads by at its witness")
     else:
         holds = lower is None
-        for stated in ("own_direction", proof.get("probability_point"), np.zeros(logits.width)):
+        for stated in ("own_direction", proof.get("probability_point"), [0.0] * logits.width):
             if not holds and stated is not None:
                 at_point = point(stated, logits, i, logits.sphere)
                 holds = bool(at_point) and logits.leads_by(i, at_point, lower)

@@ -177,7 +177,7 @@ def _conform(value, schema, path, named, closed=True):
     if isinstance(value, str) and not re.search(schema.get("pattern", ""), value):
         refuse(schema["pattern"])
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        most = 1 if path == "tolerance" else schema.get("maximum", math.inf)
+        most = schema.get("maximum", math.inf)
         if not schema.get("minimum", -math.inf) <= value <= most or not value > schema.get("exclusiveMinimum", -math.inf):
             refuse(f"a number from {schema.get('minimum', schema.get('exclusiveMinimum', '-inf'))} to {most}")
         if isinstance(value, int) and abs(value) > 2**63:

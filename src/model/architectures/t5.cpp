@@ -66,9 +66,16 @@ void t5_forward(Builder& b) {
   if (!b.has("decoder.")) return;
   b.remember_for_cross_attention();
   t5_stack(b, "decoder", true);
-  // Logits of a shared table are divided by sqrt(width); versions differ in the field that says so.
+  // Logits of a shared table are divided by sqrt(width); versions differ in the field that says so. mT5's
+  // class does not divide.
   const bool tied = b.config().flag({"tie_word_embeddings"}).value_or(true);
-  if (b.config().flag({"scale_decoder_outputs"}).value_or(tied) && b.width() != 0) {
+  const bool divides = b.config().flag({"scale_decoder_outputs"}).value_or(tied);
+  if (b.model_type() == "mt5") {
+    if (tied && !b.has("lm_head.")) {
+      b.note(
+          "logits are not divided by the root of the width, as in transformers 5; earlier versions divided");
+    }
+  } else if (divides && b.width() != 0) {
     b.logits(1.0 / std::sqrt(static_cast<double>(b.width())));
   }
   b.unembedding({"lm_head"}, true);

@@ -113,9 +113,6 @@ PairWeights read_weights(const Field& field, const HeadScores& scores) {
 
 double spread_by_weights(const HeadScores& scores, const PairWeights& proof, const Column* query) {
   const std::size_t dim = scores.dim;
-  // All scores are 0, or the same for all keys.
-  const bool has_queries = query != nullptr ? size_of(*query) > 0.0 : scores.query.size() > 0.0;
-  if (!has_queries || scores.key.map_size + size_of(scores.moving_constant()) == 0.0) return 0.0;
   const std::size_t still = proof.still.size();
   std::vector<bool> stands(dim, false);
   for (const std::size_t i : proof.still) {
@@ -129,9 +126,9 @@ double spread_by_weights(const HeadScores& scores, const PairWeights& proof, con
   std::vector<double> middle(scores.pairs(), 0.0);
   for (std::size_t j = 0; j < scores.pairs(); ++j) {
     const bool slow = stands[scores.first[j]];
-    if (slow != stands[scores.second[j]] || !is_moderate(proof.weights[j])) return infinity;
+    if (slow != stands[scores.second[j]] || !(proof.weights[j] > 0.0)) return infinity;
     if (!slow) {
-      if (!(proof.turns[j] >= 1.0 && is_moderate(proof.turns[j]))) return infinity;
+      if (!(proof.turns[j] >= 1.0)) return infinity;
       continue;
     }
     if (proof.distances == 0 || scores.frequencies.empty()) return infinity;
@@ -141,6 +138,12 @@ double spread_by_weights(const HeadScores& scores, const PairWeights& proof, con
         2.0 * std::sin(0.25 * turn) * (1.0 + 64.0 * unit) + 64.0 * unit * (1.0 + turn) * turn;
     if (!(turn <= std::numbers::pi) || !(proof.turns[j] >= least)) return infinity;
     middle[j] = -0.5 * scores.frequencies[j] * static_cast<double>(proof.distances - 1);
+  }
+  // All scores are 0, or the same for all keys, whatever the weights.
+  const bool has_queries = query != nullptr ? size_of(*query) > 0.0 : scores.query.size() > 0.0;
+  if (!has_queries || scores.key.map_size + size_of(scores.moving_constant()) == 0.0) return 0.0;
+  for (std::size_t j = 0; j < scores.pairs(); ++j) {
+    if (!is_moderate(proof.weights[j]) || proof.turns[j] > 0x1p200) return infinity;
   }
   Matrix factor(still, still);
   factor.values = to_column(proof.factor);

@@ -77,6 +77,8 @@ class SeparateCheck {
     differences_ = BinaryScale::of(largest);
   }
   [[nodiscard]] double from_first(std::size_t c, std::size_t row, std::size_t column) const {
+    // A constant column may be far larger than the others.
+    if (classes_[c].row(row)[column] == classes_[0].row(0)[column]) return 0.0;
     return differences_.divide(classes_[c].row(row)[column]) -
            differences_.divide(classes_[0].row(0)[column]);
   }
@@ -124,6 +126,7 @@ class SeparateCheck {
       for (std::size_t row = 0; row < classes_[c].rows(); ++row) {
         DoubleDouble sum;
         for (std::size_t i = 0; i < direction.size(); ++i) {
+          if (from_first(c, row, i) == 0.0) continue;
           sum += DoubleDouble::sum(differences_.divide(classes_[c].row(row)[i]),
                                    -differences_.divide(classes_[0].row(0)[i])) *
                  DoubleDouble(direction[i]);
@@ -197,6 +200,8 @@ class SeparateCheck {
   /// scale, the largest distance of a coordinate from the mean of all rows; null beyond a double's range.
   void check_scale() {
     double largest = 0.0;
+    double size = 0.0;
+    for (const MatrixView<const double> rows : classes_) size = std::max(size, largest_size(rows));
     const double count = static_cast<double>(classes_[0].rows() + classes_[1].rows());
     for (std::size_t i = 0; i < classes_[0].width(); ++i) {
       CompensatedSum sum;
@@ -210,9 +215,10 @@ class SeparateCheck {
       }
     }
     const double found = differences_.multiply(largest);
-    const bool holds = root_["scale"].is_null() ? !std::isfinite(found * (1.0 + measured))
-                                                : std::abs(root_["scale"].number() - found) <=
-                                                      1e-12 * found + std::numeric_limits<double>::min();
+    const bool holds = root_["scale"].is_null()
+                           ? !std::isfinite(found * (1.0 + measured))
+                           : std::abs(root_["scale"].number() - found) <=
+                                 1e-12 * found + 64.0 * unit * size + std::numeric_limits<double>::min();
     found_.check(holds, "scale", "is not the largest distance of a coordinate from the mean");
     scale_ = std::min(root_["scale"].number_or(infinity), found);
   }

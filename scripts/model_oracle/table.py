@@ -24,9 +24,9 @@ writes this page.
 ## Fields of configurations
 
 A class may store a field without using it, or use it elsewhere: Gemma 3 keeps `attn_logit_softcapping` and applies no cap.
-[fields.py](../scripts/model_oracle/README.md#fields-of-configurations) therefore changes, for every class of transformers
-in the table, each field of the configuration, and fields of other classes and older versions, with the same weights, and
-records in `tests/model/fields` which norms, scores and logits the running model changes. The test `FieldsOracle` computes
+[fields.py](../scripts/model_oracle/README.md#fields-of-configurations) therefore changes each field of the configuration, and
+fields of other classes and older versions, with the same weights, and records in `tests/model/fields`, for the classes that
+have a file there, which norms, scores and logits the running model changes. The test `FieldsOracle` computes
 the same numbers from the description of each changed file. Where versions of transformers differ, or other programs use
 what transformers ignores, heads are called "not modelled": a rotary base beside another one in `rope_scaling`,
 `partial_rotary_factor` of a class that rotates whole heads.

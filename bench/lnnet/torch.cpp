@@ -7,6 +7,8 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <normscope/core/error.hpp>
+
 extern "C" void openblas_set_num_threads(int threads);
 
 namespace normscope::bench {
@@ -30,10 +32,15 @@ torch::Tensor logits(const lnnet::TrainSpec& spec, const Parameters& parameters,
   for (std::size_t l = 0; l < parameters.weights.size(); ++l) {
     h = torch::linear(h, parameters.weights[l], parameters.biases[l]);
     if (l + 1 == parameters.weights.size()) break;
-    if (spec.norm == NormKind::spherical) {
-      h = h / torch::sqrt(h.square().sum(-1, true) + spec.eps);
-    } else {
-      h = torch::layer_norm(h, {static_cast<std::int64_t>(spec.width)}, {}, {}, spec.eps);
+    switch (spec.norm) {
+      case NormKind::layer:
+        h = torch::layer_norm(h, {static_cast<std::int64_t>(spec.width)}, {}, {}, spec.eps);
+        break;
+      case NormKind::rms: h = h * torch::rsqrt(h.square().mean(-1, true) + spec.eps); break;
+      case NormKind::spherical: h = h * torch::rsqrt(h.square().sum(-1, true) + spec.eps); break;
+      case NormKind::dyt:
+      case NormKind::derf:
+        throw Error(ErrorCode::Argument, "torch: an elementwise kind has no norm to train");
     }
   }
   return h;

@@ -82,13 +82,15 @@ export const large = (value: Maybe): string => scaled(value, ["", "thousand", "m
 export const plural = (value: number, one: string, many = `${one}s`): string =>
   `${count(value)} ${value === 1 ? one : many}`;
 
-/** The kinds of norm as papers write them. */
-export const kindNames: Record<NormKind, string> = {
-  layer: "LayerNorm",
-  rms: "RMSNorm",
-  spherical: "spherical norm",
-  dyt: "Dynamic Tanh",
-  derf: "Dynamic erf",
+type KindFacts = { title: string; centers: boolean; divisor: "root_mean_square" | "length" | "nothing" };
+
+/** The kinds of norm: as papers write them, whether the mean is subtracted, and what a block is divided by. */
+export const kinds: Record<NormKind, KindFacts> = {
+  layer: { title: "LayerNorm", centers: true, divisor: "root_mean_square" },
+  rms: { title: "RMSNorm", centers: false, divisor: "root_mean_square" },
+  spherical: { title: "spherical norm", centers: false, divisor: "length" },
+  dyt: { title: "Dynamic Tanh", centers: false, divisor: "nothing" },
+  derf: { title: "Dynamic erf", centers: false, divisor: "nothing" },
 };
 
 /** The kinds that normalize: their image is an ellipsoid a group. */
@@ -98,8 +100,11 @@ export type NormalizingKind = (typeof normalizingKinds)[number];
 export const isNormalizingKind = (text: string): text is NormalizingKind =>
   (normalizingKinds as readonly string[]).includes(text);
 
-export const isNormKind = (text: string): text is NormKind => Object.hasOwn(kindNames, text);
+export const isNormKind = (text: string): text is NormKind => Object.hasOwn(kinds, text);
+
+/** The facts of a kind; undefined for a text that is no kind. */
+export const factsOf = (kind: string): KindFacts | undefined => (isNormKind(kind) ? kinds[kind] : undefined);
 
 /** The kind of a norm with its groups; a kind of a later version as the report spells it. */
 export const kindName = (kind: string, groups: Maybe): string =>
-  kind === "layer" && groups !== null && groups > 1 ? "GroupNorm" : isNormKind(kind) ? kindNames[kind] : kind;
+  kind === "layer" && groups !== null && groups > 1 ? "GroupNorm" : (factsOf(kind)?.title ?? kind);

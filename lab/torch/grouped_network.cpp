@@ -75,15 +75,26 @@ class Pass {
     if (observation_ != nullptr) observation_->norms.push_back(observed(x, shape_.eps));
     const std::size_t index = norms_++;
     const Tensor& gain = tensor();
-    if (shape_.norm == NormKind::rms) return x * torch::rsqrt((x * x).mean(-1, true) + shape_.eps) * gain;
-    const Tensor& bias = tensor();
-    if (is_elementwise(shape_.norm)) {
-      Tensor scaled = tensor() * x;
-      if (facts(shape_.norm).has_shift) scaled = scaled + tensor();
-      return (shape_.norm == NormKind::dyt ? torch::tanh(scaled) : torch::erf(scaled)) * gain + bias;
+    const auto biased = [&](const Tensor& bias, const Tensor& value) { return value * gain + bias; };
+    switch (shape_.norm) {
+      case NormKind::layer: {
+        const Tensor& bias = tensor();
+        if (shape_.frozen.empty()) return normalized(x, shape_.groups, shape_.eps, gain, bias);
+        return biased(bias, (x - x.mean(-1, true)) / shape_.frozen[index]);
+      }
+      case NormKind::rms: return x * torch::rsqrt((x * x).mean(-1, true) + shape_.eps) * gain;
+      case NormKind::dyt: {
+        const Tensor& bias = tensor();
+        return biased(bias, torch::tanh(tensor() * x));
+      }
+      case NormKind::derf: {
+        const Tensor& bias = tensor();
+        const Tensor scaled = tensor() * x;
+        return biased(bias, torch::erf(scaled + tensor()));
+      }
+      case NormKind::spherical: break;  // refused by the constructor of Network
     }
-    if (!shape_.frozen.empty()) return (x - x.mean(-1, true)) / shape_.frozen[index] * gain + bias;
-    return normalized(x, shape_.groups, shape_.eps, gain, bias);
+    return {};
   }
 
   /// Of each head's queries or keys (…, depth), where they are normalized.

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from . import _core
+from ._kinds import kind_facts
 
 #: The order of the core's element types.
 ELEMENTS = {torch.float64: 0, torch.float32: 1, torch.float16: 2, torch.bfloat16: 3}
@@ -200,14 +201,18 @@ def _as_type(tensor: Tensor, dtype: torch.dtype) -> Tensor:
     return tensor if tensor.dtype is dtype else tensor.to(dtype)
 
 
+# A block's squares that eps is added to, by what its kind divides by, and the function of each elementwise kind.
+_SIZES = {"root_mean_square": torch.mean, "length": torch.sum}
+_ELEMENTWISE = {"dyt": torch.tanh, "derf": torch.erf}
+
+
 def _scaled(blocks: Tensor, kind: str, eps: float) -> Tensor:
     """The last axis of `blocks`, normalized."""
-    if kind == "layer":
+    facts = kind_facts("normalize", kind)
+    if facts.centers:
         blocks = blocks - blocks.mean(-1, keepdim=True)
-    elif kind not in ("rms", "spherical"):
-        raise ValueError(f"normalize: kind is {kind}, which has no formula here")
     squares = blocks * blocks
-    square = squares.sum(-1, keepdim=True) if kind == "spherical" else squares.mean(-1, keepdim=True)
+    square = _SIZES[facts.divisor](squares, -1, keepdim=True)
     if eps > 0.0:
         return blocks * torch.rsqrt(square + eps)
     # A row that is constant gives 0, and has the gradient 0.
@@ -244,11 +249,12 @@ def formula(x: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], alpha: 
     if kind == "layer" and groups == 1 and eps > 0.0 and (_tracing_state() is not None or _is_exporting()):
         # One operation, which files keep; its third derivatives are wrong in torch 2.15.
         return _as_type(torch.nn.functional.layer_norm(wide, (width,), gain, offset, eps), x.dtype)
-    if kind in ("dyt", "derf"):
+    facts = kind_facts("normalize", kind)
+    if facts.divisor == "nothing":
         if groups != 1:
             raise ValueError(f"normalize: {kind} has {groups} groups, expected 1")
         inside = scalar("alpha", alpha, 1.0) * wide
-        y = torch.tanh(inside) if kind == "dyt" else torch.erf(inside + scalar("shift", shift, 0.0))
+        y = _ELEMENTWISE[kind](inside + scalar("shift", shift, 0.0) if facts.has_shift else inside)
     elif groups == 1:
         y = _scaled(wide, kind, eps)
     elif width % groups != 0:

@@ -10,6 +10,7 @@ import numpy
 
 from . import _core, kernels, results
 from ._check import callback, count, counts, flag, numbers, real, shown
+from ._kinds import KINDS, kind_facts
 from .charts import illustrated
 
 #: Called with what is being done, the steps done and their number, about ten times a second.
@@ -65,10 +66,12 @@ class Norm:
         Shapes   x (..., width); result (..., groups), in float64
         Errors   ValueError for kinds that divide by nothing
         """
-        if self.kind in ("dyt", "derf"):
-            raise ValueError(f"sigma: {self.kind} divides by no deviation, expected layer, rms or spherical")
+        facts = kind_facts("sigma", self.kind)
+        if facts.divisor == "nothing":
+            *kinds, last = (kind for kind, other in KINDS.items() if other.divisor != "nothing")
+            raise ValueError(f"sigma: {self.kind} divides by no deviation, expected {', '.join(kinds)} or {last}")
         blocks = self._blocks(x)
-        sizes = (blocks**2).sum(-1) if self.kind == "spherical" else (blocks**2).mean(-1)
+        sizes = {"root_mean_square": numpy.mean, "length": numpy.sum}[facts.divisor](blocks**2, -1)
         return numpy.sqrt(sizes + self.eps)
 
     def part(self, x: Any, part: Any) -> numpy.ndarray:
@@ -92,7 +95,7 @@ class Norm:
         if x.ndim == 0 or x.shape[-1] != self.width:
             raise ValueError(f"norm: x has shape {x.shape}, expected (..., {self.width})")
         blocks = x.reshape(*x.shape[:-1], self.groups, self.width // count("norm", "groups", self.groups, 1))
-        return blocks - blocks.mean(-1, keepdims=True) if self.kind == "layer" else blocks
+        return blocks - blocks.mean(-1, keepdims=True) if kind_facts("norm", self.kind).centers else blocks
 
     def curvature(self, x: kernels.Array) -> kernels.Array:
         """How nonlinear the norm is at each row of x, as `curvature`."""

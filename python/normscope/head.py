@@ -8,6 +8,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from ._check import counts, numbers, real
+from ._kinds import kind_facts
 from .analyses import Norm
 
 
@@ -76,7 +77,7 @@ class Head:
         rows = rows - rows.mean(0)  # softmax does not see what all logits share
         if self.norm.gain is not None:
             rows = rows * self.norm.gain
-        if self.norm.kind == "layer":
+        if kind_facts("neurons", self.norm.kind).centers:
             rows = rows - rows.mean(1, keepdims=True)
             weights_seen = weights - weights.mean(1, keepdims=True)
         else:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from . import _core
+from ._kinds import Kind
 
 #: numpy.ndarray or torch.Tensor; a result is what x is.
 Array = TypeVar("Array")
-Kind = Literal["layer", "rms", "spherical", "dyt", "derf"]
 
 
 def normalize(x: Array, gain: Any = None, bias: Any = None, *, kind: Kind = "layer", groups: int = 1,
@@ -58,7 +58,7 @@ def normalize_backward(x: Array, dy: Array, gain: Any = None, *, kind: Kind = "l
         dx = J^T dy,   dgain = sum of dy * (y - bias) / gain over the rows,   dbias = sum of dy over the rows
 
     Nothing of the forward pass needs to be kept but x. Without parameters the last two are None.
-    For kind 'dyt' and 'derf' two numbers follow with the parameters: dalpha and dshift.
+    For elementwise kinds two numbers follow with the parameters: dalpha and dshift.
 
     Shapes   x, dy (..., width) of one type; dx as x; dgain, dbias (width,), in float32, or in float64 where x is
              float64

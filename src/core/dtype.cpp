@@ -18,14 +18,34 @@ namespace {
 struct DtypeFacts {
   std::string_view name;
   std::size_t bits;
+  bool is_decodable = true;
+  bool is_floating = false;
 };
 
 // In the order of the enumeration.
 constexpr std::array<DtypeFacts, 22> dtype_facts = {{
-    {"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6},     {"U8", 8},          {"I8", 8},
-    {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},
-    {"U16", 16},    {"F16", 16},    {"BF16", 16},   {"I32", 32},        {"U32", 32},        {"F32", 32},
-    {"C64", 64},    {"F64", 64},    {"I64", 64},    {"U64", 64},
+    {"BOOL", 8},
+    {"F4", 4, false, true},
+    {"F6_E2M3", 6, false, true},
+    {"F6_E3M2", 6, false, true},
+    {"U8", 8},
+    {"I8", 8},
+    {"F8_E5M2", 8, true, true},
+    {"F8_E4M3", 8, true, true},
+    {"F8_E8M0", 8, false, false},
+    {"F8_E4M3FNUZ", 8, true, true},
+    {"F8_E5M2FNUZ", 8, true, true},
+    {"I16", 16},
+    {"U16", 16},
+    {"F16", 16, true, true},
+    {"BF16", 16, true, true},
+    {"I32", 32},
+    {"U32", 32},
+    {"F32", 32, true, true},
+    {"C64", 64, false, false},
+    {"F64", 64, true, true},
+    {"I64", 64},
+    {"U64", 64},
 }};
 
 const DtypeFacts& facts(Dtype dtype) { return dtype_facts[static_cast<std::size_t>(dtype)]; }
@@ -107,33 +127,9 @@ std::optional<Dtype> dtype(std::string_view name) {
   return std::nullopt;
 }
 
-bool is_decodable(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::F4:
-    case Dtype::F6_E2M3:
-    case Dtype::F6_E3M2:
-    case Dtype::F8_E8M0:
-    case Dtype::C64: return false;
-    default: return true;
-  }
-}
+bool is_decodable(Dtype dtype) { return facts(dtype).is_decodable; }
 
-bool is_floating(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::F4:
-    case Dtype::F6_E2M3:
-    case Dtype::F6_E3M2:
-    case Dtype::F8_E5M2:
-    case Dtype::F8_E4M3:
-    case Dtype::F8_E4M3FNUZ:
-    case Dtype::F8_E5M2FNUZ:
-    case Dtype::F16:
-    case Dtype::BF16:
-    case Dtype::F32:
-    case Dtype::F64: return true;
-    default: return false;
-  }
-}
+bool is_floating(Dtype dtype) { return facts(dtype).is_floating; }
 
 void decode(Dtype dtype, std::span<const std::byte> bytes, std::span<double> values) {
   NORMSCOPE_ASSERT(is_decodable(dtype));

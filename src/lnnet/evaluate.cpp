@@ -91,7 +91,7 @@ template <typename T>
 void apply_norm(const NormSpec& norm, Columns<T>& y) {
   using std::sqrt;
   const std::size_t width = norm.block_width();
-  const T count = norm.kind == NormKind::spherical ? 1.0 : static_cast<double>(width);
+  const T count = norm.squared_radius();
   const T eps = norm.eps;
   for (std::size_t begin = 0; begin < norm.width; begin += width) {
     Lane<T>* const block = y.data() + begin;

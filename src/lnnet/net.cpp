@@ -63,6 +63,7 @@ void validate_layer(const std::string& who, const Layer& layer, Precision precis
   }
   try {
     validate(layer.norm);
+    require_normalizing("norm", layer.norm);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("net: {}: {}", who, error.what()));
   }

@@ -22,13 +22,13 @@ HWY_INLINE void NormForward(const PassLayer& layer, std::size_t rows, T* z, T* s
   const hn::ScalableTag<T> tag;
   const std::size_t width = layer.out / layer.groups;
   const auto share = hn::Set(tag, static_cast<T>(1.0 / static_cast<double>(width)));
-  const auto divisor = layer.norm == NormKind::spherical ? hn::Set(tag, T{1}) : share;
+  const auto divisor = hn::Set(tag, static_cast<T>(1.0 / layer.squared_radius()));
   const auto eps = hn::Set(tag, static_cast<T>(layer.eps));
   for (std::size_t group = 0; group < layer.groups; ++group) {
     T* const begin = z + group * width * block_rows;
     for (std::size_t r = 0; r < rows; r += hn::Lanes(tag)) {
       auto center = hn::Zero(tag);
-      if (layer.norm == NormKind::layer) {
+      if (facts(layer.norm).centers) {
         for (std::size_t i = 0; i < width; ++i)
           center = hn::Add(center, hn::LoadU(tag, begin + i * block_rows + r));
         center = hn::Mul(center, share);
@@ -54,7 +54,7 @@ HWY_INLINE void NormBackward(const PassLayer& layer, std::size_t rows, const T* 
   const hn::ScalableTag<T> tag;
   const std::size_t width = layer.out / layer.groups;
   const auto share = hn::Set(tag, static_cast<T>(1.0 / static_cast<double>(width)));
-  const auto divisor = layer.norm == NormKind::spherical ? hn::Set(tag, T{1}) : share;
+  const auto divisor = hn::Set(tag, static_cast<T>(1.0 / layer.squared_radius()));
   for (std::size_t group = 0; group < layer.groups; ++group) {
     const std::size_t begin = group * width * block_rows;
     for (std::size_t r = 0; r < rows; r += hn::Lanes(tag)) {
@@ -66,7 +66,7 @@ HWY_INLINE void NormBackward(const PassLayer& layer, std::size_t rows, const T* 
         center = hn::Add(center, value);
       }
       along = hn::Mul(along, divisor);
-      center = layer.norm == NormKind::layer ? hn::Mul(center, share) : hn::Zero(tag);
+      center = facts(layer.norm).centers ? hn::Mul(center, share) : hn::Zero(tag);
       const auto inverse = hn::LoadU(tag, scale + group * block_rows + r);
       for (std::size_t i = 0; i < width; ++i) {
         const std::size_t at = begin + i * block_rows + r;

@@ -28,6 +28,11 @@ struct PassLayer {
   std::size_t bias = 0;
   std::size_t gain = 0;
   std::size_t shift = 0;
+
+  /// By which the sum of the squares of a group is divided.
+  [[nodiscard]] double squared_radius() const {
+    return NormSpec{.kind = norm, .width = out, .groups = groups}.squared_radius();
+  }
 };
 
 /// A network; one output means the logistic loss, several the softmax cross-entropy.

@@ -72,7 +72,7 @@ void validate(const TrainSpec& spec) {
                             "that normalizes",
                             to_string(spec.norm)));
   }
-  if (spec.activation == Activation::norm && spec.norm == NormKind::layer && spec.depth > 0 &&
+  if (spec.activation == Activation::norm && facts(spec.norm).centers && spec.depth > 0 &&
       spec.width == spec.groups) {
     throw Error(ErrorCode::Argument,
                 fmt::format("train: width {} in {} leaves a layer norm one feature, which it makes "

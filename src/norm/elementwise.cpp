@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <vector>
 
-#include <normscope/core/assert.hpp>
+#include <fmt/format.h>
+
+#include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/numeric/sum.hpp>
 
@@ -79,8 +81,15 @@ void each_row(std::size_t rows, std::size_t width, unsigned threads, const ToRow
 }  // namespace
 
 const Activation& activation(NormKind kind) {
-  NORMSCOPE_ASSERT(is_elementwise(kind));
-  return kind == NormKind::dyt ? dyt : derf;
+  switch (kind) {
+    case NormKind::dyt: return dyt;
+    case NormKind::derf: return derf;
+    case NormKind::layer:
+    case NormKind::rms:
+    case NormKind::spherical: break;
+  }
+  throw Error(ErrorCode::Argument,
+              fmt::format("elementwise: the norm is {}, which normalizes", to_string(kind)));
 }
 
 template <typename T>

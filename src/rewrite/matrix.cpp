@@ -28,6 +28,23 @@ constexpr double of_a_mean = 0x1p-50;
 /// Roundings of a product and a quotient, or of a difference and a sum.
 constexpr double two_roundings = 2.02;
 
+struct FloatFormat {
+  double unit_roundoff;
+  double smallest_normal;
+};
+
+FloatFormat float_format_of(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::F64: return {0x1p-53, 0x1p-1022};
+    case Dtype::F32: return {0x1p-24, 0x1p-126};
+    case Dtype::F16: return {0x1p-11, 0x1p-14};
+    case Dtype::BF16: return {0x1p-8, 0x1p-126};
+    default: break;
+  }
+  throw Error(ErrorCode::Unsupported,
+              fmt::format("rewrite: weights of type {}, expected F64, F32, F16 or BF16", to_string(dtype)));
+}
+
 void raise(double& largest, double value) { largest = std::max(largest, value); }
 
 /// The errors of one output as a row: stored - exact, for each input feature.
@@ -171,22 +188,9 @@ std::vector<double> store(const checkpoint::Tensor& tensor, std::span<const doub
   return stored;
 }
 
-double smallest_normal(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::F64: return 0x1p-1022;
-    case Dtype::F16: return 0x1p-14;
-    default: return 0x1p-126;  // F32, BF16
-  }
-}
+double smallest_normal(Dtype dtype) { return float_format_of(dtype).smallest_normal; }
 
-double unit_roundoff(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::F64: return 0x1p-53;
-    case Dtype::F32: return 0x1p-24;
-    case Dtype::F16: return 0x1p-11;
-    default: return 0x1p-8;  // BF16
-  }
-}
+double unit_roundoff(Dtype dtype) { return float_format_of(dtype).unit_roundoff; }
 
 void scale_inputs(const StoredMatrix& matrix, const NormSpec& norm, double longest, double input_error,
                   unsigned threads, const Sink& sink, Certificate& certificate, UndoPart& part) {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include <normscope/core/random.hpp>
-#include <normscope/numeric/sum.hpp>
+#include <normscope/norm/norm.hpp>
 
 namespace normscope::rewrite {
 namespace {
@@ -20,24 +20,11 @@ double longest_output(const NormSpec& spec) {
 }
 
 std::vector<double> normalized(const NormSpec& spec, std::span<const double> row) {
-  std::vector<double> result(row.begin(), row.end());
-  if (spec.elementwise()) {
-    for (double& value : result) {
-      value = spec.kind == NormKind::derf ? std::erf(spec.alpha * value + spec.shift)
-                                          : std::tanh(spec.alpha * value);
-    }
-    return result;
-  }
-  const std::size_t width = spec.block_width();
-  for (std::size_t begin = 0; begin < result.size(); begin += width) {
-    const std::span<double> block = std::span(result).subspan(begin, width);
-    if (spec.centers()) center(block);
-    CompensatedSum squares;
-    for (const double value : block) squares.add(value * value);
-    const double squared_radius = spec.squared_radius();
-    const double factor = std::sqrt(squared_radius / (squares.value() + squared_radius * spec.eps));
-    for (double& value : block) value *= std::isfinite(factor) ? factor : 0.0;
-  }
+  NormSpec plain = spec;
+  plain.gain.clear();
+  plain.bias.clear();
+  std::vector<double> result(row.size());
+  norm::forward(plain, {row.data(), 1, row.size()}, {result.data(), 1, row.size()});
   return result;
 }
 

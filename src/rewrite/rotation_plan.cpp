@@ -61,7 +61,7 @@ class RotationPlanner : Planner {
     if (!result.reason.empty()) return result;
     const std::size_t width = model_.norms[result.norms.front()].width;
     const RotationRequest& request = *plan_.options.rotation;
-    const auto is_layer = [&](std::size_t index) { return model_.norms[index].kind == NormKind::layer; };
+    const auto is_layer = [&](std::size_t index) { return facts(model_.norms[index].kind).centers; };
     const bool has_means = std::any_of(result.norms.begin(), result.norms.end(), is_layer);
     if (!request.matrix) {
       result.rotation = std::make_shared<const Rotation>(Rotation::random(width, request.seed, has_means));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <normscope/core/assert.hpp>
 #include <normscope/core/float16.hpp>
 
 #undef HWY_TARGET_INCLUDE
@@ -159,8 +160,11 @@ RowFlags ConvertRow(Dtype dtype, const std::byte* row, const RowChange& change, 
     case Dtype::F64: return Convert<Float64>(row, change, count, rewritten, values);
     case Dtype::F32: return Convert<Float32>(row, change, count, rewritten, values);
     case Dtype::F16: return Convert<Float16>(row, change, count, rewritten, values);
-    default: return Convert<Bfloat16>(row, change, count, rewritten, values);
+    case Dtype::BF16: return Convert<Bfloat16>(row, change, count, rewritten, values);
+    default: break;
   }
+  NORMSCOPE_ASSERT(!"a type that is rewritten");
+  return {};
 }
 
 template <typename Format>
@@ -177,7 +181,8 @@ void DecodeRow(Dtype dtype, const std::byte* row, std::size_t count, double* val
     case Dtype::F64: Decode<Float64>(row, count, values); return;
     case Dtype::F32: Decode<Float32>(row, count, values); return;
     case Dtype::F16: Decode<Float16>(row, count, values); return;
-    default: Decode<Bfloat16>(row, count, values); return;
+    case Dtype::BF16: Decode<Bfloat16>(row, count, values); return;
+    default: NORMSCOPE_ASSERT(!"a type that is rewritten");
   }
 }
 

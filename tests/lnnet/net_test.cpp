@@ -58,6 +58,27 @@ RC_GTEST_PROP(Net, LayersAreTheNorm, (std::uint64_t seed)) {
   }
 }
 
+TEST(Net, EveryKindIsTheNormOfTheTableOrRefused) {
+  const std::vector<double> x = random_values(3 * 4, 7);
+  for (const NormKindFacts& row : norm_kinds) {
+    Net net{.layers = {random_layer(4, 6, Activation::norm, 3)},
+            .head = random_layer(6, 1, Activation::none, 4)};
+    net.layers[0].norm.kind = row.kind;
+    const MatrixView<const double> rows(x.data(), 3, 4);
+    if (is_elementwise(row.kind)) {
+      EXPECT_THROW(trace(net, rows), Error) << row.name;
+      continue;
+    }
+    const std::vector<double> given = trace(net, rows)[0];
+    for (std::size_t i = 0; i < 3; ++i) {
+      const std::vector<double> expected =
+          definition(net.layers[0], {x.begin() + static_cast<std::ptrdiff_t>(4 * i),
+                                     x.begin() + static_cast<std::ptrdiff_t>(4 * i + 4)});
+      for (std::size_t j = 0; j < 6; ++j) EXPECT_NEAR(given[6 * i + j], expected[j], 1e-13) << row.name;
+    }
+  }
+}
+
 TEST(Net, LayersAreTheNormFarFromZero) {
   constexpr std::size_t width = 4;
   std::vector<double> identity(width * width);

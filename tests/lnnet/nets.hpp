@@ -4,17 +4,11 @@
 #include <cstdint>
 #include <vector>
 
-#include <normscope/core/random.hpp>
 #include <normscope/lnnet/net.hpp>
 
-namespace normscope::test {
+#include "support/norms.hpp"
 
-inline std::vector<double> random_values(std::size_t count, std::uint64_t seed) {
-  Random random(seed);
-  std::vector<double> values(count);
-  for (double& value : values) value = random.normal();
-  return values;
-}
+namespace normscope::test {
 
 /// A layer with random weights.
 inline lnnet::Layer random_layer(std::size_t in, std::size_t out, lnnet::Activation activation,

@@ -12,6 +12,7 @@
 #include <normscope/core/random.hpp>
 #include <normscope/lnnet/tasks.hpp>
 
+#include "support/norms.hpp"
 #include "support/scratch.hpp"
 
 namespace normscope::lnnet {
@@ -87,6 +88,23 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"linear", {.width = 5, .depth = 2, .activation = Activation::none}, 3, 2},
         Case{"head_alone", {.depth = 0}, 3, 4}),
     [](const auto& instance) { return std::string(instance.param.name); });
+
+// What is trained and what is evaluated afterwards are two implementations of the norm.
+TEST(Train, EveryKindOfTheTableIsThatOfTheNet) {
+  const Dataset data = noise(40, 3, 3);
+  for (const NormKind kind : normscope::test::normalizing_kinds()) {
+    for (const std::size_t groups : {1, 2}) {
+      const Trainer trainer({.width = 6, .depth = 1, .norm = kind, .groups = groups}, data);
+      const std::vector<double> logits = evaluate(trainer.net(), data.view());
+      double loss = 0.0;
+      for (std::size_t i = 0; i < data.rows(); ++i) {
+        const double* const row = logits.data() + 3 * i;
+        loss += std::log(std::exp(row[0]) + std::exp(row[1]) + std::exp(row[2])) - row[data.labels[i]];
+      }
+      EXPECT_NEAR(trainer.score().loss, loss / 40.0, 1e-12) << to_string(kind) << " groups " << groups;
+    }
+  }
+}
 
 TEST(Train, TheNetIsWhatWasTrained) {
   for (const std::size_t classes : {std::size_t{2}, std::size_t{5}}) {

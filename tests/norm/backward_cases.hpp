@@ -15,7 +15,7 @@ struct ExactGradients {
 template <typename T>
 ExactGradients exact_backward(const Layer<T>& layer, const Rows<T>& x, const Rows<T>& dy) {
   const std::size_t n = layer.width / layer.groups;
-  const double divisor = layer.kind == NormKind::spherical ? 1.0 : static_cast<double>(n);
+  const double divisor = normscope::test::entries_a_square(layer.kind, n);
   ExactGradients result;
   std::vector<DoubleDouble> gain(layer.width), bias(layer.width);
   result.gain_size.resize(layer.width);
@@ -30,7 +30,7 @@ ExactGradients exact_backward(const Layer<T>& layer, const Rows<T>& x, const Row
         const DoubleDouble slope = number(dy.at(row, begin + i));
         const DoubleDouble y = block.normalized[i];
         a[i] = slope * DoubleDouble(layer.gain_at(begin + i));
-        if (layer.kind == NormKind::layer) {
+        if (layer.centers()) {
           mean += a[i] / DoubleDouble(divisor);
           mean_size += std::abs(a[i].high) / divisor;
         }

@@ -18,7 +18,7 @@ namespace normscope::norm {
 namespace {
 
 constexpr std::size_t width = 12;
-constexpr NormKind kinds[] = {NormKind::layer, NormKind::rms, NormKind::spherical};
+const std::vector<NormKind> kinds = test::normalizing_kinds();
 
 double measure(const NormSpec& spec, const std::vector<double>& x) {
   return curvature(spec, {x.data(), 1, spec.width})[0];
@@ -153,7 +153,7 @@ TEST(Curvature, BoundIsMetWithEqualityOnRepeatedGroups) {
 
 RC_GTEST_PROP(Curvature, RatioIsNeverBelowTheBound, (std::uint64_t seed)) {
   Random random(seed);
-  const NormKind kind = kinds[random.below(3)];
+  const NormKind kind = kinds[random.below(kinds.size())];
   const std::size_t groups = 1 + random.below(5);
   const std::size_t block = 3 + random.below(6);
   NormSpec spec{.kind = kind, .width = groups * block, .groups = groups, .eps = 0.0};

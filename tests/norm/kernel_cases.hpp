@@ -13,6 +13,8 @@
 #include <normscope/norm/kernels.hpp>
 #include <normscope/numeric/double_double.hpp>
 
+#include "support/norms.hpp"
+
 namespace normscope::norm::test {
 
 inline double number(double value) { return value; }
@@ -192,10 +194,10 @@ struct ExactBlock {
     mean /= n;
     DoubleDouble square;
     for (DoubleDouble& value : normalized) {
-      if (layer.kind == NormKind::layer) value -= mean;
+      if (layer.centers()) value -= mean;
       square += value * value;
     }
-    if (layer.kind != NormKind::spherical) square /= n;
+    square /= normscope::test::entries_a_square(layer.kind, normalized.size());
     // A block without deviation, however large, is scaled by eps alone.
     if (square.high == 0.0) exponent = 0;
     scale = sqrt(square + DoubleDouble(std::scalbn(layer.eps, -2 * exponent)));

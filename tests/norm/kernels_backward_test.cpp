@@ -82,7 +82,7 @@ void expect_plain(const Layer<T>& layer, std::size_t place) {
 
 TYPED_TEST(KernelsBackward, MeetTheirBound) {
   normscope::test::for_each_instruction_set([] {
-    for (const NormKind kind : {NormKind::layer, NormKind::rms, NormKind::spherical}) {
+    for (const NormKind kind : normscope::test::normalizing_kinds()) {
       for (const std::size_t width : {1U, 2U, 6U, 16U, 35U, 384U, 3000U}) {
         const std::vector<Wide<TypeParam>> gain = parameter<TypeParam>(width, width);
         for (const std::size_t rows : {1U, 5U, width < 1000 ? 70U : 9U}) {
@@ -106,7 +106,7 @@ TYPED_TEST(KernelsBackward, MeetTheirBoundFarFromTheOrigin) {
 
 TYPED_TEST(KernelsBackward, MeetTheirBoundOnHardRows) {
   normscope::test::for_each_instruction_set([] {
-    for (const NormKind kind : {NormKind::layer, NormKind::rms, NormKind::spherical}) {
+    for (const NormKind kind : normscope::test::normalizing_kinds()) {
       for (const double eps : {0.0, 1e-5}) {
         for (const std::size_t width : {2U, 9U, 64U, 530U, 2600U}) {
           const std::vector<Wide<TypeParam>> gain = parameter<TypeParam>(width, width);
@@ -168,7 +168,7 @@ TYPED_TEST(KernelsBackward, AgreeWithThePlainDefinitionInEveryShape) {
   normscope::test::for_each_instruction_set([] {
     for (const std::size_t width : {1U, 2U, 3U, 8U, 17U, 40U, 64U, 100U, 129U, 600U}) {
       const std::vector<Wide<TypeParam>> gain = parameter<TypeParam>(width, width);
-      for (const NormKind kind : {NormKind::layer, NormKind::rms, NormKind::spherical}) {
+      for (const NormKind kind : normscope::test::normalizing_kinds()) {
         for (const std::size_t groups : {1U, 2U, 5U, 25U}) {
           if (width % groups != 0) continue;
           for (const std::size_t place : {0U, 1U, 5U}) {

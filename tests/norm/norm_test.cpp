@@ -34,7 +34,7 @@ std::vector<long double> exact(const NormSpec& spec, const std::vector<double>& 
       if (spec.centers()) y[i] -= center;
       square += y[i] * y[i];
     }
-    const long double divisor = spec.kind == NormKind::spherical ? 1.0L : static_cast<long double>(block);
+    const long double divisor = normscope::test::entries_a_square(spec.kind, block);
     const long double scale = std::sqrt(square / divisor + static_cast<long double>(spec.eps));
     for (std::size_t i = begin; i < begin + block; ++i) {
       const std::size_t feature = i % spec.width;
@@ -157,7 +157,7 @@ TEST(Norm, BackwardComputesOnlyRequestedGradients) {
 }
 
 TEST(Norm, KeepsItsBoundToTheEndsOfTheRange) {
-  for (const NormKind kind : {NormKind::layer, NormKind::rms, NormKind::spherical}) {
+  for (const NormKind kind : normscope::test::normalizing_kinds()) {
     for (const double eps : {0.0, 1e-5}) {
       for (const test::HardRow& hard : test::hard_rows<double>(30)) {
         const std::vector<double> y = normalized({.kind = kind, .width = 30, .eps = eps}, hard.entries);
@@ -185,7 +185,7 @@ std::vector<DoubleDouble> exactly_normalized(const NormSpec& spec, const std::ve
     if (spec.centers()) value -= mean;
     square += value * value;
   }
-  if (spec.kind != NormKind::spherical) square /= static_cast<double>(x.size());
+  square /= normscope::test::entries_a_square(spec.kind, x.size());
   const DoubleDouble scale = sqrt(square + DoubleDouble(spec.eps));
   for (DoubleDouble& value : z) value = scale.high == 0.0 ? DoubleDouble() : value / scale;
   return z;
@@ -217,7 +217,7 @@ std::vector<std::vector<double>> adversarial_rows(std::size_t width, Random& ran
 
 TEST(Norm, MeetsItsBoundOnAdversarialRows) {
   Random random(17);
-  for (const NormKind kind : {NormKind::layer, NormKind::rms, NormKind::spherical}) {
+  for (const NormKind kind : normscope::test::normalizing_kinds()) {
     for (const std::size_t width : {1, 2, 3, 10, 49, 333, 5000}) {
       for (const std::vector<double>& x : adversarial_rows(width, random)) {
         NormSpec spec{.kind = kind, .width = width, .eps = random.below(2) == 0 ? 0.0 : 1e-12};

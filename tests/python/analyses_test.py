@@ -11,6 +11,7 @@ from pathlib import Path
 import normscope as ns
 import numpy as np
 from normscope import _core, checker
+from normscope._kinds import KINDS
 
 SOURCE = Path(os.environ["NORMSCOPE_SOURCE_DIR"])
 FIXTURES = SOURCE / "tests/model/fixtures"
@@ -106,13 +107,16 @@ class Parts(unittest.TestCase):
         parts = np.random.default_rng(11).normal(size=(5, *self.X.shape))
         parts[-1] = self.X - parts[:-1].sum(0)
         gain, bias = np.linspace(-1.0, 2.0, 12), np.linspace(0.0, 1.0, 12)
-        for norm in (ns.Norm(12, gain=gain, bias=bias), ns.Norm(12, "rms", gain=gain), ns.Norm(12, "spherical"),
-                     ns.Norm(12, groups=3, gain=gain)):
+        kinds = [kind for kind, facts in KINDS.items() if facts.divisor != "nothing"]
+        for norm in (*(ns.Norm(12, kind, gain=gain, bias=bias) for kind in kinds), ns.Norm(12, groups=3, gain=gain)):
             whole = sum(norm.part(self.X, part) for part in parts)
             np.testing.assert_allclose(whole + (0.0 if norm.bias is None else norm.bias), norm(self.X), atol=1e-12)
             self.assertEqual(norm.sigma(self.X).shape, (3, 4, norm.groups))
-        with self.assertRaisesRegex(ValueError, "^sigma: dyt divides by no deviation"):
-            ns.Norm(12, "dyt").part(self.X, self.X)
+        for kind in KINDS.keys() - kinds:
+            with self.assertRaisesRegex(ValueError, f"^sigma: {kind} divides by no deviation, expected layer, rms or"):
+                ns.Norm(12, kind).part(self.X, self.X)
+        with self.assertRaisesRegex(ValueError, '^sigma: unknown norm kind "batch", expected layer, rms'):
+            ns.Norm(12, "batch").sigma(self.X)
         with self.assertRaisesRegex(ValueError, r"^norm: x has shape \(4,\), expected \(..., 12\)$"):
             ns.Norm(12).sigma(np.ones(4))
 

@@ -9,7 +9,7 @@ import unittest
 import normscope
 import numpy as np
 import reference
-from reference import KINDS, TOLERANCES, ArrayTest, dtype, wide
+from reference import ELEMENTWISE, EVERY_KIND, KINDS, TOLERANCES, ArrayTest, dtype, wide
 
 SHAPES = ((12,), (5, 12), (2, 3, 12), (1, 1, 1, 768))
 
@@ -180,19 +180,28 @@ class Elementwise(unittest.TestCase):
     def test_forward_and_gradients_are_those_of_numpy(self):
         random = np.random.default_rng(7)
         x, dy = random.normal(size=(2, 50, 8))
-        gain = random.normal(size=8)
-        y = normscope.normalize(x, gain, kind="dyt", alpha=0.7)
-        f = np.tanh(0.7 * x)
-        np.testing.assert_allclose(y, f * gain, rtol=1e-14)
-        dx, dgain, dbias, dalpha, dshift = normscope.normalize_backward(x, dy, gain, kind="dyt", alpha=0.7)
-        inner = dy * gain * (1 - f**2)
-        np.testing.assert_allclose(dx, 0.7 * inner, rtol=1e-12, atol=1e-14)
-        np.testing.assert_allclose(dgain, (dy * f).sum(0), rtol=1e-12)
-        np.testing.assert_allclose(dbias, dy.sum(0), rtol=1e-12)
-        np.testing.assert_allclose([dalpha, dshift], [(inner * x).sum(), inner.sum()], rtol=1e-12)
-        v = random.normal(size=x.shape)
-        np.testing.assert_allclose(normscope.jacobian_vector(x, v, gain, kind="dyt", alpha=0.7),
-                                   0.7 * gain * (1 - f**2) * v, rtol=1e-12, atol=1e-14)
+        gain, v = random.normal(size=8), random.normal(size=x.shape)
+        for kind in EVERY_KIND.keys() - set(KINDS):
+            f, slope = ELEMENTWISE[kind]
+            options = {"kind": kind, "alpha": 0.7, "shift": 0.2 if EVERY_KIND[kind].has_shift else 0.0}
+            with self.subTest(**options):
+                t = 0.7 * x + options["shift"]
+                np.testing.assert_allclose(normscope.normalize(x, gain, **options), f(t) * gain, rtol=1e-14)
+                dx, dgain, dbias, dalpha, dshift = normscope.normalize_backward(x, dy, gain, **options)
+                inner = dy * gain * slope(t)
+                np.testing.assert_allclose(dx, 0.7 * inner, rtol=1e-12, atol=1e-14)
+                np.testing.assert_allclose(dgain, (dy * f(t)).sum(0), rtol=1e-12)
+                np.testing.assert_allclose(dbias, dy.sum(0), rtol=1e-12)
+                np.testing.assert_allclose([dalpha, dshift], [(inner * x).sum(), inner.sum()], rtol=1e-12)
+                np.testing.assert_allclose(normscope.jacobian_vector(x, v, gain, **options), 0.7 * gain * slope(t) * v,
+                                           rtol=1e-12, atol=1e-14)
+
+    def test_no_two_kinds_agree_at_a_point(self):
+        x = np.random.default_rng(8).normal(size=(1, 6)) + 0.4
+        values = {kind: normscope.normalize(x, kind=kind, eps=0.1) for kind in EVERY_KIND}
+        for one, other in itertools.combinations(EVERY_KIND, 2):
+            with self.subTest(one=one, other=other):
+                self.assertGreater(np.abs(values[one] - values[other]).min(), 1e-4)
 
 
 if __name__ == "__main__":

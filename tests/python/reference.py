@@ -1,8 +1,10 @@
 """Plain formulas for the tests; derivatives by complex steps, which do not cancel."""
 
+import math
 import unittest
 
 import numpy as np
+from normscope._kinds import KINDS as EVERY_KIND
 
 try:
     import ml_dtypes
@@ -13,7 +15,18 @@ try:
 except ImportError:
     torch = None
 
-KINDS = ("layer", "rms", "spherical")
+KINDS = tuple(kind for kind, facts in EVERY_KIND.items() if facts.divisor != "nothing")
+# A block and eps, by a formula for each kind: a kind of the table that has none here is a KeyError.
+FORMULAS = {
+    "layer": lambda x, eps: FORMULAS["rms"](x - x.mean(-1, keepdims=True), eps),
+    "rms": lambda x, eps: x / np.sqrt((x**2).mean(-1, keepdims=True) + eps),
+    "spherical": lambda x, eps: x / np.sqrt((x**2).sum(-1, keepdims=True) + eps),
+}
+# f(t) and its derivative.
+ELEMENTWISE = {
+    "dyt": (np.tanh, lambda t: 1 - np.tanh(t) ** 2),
+    "derf": (np.vectorize(math.erf), lambda t: 2 / math.sqrt(math.pi) * np.exp(-(t**2))),
+}
 # Relative to the largest entry: a few roundings of the statistics, then one to the type.
 TOLERANCES = {"float64": 1e-14, "float32": 4e-6, "float16": 1e-3, "bfloat16": 8e-3}
 
@@ -33,12 +46,7 @@ def wide(array):
 
 
 def normalize(x, gain=None, bias=None, *, kind="layer", groups=1, eps=1e-5):
-    blocks = x.reshape(*x.shape[:-1], groups, -1)
-    if kind == "layer":
-        blocks = blocks - blocks.mean(-1, keepdims=True)
-    squares = blocks**2
-    size = squares.sum(-1, keepdims=True) if kind == "spherical" else squares.mean(-1, keepdims=True)
-    y = (blocks / np.sqrt(size + eps)).reshape(x.shape)
+    y = FORMULAS[kind](x.reshape(*x.shape[:-1], groups, -1), eps).reshape(x.shape)
     return y * (1.0 if gain is None else gain) + (0.0 if bias is None else bias)
 
 

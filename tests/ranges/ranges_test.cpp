@@ -23,16 +23,14 @@ struct Case {
 
 Case random_case(std::uint64_t seed) {
   Random random(seed);
-  constexpr NormKind kinds[] = {NormKind::layer, NormKind::rms, NormKind::spherical, NormKind::dyt,
-                                NormKind::derf};
   Case result;
-  result.spec.kind = kinds[random.below(5)];
+  result.spec.kind = norm_kinds[random.below(norm_kinds.size())].kind;
   const bool elementwise = is_elementwise(result.spec.kind);
   result.spec.groups = elementwise ? 1 : 1 + random.below(3);
   result.spec.width = result.spec.groups * (1 + random.below(9));
   result.spec.eps = random.below(2) == 0 ? 0.0 : std::exp2(-20.0 * random.uniform());
   if (elementwise) result.spec.alpha = random.normal();
-  result.spec.shift = result.spec.kind == NormKind::derf ? random.normal() : 0.0;
+  result.spec.shift = facts(result.spec.kind).has_shift ? random.normal() : 0.0;
   for (std::size_t i = 0; i < result.spec.width; ++i) {
     result.spec.gain.push_back(random.below(6) == 0 ? 0.0 : random.normal());
     result.spec.bias.push_back(random.normal());

@@ -5,6 +5,8 @@
 
 #include <normscope/core/norm_spec.hpp>
 
+#include "support/norms.hpp"
+
 namespace normscope::test {
 
 /// value + a·ε₁ + b·ε₂ + ab·ε₁ε₂ with ε₁² = ε₂² = 0: computing with it carries two directional
@@ -39,7 +41,7 @@ struct Dual {
 inline std::vector<Dual> normalized(const NormSpec& spec, std::vector<Dual> x) {
   const std::size_t block = spec.block_width();
   const Dual share{1.0 / static_cast<double>(block)};
-  const Dual divisor = spec.kind == NormKind::spherical ? Dual{1.0} : share;
+  const Dual divisor{1.0 / entries_a_square(spec.kind, block)};
   for (std::size_t begin = 0; begin < x.size(); begin += block) {
     if (spec.centers()) {
       Dual mean{};

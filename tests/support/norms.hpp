@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -11,10 +12,41 @@
 
 namespace normscope::test {
 
-/// Norms of every kind, with and without groups, eps and gain, of `width` = a multiple of 12.
+/// The kinds of the table that normalize.
+inline std::vector<NormKind> normalizing_kinds() {
+  std::vector<NormKind> kinds;
+  for (const NormKindFacts& row : norm_kinds) {
+    if (!is_elementwise(row.kind)) kinds.push_back(row.kind);
+  }
+  return kinds;
+}
+
+/// The elementwise kinds of the table, each with its parameters.
+inline std::vector<NormSpec> elementwise_norms(std::size_t width, double alpha, double shift) {
+  std::vector<NormSpec> specs;
+  for (const NormKindFacts& row : norm_kinds) {
+    if (!is_elementwise(row.kind)) continue;
+    specs.push_back({.kind = row.kind, .width = width, .alpha = alpha, .shift = row.has_shift ? shift : 0.0});
+  }
+  return specs;
+}
+
+/// By which a kind divides the sum of the squares of `count` entries, beside the table that the library asks.
+inline double entries_a_square(NormKind kind, std::size_t count) {
+  switch (kind) {
+    case NormKind::layer:
+    case NormKind::rms: return static_cast<double>(count);
+    case NormKind::spherical: return 1.0;
+    case NormKind::dyt:
+    case NormKind::derf: break;
+  }
+  throw std::logic_error("an elementwise kind divides by nothing");
+}
+
+/// Norms of every kind that normalizes, with and without groups, eps and gain, of `width` = a multiple of 12.
 inline std::vector<NormSpec> norms_of_every_kind(std::size_t width) {
   std::vector<NormSpec> specs;
-  for (const NormKind kind : {NormKind::layer, NormKind::rms, NormKind::spherical}) {
+  for (const NormKind kind : normalizing_kinds()) {
     for (const std::size_t groups : {1, 2, 4}) {
       for (const double eps : {0.0, 1e-5, 0.5}) {
         specs.push_back({.kind = kind, .width = width, .groups = groups, .eps = eps});

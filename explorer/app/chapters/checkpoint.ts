@@ -9,7 +9,7 @@ import { showReport } from "../../report/src/report";
 import type { Shown } from "../../report/src/report";
 import sections from "../../report/sections.html";
 import { button, el } from "../../shared/dom";
-import { number } from "../../shared/format";
+import { factsOf, number } from "../../shared/format";
 import { parseDocument } from "../../shared/printable";
 import { chapter } from "../chapter";
 import { cppOf, pythonOf } from "../doors";
@@ -69,7 +69,9 @@ async function served(folder: string): Promise<Documents> {
 /** Where the chapter Geometry shows three gains of a norm: the least, the typical and the largest there are. */
 function geometryLink(norm: Norm): HTMLElement | null {
   const { gain } = norm;
-  if (gain?.min == null || gain.max == null || gain.median_abs == null || norm.kind === "spherical") return null;
+  // The others have no eps that the chapter could show, or no ellipsoid.
+  if (factsOf(norm.kind)?.divisor !== "root_mean_square") return null;
+  if (gain?.min == null || gain.max == null || gain.median_abs == null) return null;
   const gains = [gain.min, gain.median_abs, gain.max].map((value) => Number(value.toPrecision(4)));
   const query = new URLSearchParams({
     kind: norm.kind,

@@ -4,7 +4,7 @@ import { normals } from "../../engine/random";
 import { image, stepNames, steps } from "../../engine/geometry";
 import type { Image, NormSpec } from "../../engine/geometry";
 import { table } from "../../shared/dom";
-import { kindNames, normalizingKinds, number } from "../../shared/format";
+import { factsOf, kinds, normalizingKinds, number } from "../../shared/format";
 import { chapter } from "../chapter";
 import { between, listOf, oneOf, seed } from "../link";
 import { choice, controls, entrySlider, slider } from "../controls";
@@ -45,7 +45,7 @@ const specOf = (state: State): NormSpec => ({
 /** Number of axes of the image: one less if the mean is removed, and one less for each zero gain. */
 const axesOf = ({ kind, gain }: State): number => {
   const zero = gain.filter((value) => value === 0).length;
-  return kind === "layer" && zero === 0 ? 2 : 3 - zero;
+  return factsOf(kind)?.centers && zero === 0 ? 2 : 3 - zero;
 };
 
 export default chapter<State>({
@@ -169,7 +169,7 @@ for (double length : image.semi_axes()) fmt::print("{}\\n", length);`,
       const reach = interpolated(reaches, state.at);
       space.frame(reach);
       look.size = 0.085 * reach;
-      marks.draw(found, { ...state, projects: state.kind === "layer", reach });
+      marks.draw(found, { ...state, projects: factsOf(state.kind)?.centers ?? false, reach });
       space.element.dataset["words"] = marks.words;
       page.say(
         `${places[Math.round(state.at)]}: semi-axes ${[...found.semiAxes].map((length) => number(length)).join(", ")}`,
@@ -188,7 +188,7 @@ for (double length : image.semi_axes()) fmt::print("{}\\n", length);`,
       page,
       "Kind",
       "kind",
-      normalizingKinds.map((kind) => [kind, kindNames[kind]]),
+      normalizingKinds.map((kind) => [kind, kinds[kind].title]),
     );
     page.slot("steps").append(
       controls(

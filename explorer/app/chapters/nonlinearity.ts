@@ -1,7 +1,7 @@
 import { groupCurvature } from "../../engine/nonlinearity";
 import type { GroupCurvature } from "../../engine/nonlinearity";
 import { newest } from "../../engine/client";
-import { atLeast, kindNames, number } from "../../shared/format";
+import { atLeast, kinds, number } from "../../shared/format";
 import { theme } from "../../shared/theme";
 import { chapter } from "../chapter";
 import type { Page } from "../chapter";
@@ -111,7 +111,7 @@ function mountCurvature(page: Page<State>): void {
         page,
         "Norm",
         "kind",
-        (["layer", "rms"] as const).map((kind) => [kind, kindNames[kind]]),
+        (["layer", "rms"] as const).map((kind) => [kind, kinds[kind].title]),
       ),
       choice(
         page,

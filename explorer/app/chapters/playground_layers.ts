@@ -1,4 +1,4 @@
-import { isNormalizingKind } from "../../shared/format";
+import { factsOf, isNormalizingKind } from "../../shared/format";
 import type { Page } from "../chapter";
 import { controls, slider } from "../controls";
 import { player } from "../player";
@@ -33,15 +33,15 @@ function momentOf({ layer, depth, kind, width, groups }: State): Moment {
       says: `${where}, the linear map: it turns, stretches and shifts all points alike.`,
     };
   const what = between[kind as keyof typeof between];
-  const norms: Record<string, string> = {
+  const others: Record<string, string> = {
     none: "nothing follows it: the points stay.",
     relu: "ReLU: numbers below zero become zero.",
-    spherical: "the norm: every point moves along its ray onto the sphere.",
-    rms: "the norm: every point moves along its ray onto the sphere.",
-    layer: "the norm: every point loses its mean and then moves along its ray onto the sphere.",
   };
-  const grouped = "the norm: every group of features moves along its ray onto a sphere of its own.";
-  const follows = groups > 1 && isNormalizingKind(kind) ? grouped : (norms[kind] ?? what);
+  const normalized =
+    groups > 1
+      ? "every group of features moves along its ray onto a sphere of its own."
+      : `every point ${factsOf(kind)?.centers ? "loses its mean and then " : ""}moves along its ray onto the sphere.`;
+  const follows = isNormalizingKind(kind) ? `the norm: ${normalized}` : (others[kind] ?? what);
   return {
     short: `${number}: ${kind === "none" ? "nothing" : kind === "relu" ? what : "norm"}`,
     says: `${where}, ${follows}`,

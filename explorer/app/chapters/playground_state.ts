@@ -1,5 +1,5 @@
 import type { Data, Grid, TrainSpec } from "../../engine/playground";
-import { isNormalizingKind } from "../../shared/format";
+import { factsOf, isNormalizingKind } from "../../shared/format";
 import type { Doors } from "../chapter";
 import { cppOf, pythonOf } from "../doors";
 import { between as within, listOf, oneOf, seed, whole } from "../link";
@@ -142,7 +142,9 @@ export const dataOf = (state: State): Data =>
 
 /** The radius of the sphere on which the norms put their outputs; null where there is none. */
 export const radiusOf = ({ kind, width, groups }: Pick<State, "kind" | "width" | "groups">): number | null =>
-  groups !== 1 || !isNormalizingKind(kind) ? null : kind === "spherical" ? 1 : Math.sqrt(width);
+  groups !== 1
+    ? null
+    : { root_mean_square: Math.sqrt(width), length: 1, nothing: null }[factsOf(kind)?.divisor ?? "nothing"];
 
 /** The inputs of a training; if they change, the training restarts. */
 export const keyOf = (state: State): string => JSON.stringify([specOf(state), dataOf(state)]);

@@ -1,0 +1,115 @@
+#include <cmath>
+#include <stdexcept>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <normscope/norm/curvature.hpp>
+#include <normscope/norm/jacobian.hpp>
+#include <normscope/norm/kernels.hpp>
+#include <normscope/norm/norm.hpp>
+
+#include "support/norms.hpp"
+
+/// Every kind of the table, by its own formula. The switch has no default: the compiler names it if a kind is
+/// added.
+namespace normscope::norm {
+namespace {
+
+constexpr std::size_t width = 6;
+
+/// Entry `i` of the norm of x, without gain and bias.
+long double formula(const NormSpec& spec, const std::vector<long double>& x, std::size_t i) {
+  const auto n = static_cast<long double>(x.size());
+  long double sum = 0.0L;
+  long double squares = 0.0L;
+  for (const long double value : x) {
+    sum += value;
+    squares += value * value;
+  }
+  switch (spec.kind) {
+    case NormKind::layer: return (x[i] - sum / n) / std::sqrt((squares - sum * sum / n) / n + spec.eps);
+    case NormKind::rms: return x[i] / std::sqrt(squares / n + spec.eps);
+    case NormKind::spherical: return x[i] / std::sqrt(squares + spec.eps);
+    case NormKind::dyt: return std::tanh(spec.alpha * x[i]);
+    case NormKind::derf: return std::erf(spec.alpha * x[i] + spec.shift);
+  }
+  throw std::logic_error("no such kind");
+}
+
+/// The norm of every kind with the same parameters.
+std::vector<NormSpec> one_of_every_kind() {
+  std::vector<NormSpec> specs;
+  for (const NormKindFacts& row : norm_kinds) {
+    specs.push_back({.kind = row.kind, .width = width, .eps = 0.1});
+  }
+  return specs;
+}
+
+const std::vector<double> row = test::random_values(width, 21, 0.4);
+const std::vector<double> direction = test::random_values(width, 22, 0.3);
+
+TEST(NormKind, EveryKindIsItsFormula) {
+  for (NormSpec spec : one_of_every_kind()) {
+    SCOPED_TRACE(to_string(spec.kind));
+    if (spec.elementwise()) spec.alpha = 0.8;
+    if (facts(spec.kind).has_shift) spec.shift = -0.3;
+    std::vector<double> y(width), by_kernel(width), jv(width);
+    std::vector<float> narrow(row.begin(), row.end()), single(width);
+    forward(spec, {row.data(), 1, width}, {y.data(), 1, width});
+    normalize<double>(view(spec), {row.data(), 1, width}, {by_kernel.data(), 1, width});
+    Layer<float> layer{.kind = spec.kind, .width = width, .eps = spec.eps};
+    layer.alpha = spec.alpha;
+    layer.shift = spec.shift;
+    normalize<float>(layer, {narrow.data(), 1, width}, {single.data(), 1, width});
+    jacobian_vector(spec, {row.data(), 1, width}, {direction.data(), 1, width}, {jv.data(), 1, width});
+    const auto moved = [&](long double step, std::size_t i) {
+      std::vector<long double> x(row.begin(), row.end());
+      for (std::size_t j = 0; j < width; ++j) x[j] += step * static_cast<long double>(direction[j]);
+      return formula(spec, x, i);
+    };
+    for (std::size_t i = 0; i < width; ++i) {
+      const auto exact = static_cast<double>(moved(0.0L, i));
+      EXPECT_NEAR(y[i], exact, 1e-15 * width);
+      EXPECT_NEAR(by_kernel[i], exact, 1e-15 * width);
+      EXPECT_NEAR(single[i], exact, 1e-6);
+      const long double h = 1e-6L;
+      EXPECT_NEAR(jv[i], static_cast<double>((moved(h, i) - moved(-h, i)) / (2.0L * h)), 1e-10);
+    }
+  }
+}
+
+// A kind that computes what another one does is a copied line.
+TEST(NormKind, NoTwoKindsAgreeAtAPoint) {
+  struct Results {
+    std::vector<double> y = std::vector<double>(width);
+    std::vector<float> single = std::vector<float>(width);
+    std::vector<double> jv = std::vector<double>(width);
+    double curvature = 0.0;
+  };
+  std::vector<Results> all;
+  for (const NormSpec& spec : one_of_every_kind()) {
+    Results& results = all.emplace_back();
+    const std::vector<float> narrow(row.begin(), row.end());
+    forward(spec, {row.data(), 1, width}, {results.y.data(), 1, width});
+    normalize<float>({.kind = spec.kind, .width = width, .eps = spec.eps}, {narrow.data(), 1, width},
+                     {results.single.data(), 1, width});
+    jacobian_vector(spec, {row.data(), 1, width}, {direction.data(), 1, width},
+                    {results.jv.data(), 1, width});
+    results.curvature = curvature(spec, {row.data(), 1, width})[0];
+  }
+  for (std::size_t a = 0; a < all.size(); ++a) {
+    for (std::size_t b = 0; b < a; ++b) {
+      SCOPED_TRACE(std::string(norm_kinds[a].name) + " and " + std::string(norm_kinds[b].name));
+      for (std::size_t i = 0; i < width; ++i) {
+        EXPECT_GT(std::abs(all[a].y[i] - all[b].y[i]), 1e-3) << i;
+        EXPECT_GT(std::abs(all[a].single[i] - all[b].single[i]), 1e-3F) << i;
+        EXPECT_GT(std::abs(all[a].jv[i] - all[b].jv[i]), 1e-3) << i;
+      }
+      EXPECT_GT(std::abs(all[a].curvature - all[b].curvature), 1e-3);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace normscope::norm

@@ -2,9 +2,9 @@
 
 import os
 import re
+import select
 import shutil
 import subprocess
-import time
 import unittest
 
 import numpy as np
@@ -19,20 +19,18 @@ class ChangingInputs(CommandTest):
         self.addCleanup(process.kill)
         return process
 
-    def wait_until_open(self, process, file):
-        """Until the process holds the file open, or mapped."""
-        name, deadline = str((self.folder / file).resolve()), time.monotonic() + 60
-        while time.monotonic() < deadline and process.poll() is None:
-            folder = f"/proc/{process.pid}"
-            try:
-                held = [os.readlink(f"{folder}/fd/{number}") for number in os.listdir(f"{folder}/fd")]
-                with open(f"{folder}/maps") as maps:
-                    held += [line.split()[-1] for line in maps]
-            except OSError:
-                continue
-            if name in held:
-                return
-        self.fail(f"{file} was not opened")
+    def pipe(self, name):
+        """A pipe that a command can write to at once; a command that ends early ends it, too."""
+        os.mkfifo(self.folder / name)
+        pipe = os.fdopen(os.open(self.folder / name, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0)
+        self.addCleanup(pipe.close)
+        return pipe
+
+    @staticmethod
+    def wait_for_output(pipe):
+        """Until the command has written to the pipe, which holds less than all that it has to say."""
+        select.select([pipe], [], [], 60)
+        os.set_blocking(pipe.fileno(), True)
 
     def report_while(self, change):
         """What `report` says if its input changes before the page, a pipe, is read."""
@@ -40,12 +38,11 @@ class ChangingInputs(CommandTest):
         shutil.copytree(OWN_MODEL, self.folder / "m")
         for name in ("page.html", "r.json"):
             (self.folder / name).unlink(missing_ok=True)
-        os.mkfifo(self.folder / "page.html")
+        page = self.pipe("page.html")
         process = self.start("report", "m", "-o", "page.html", "--json", "r.json")
-        self.wait_until_open(process, "m/model.safetensors")
+        self.wait_for_output(page)
         change(self.folder / "m/model.safetensors")
-        with open(self.folder / "page.html", "rb") as page:
-            page.read()
+        page.read()
         said = process.communicate(timeout=120)[1]
         return process.returncode, said, (self.folder / "r.json").exists()
 
@@ -68,13 +65,11 @@ class ChangingInputs(CommandTest):
 
     def test_a_mapped_file_that_shrinks_is_named(self):
         np.save(self.folder / "x.npy", np.ones((1 << 20, 8)))
-        os.mkfifo(self.folder / "y.npy")
+        output = self.pipe("y.npy")
         process = self.start("apply", "x.npy", "-o", "y.npy")
-        with open(self.folder / "y.npy", "rb") as output:
-            output.read(1024)
-            os.truncate(self.folder / "x.npy", 4096)
-            while output.read(1 << 20):
-                pass
+        self.wait_for_output(output)
+        os.truncate(self.folder / "x.npy", 4096)
+        output.read()
         self.assertEqual(process.communicate(timeout=120)[1], "normscope: x.npy was truncated while it was being read\n")
         self.assertEqual(process.returncode, 3)
 

@@ -191,6 +191,9 @@ TEST(OnnxNorms, OverSeveralLastAxesHaveParametersOfThatShape) {
   EXPECT_NE(why_not(one_operator({3, 4}, {3, 4})), "") << "a gain for each position";
   EXPECT_NE(why_not(one_operator({1}, {1})), "") << "one gain for features whose number is not known";
   EXPECT_NE(why_not(one_operator({4}, {4}).input("x", {0, 5})), "");
+  // As many numbers as are normalized, but along other axes.
+  EXPECT_NE(why_not(one_operator({4, 3}, {4, 3}, {last_two}).input("x", {0, 3, 4})), "");
+  EXPECT_NE(why_not(one_operator({4, 1}, {4, 1}).input("x", {0, 4, 4})), "");
   EXPECT_EQ(why_not(one_operator({4}, {4}, {integer_attribute("axis", 1)})),
             "LayerNormalization node/y: its axis is counted from the first, and the graph does not state how "
             "many there "

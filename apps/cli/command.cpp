@@ -116,9 +116,11 @@ NormInput NormOptions::open(Inputs& inputs) const {
       norm.model->text += (norm.model->taken.empty() ? "" : ", ") + value;
       norm.model->taken.emplace_back(what);
     };
+    // A norm that only its name tells may be of another kind.
+    const char* const guess = found->norm.kind_is_assumed() ? " (assumed)" : "";
     if (!kind) {
       norm.kind = found->spec.kind;
-      take("norm", fmt::format("kind {}", to_string(norm.kind)));
+      take("norm", fmt::format("kind {}{}", to_string(norm.kind), guess));
     }
     if (is_elementwise(norm.kind) && found->spec.elementwise()) {
       if (!alpha) {
@@ -136,7 +138,7 @@ NormInput NormOptions::open(Inputs& inputs) const {
     }
     if (!gain_offset && found->norm.gain_offset != 0.0) {
       offset = found->norm.gain_offset;
-      take("gain_offset", fmt::format("gain offset {:g}", offset));
+      take("gain_offset", fmt::format("gain offset {:g}{}", offset, guess));
     }
     if (!groups && groups_are_used && found->spec.groups != 1) {
       norm.groups = found->spec.groups;

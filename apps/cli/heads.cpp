@@ -146,21 +146,14 @@ void print(const Session& session, const model::Model& model, const Heads& heads
   explain(session, heads);
 }
 
-/// Errors    Unsupported, naming a field, if no head's scores are modelled
-void expect_some_modelled(const std::string& path, const model::Model& model) {
-  const auto is_refused = [](const model::Head& head) { return !head.not_modelled.empty(); };
-  if (!model.heads.empty() && std::all_of(model.heads.begin(), model.heads.end(), is_refused)) {
-    throw Error(ErrorCode::Unsupported,
-                fmt::format("{}: not modelled: {}", path, model.heads.front().not_modelled));
-  }
-}
-
 int run_heads(const Session& session, const HeadsOptions& options) {
   Inputs inputs;
   const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(options.model.path);
   inputs.keep_apart({session.json});
   const model::Model& model = inputs.model_of(checkpoint, options.model.stated);
-  expect_some_modelled(options.model.path, model);
+  if (const std::string why = model::why_no_heads(model); !why.empty()) {
+    throw Error(ErrorCode::Unsupported, fmt::format("{}: {}", options.model.path, why));
+  }
   const Heads heads =
       audit::reach_of_heads(checkpoint, model, session.threads, session.progress(), options.contexts);
   if (session.wants_json()) {
@@ -173,13 +166,7 @@ int run_heads(const Session& session, const HeadsOptions& options) {
     details.inputs = documents::inputs(computed_from);
     session.write_json(json_text(documents::heads(checkpoint, model, heads, details), 1));
   }
-  if (heads.empty()) {
-    session.say(fmt::format(
-        "{}: {}", printable(options.model.path),
-        model.is_known() ? "no attention heads were recognized" : "not modelled: " + printable(model.title)));
-  } else {
-    print(session, model, heads);
-  }
+  print(session, model, heads);
   say_notes(session, model.notes);
   return ok;
 }

@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -24,15 +27,28 @@ std::string tensors_of(const std::vector<model::Linear>& linears) {
   return result.empty() ? "nothing known in the file" : result;
 }
 
+/// What stands in the way of the norm and of the maps around it, each once.
+std::vector<std::string> not_modelled(const model::Norm& norm) {
+  std::vector<std::string> result = {norm.not_modelled};
+  for (const auto* maps : {&norm.readers, &norm.writers}) {
+    for (const model::Linear& map : *maps) result.push_back(map.not_modelled);
+  }
+  std::sort(result.begin(), result.end());
+  result.erase(std::unique(result.begin(), result.end()), result.end());
+  if (result.front().empty()) result.erase(result.begin());
+  return result;
+}
+
 void print_norm(const Session& session, const model::Norm& norm) {
-  session.say(fmt::format("{}  {}, {} of width {}{}, eps {:g}{}{}", printable(norm.name), norm.role,
-                          to_string(norm.kind), norm.width,
+  session.say(fmt::format("{}  {}, {}{} of width {}{}, eps {:g}{}{}", printable(norm.name), norm.role,
+                          to_string(norm.kind), norm.kind_is_assumed() ? " (assumed)" : "", norm.width,
                           norm.groups > 1 ? fmt::format(" in {} groups", norm.groups) : "", norm.eps,
                           norm.eps_source == model::Source::assumed ? " (assumed)" : "",
                           norm.applications > 1 ? fmt::format(", applied {} times", norm.applications) : ""));
   const char* others = norm.connections_known ? "" : " (others may too)";
   session.say(fmt::format("    read by     {}{}", tensors_of(norm.readers), others));
   session.say(fmt::format("    written by  {}{}", tensors_of(norm.writers), others));
+  for (const std::string& what : not_modelled(norm)) session.say("    not modelled: " + printable(what));
 }
 
 int run_inspect(const Session& session, const ModelName& file) {

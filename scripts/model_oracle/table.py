@@ -51,6 +51,10 @@ whose names suggest norms, and nothing is computed of it; that an ONNX file is o
 to state (`--arch`). GroupNorms of diffusion models have the `norm_num_groups` of the configuration. Normalization that
 is not analysed is counted: "33 BatchNorm".
 
+A model whose tensors are named as those of a known architecture, but whose `model_type` is not one of it, is unknown too:
+the order of its norms, their kind, eps and offset are those of that architecture, as a guess, and nothing is said of what
+reads them, of heads and of logits unless `--arch` states the architecture.
+
 The graph of a TensorFlow Lite file is not read: its norms are found by the names of their constants, and their kind and
 eps are assumed. A Keras configuration states kind, eps and axis of the norms; which layers read them is not taken from it.
 

@@ -20,8 +20,7 @@ bool names(const std::vector<model::Linear>& linears, const model::Linear& wante
 
 std::string head_refusal(const model::Model& model, const model::Head& head, const std::string& read,
                          const model::Linear* between) {
-  if (!head.not_modelled.empty()) return "not modelled: " + head.not_modelled;
-  if (!head.query || !head.key) return "its query or key weights are not in the file";
+  if (std::string why = model::why_no_scores(head); !why.empty()) return why;
   const model::Norm* const norm = find_norm(model, read);
   if (norm == nullptr) return "the norm it reads is not known";
   if (norm->effect() != NormEffect::normalizes) return not_normalizing(*norm);

@@ -235,9 +235,6 @@ bool normalizes(const Report& report, const Finding& finding) {
   return finding.norm && report.norms[*finding.norm].norm.effect() == NormEffect::normalizes;
 }
 
-/// Whether heads and logits are those that the tensors' names tell.
-bool is_modelled(const Report& report) { return report.model.is_known() && report.model.other_type.empty(); }
-
 struct NormRule {
   std::string_view kind;
   Topic topic;
@@ -291,7 +288,7 @@ void add_finding(const Report& report, std::size_t index, Headlines& headlines) 
     headline->topic = rule.topic;
   }
   for (const ModelRule& rule : model_rules) {
-    if (rule.kind != finding.kind || !headlines.is_open(rule.topic) || !is_modelled(report)) continue;
+    if (rule.kind != finding.kind || !headlines.is_open(rule.topic) || !report.model.is_known()) continue;
     headline = rule.write(report, finding);
     if (headline) headline->topic = rule.topic;
   }
@@ -315,7 +312,7 @@ void add_axes(const Report& report, Headlines& headlines) {
 
 /// That every token can be output, though that is nothing unusual.
 void add_tokens(const Report& report, Headlines& headlines) {
-  if (!is_modelled(report) || !report.vocabulary.survey || !report.model.vocabulary) return;
+  if (!report.model.is_known() || !report.vocabulary.survey || !report.model.vocabulary) return;
   const std::size_t tokens = report.vocabulary.survey->tokens.size();
   if (tokens == 0 || report.vocabulary.survey->with(convex::Answer::yes).size() != tokens) return;
   headlines.add({.topic = Topic::tokens,
@@ -328,7 +325,7 @@ void add_tokens(const Report& report, Headlines& headlines) {
 
 /// How many heads can single out a key, though that is nothing unusual.
 void add_heads(const Report& report, Headlines& headlines) {
-  if (!is_modelled(report)) return;
+  if (!report.model.is_known()) return;
   std::size_t known = 0;
   std::size_t sharp = 0;
   const HeadReach* sharpest = nullptr;

@@ -76,12 +76,6 @@ std::vector<double> sizes_of(const NormSpec& norm, MatrixView<const double> unem
   return sizes;
 }
 
-/// The norm that the unembedding reads, or the end.
-std::vector<model::Norm>::const_iterator final_norm(const model::Model& model) {
-  return std::find_if(model.norms.begin(), model.norms.end(),
-                      [&](const model::Norm& norm) { return norm.name == model.vocabulary->final_norm; });
-}
-
 }  // namespace
 
 VocabularyHead vocabulary_head(NormSpec norm, MatrixView<const double> unembedding,
@@ -99,17 +93,9 @@ VocabularyHead vocabulary_head(const checkpoint::Checkpoint& checkpoint, const m
   const auto unsupported = [&](std::string_view what) {
     return Error(ErrorCode::Unsupported, fmt::format("{}: {}", checkpoint.path().string(), what));
   };
-  if (!model.vocabulary || !model.vocabulary->unembedding) {
-    throw unsupported(model::why_no_logits(model) + "; expected a model with a language head");
-  }
-  const auto norm = final_norm(model);
-  if (norm == model.norms.end()) {
-    throw unsupported("its language head does not read a norm directly, expected a final norm before it");
-  }
+  if (const std::string why = model::why_no_logits(model); !why.empty()) throw unsupported(why);
+  const model::Norm* const norm = model::find_norm(model, model.vocabulary->final_norm);
   if (norm->effect() != NormEffect::normalizes) throw unsupported(not_normalizing(*norm));
-  if (!model.vocabulary->not_modelled.empty()) {
-    throw unsupported("not modelled: " + model.vocabulary->not_modelled);
-  }
   if (!(model.vocabulary->logit_scale > 0.0)) {
     throw unsupported(fmt::format("not modelled: logits times {}", model.vocabulary->logit_scale));
   }
@@ -132,14 +118,8 @@ VocabularyReach reach_of_vocabulary(const checkpoint::Checkpoint& checkpoint, co
     result.refused = "it was left out on request";
     return result;
   }
-  if (!model.vocabulary || !model.vocabulary->unembedding) {
-    result.refused = model::why_no_logits(model);
-    return result;
-  }
-  if (!model.vocabulary->not_modelled.empty()) {
-    result.refused = "not modelled: " + model.vocabulary->not_modelled;
-    return result;
-  }
+  result.refused = model::why_no_logits(model);
+  if (!result.refused.empty()) return result;
   const model::Linear& map = *model.vocabulary->unembedding;
   const double tokens = static_cast<double>(map.out);
   if (tokens * tokens * static_cast<double>(map.in) > options.most_work) {
@@ -151,15 +131,13 @@ VocabularyReach reach_of_vocabulary(const checkpoint::Checkpoint& checkpoint, co
     return result;
   }
   try {
-    const auto norm = final_norm(model);
-    if (norm != model.norms.end()) {
-      const NormSpec spec = model::read_norm(checkpoint, *norm);
-      const auto finite = [](double value) { return std::isfinite(value); };
-      if (!std::all_of(spec.gain.begin(), spec.gain.end(), finite) ||
-          !std::all_of(spec.bias.begin(), spec.bias.end(), finite)) {
-        result.refused = "the gain or bias of " + norm->name + " is not finite";
-        return result;
-      }
+    const std::string& norm = model.vocabulary->final_norm;
+    const NormSpec spec = model::read_norm(checkpoint, *model::find_norm(model, norm));
+    const auto finite = [](double value) { return std::isfinite(value); };
+    if (!std::all_of(spec.gain.begin(), spec.gain.end(), finite) ||
+        !std::all_of(spec.bias.begin(), spec.bias.end(), finite)) {
+      result.refused = "the gain or bias of " + norm + " is not finite";
+      return result;
     }
     const VocabularyHead head = vocabulary_head(checkpoint, model);
     const selectability::ReachOptions limits{

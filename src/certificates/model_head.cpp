@@ -1,7 +1,5 @@
 #include <normscope/certificates/model_head.hpp>
 
-#include <algorithm>
-
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
@@ -30,16 +28,9 @@ ModelHead read_model_head(const checkpoint::Checkpoint& checkpoint, const model:
   const auto unsupported = [&](const std::string& what) {
     return Error(ErrorCode::Unsupported, fmt::format("{}: {}", checkpoint.path().string(), what));
   };
-  if (!model.vocabulary || !model.vocabulary->unembedding) {
-    throw unsupported(model::why_no_logits(model) + "; expected a model with a language head");
-  }
+  if (const std::string why = model::why_no_logits(model); !why.empty()) throw unsupported(why);
   const model::Vocabulary& vocabulary = *model.vocabulary;
-  const auto norm = std::find_if(model.norms.begin(), model.norms.end(),
-                                 [&](const model::Norm& n) { return n.name == vocabulary.final_norm; });
-  if (norm == model.norms.end()) {
-    throw unsupported("its language head does not read a norm directly, expected a final norm before it");
-  }
-  if (!vocabulary.not_modelled.empty()) throw unsupported("not modelled: " + vocabulary.not_modelled);
+  const model::Norm* const norm = model::find_norm(model, vocabulary.final_norm);
   if (!(vocabulary.logit_scale > 0.0)) {
     throw unsupported(fmt::format("not modelled: logits times {}", vocabulary.logit_scale));
   }

@@ -34,8 +34,7 @@ AttentionHead ModelHeads::read(std::size_t index) const {
     result.refused = why;
     return result;
   };
-  if (!head.not_modelled.empty()) return refuse("its scores are not modelled");
-  if (!head.query || !head.key) return refuse("its query or key weights are not in the file");
+  if (!model::why_no_scores(head).empty()) return refuse("its scores are not modelled");
   const auto norm = std::find_if(model_.norms.begin(), model_.norms.end(),
                                  [&](const model::Norm& n) { return n.name == reading.norm; });
   if (reading.norm.empty() || norm == model_.norms.end()) return refuse("the norm it reads is not known");

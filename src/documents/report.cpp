@@ -65,13 +65,15 @@ Json optional(const std::optional<T>& item, Convert convert) {
 }
 
 Json to_json(const model::Linear& linear) {
-  return {{"role", linear.role},
-          {"tensor", linear.weight.selector()},
-          {"bias", optional(linear.bias, [](const model::Slice& bias) { return bias.selector(); })},
-          {"layout", layout_text(linear.layout)},
-          {"in", linear.in},
-          {"first_out", linear.first_out},
-          {"out", linear.out}};
+  Json json = {{"role", linear.role},
+               {"tensor", linear.weight.selector()},
+               {"bias", optional(linear.bias, [](const model::Slice& bias) { return bias.selector(); })},
+               {"layout", layout_text(linear.layout)},
+               {"in", linear.in},
+               {"first_out", linear.first_out},
+               {"out", linear.out}};
+  if (!linear.not_modelled.empty()) json["not_modelled"] = linear.not_modelled;
+  return json;
 }
 
 Json to_json(const Component& component) {

@@ -20,9 +20,10 @@ void expect_complete(const model::Model& model) {
   if (!model.is_known()) refuse(model.title);
   if (!model.decoder) refuse("the forward pass of " + model.title);
   if (!model.missing.empty()) refuse(fmt::format("{}, which is missing", model.missing.front()));
-  if (!model.vocabulary || !model.vocabulary->unembedding) refuse(model::why_no_logits(model));
   if (!model.decoder->not_modelled.empty()) refuse(model.decoder->not_modelled);
-  if (!model.vocabulary->not_modelled.empty()) refuse(model.vocabulary->not_modelled);
+  if (const std::string why = model::why_no_logits(model); !why.empty()) {
+    throw Error(ErrorCode::Unsupported, why);
+  }
   if (!model.other_norms.empty()) refuse(model::other_norms_text(model));
   if (!model.decoder->activation) {
     refuse("the activation, which the file does not state; --activation does, as gelu or gelu_new");
@@ -30,8 +31,10 @@ void expect_complete(const model::Model& model) {
 }
 
 void expect_head(const model::Head& head) {
-  if (!head.not_modelled.empty()) refuse(head.not_modelled);
-  if (!head.query || !head.key || !head.value) refuse(head.place() + ", whose weights are not all there");
+  if (const std::string why = model::why_no_scores(head); !why.empty()) {
+    throw Error(ErrorCode::Unsupported, why);
+  }
+  if (!head.value) refuse(head.place() + ", whose weights are not all there");
   if (head.between || !head.later_norms.empty()) refuse("layers that share their weights");
   if (head.rotary && head.rotary->frequencies.empty()) {
     refuse("a rotary embedding whose frequencies depend on the length of the context");

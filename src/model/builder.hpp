@@ -296,6 +296,9 @@ class Builder {
                                  std::uint64_t width);
   std::optional<Linear> find_linear(std::string_view role, std::string_view name, std::uint64_t in,
                                     std::uint64_t out);
+  [[nodiscard]] bool is_packed(const Parameter& weight) const;
+  [[nodiscard]] Linear packed_linear(std::string_view role, const Parameter& weight, std::uint64_t in,
+                                     std::uint64_t out) const;
   std::optional<Linear> find_map_of_inputs(std::string_view role, std::string_view name, std::uint64_t out);
   [[nodiscard]] std::string wanted(std::string_view name) const;
   void miss(const std::string& tensor);
@@ -335,6 +338,10 @@ class Builder {
   void flag_attention_leftovers();
   void flag_biased_norms();
   void flag_fields(std::span<const std::string_view> harmless);
+  [[nodiscard]] std::string beside(std::string_view prefix) const;
+  [[nodiscard]] std::string beside_parameter(const std::string& tensor) const;
+  void flag_tensors_beside();
+  void gather_not_modelled();
   [[nodiscard]] std::string layer_of(std::string_view tensor) const;
 
   const checkpoint::Checkpoint& checkpoint_;

@@ -48,9 +48,9 @@ void Builder::resolve_heads(const Linear& query, const Linear* key) {
     if (query.out % counts_.head_dim != 0) fail(query, counts_.head_dim, "features a head");
     counts_.heads = query.out / counts_.head_dim;
   }
-  if (counts_.heads == 0) return;
+  if (counts_.heads == 0 || counts_.head_dim == 0) return;
   if (!grouped_) counts_.key_value_heads = counts_.heads;
-  if (counts_.key_value_heads == 0 && key != nullptr) {
+  if (counts_.key_value_heads == 0 && key != nullptr && key->out != 0) {
     if (key->out % counts_.head_dim != 0) fail(*key, counts_.head_dim, "features a head");
     counts_.key_value_heads = key->out / counts_.head_dim;
     if (counts_.heads % counts_.key_value_heads != 0) {
@@ -214,6 +214,10 @@ std::uint64_t Builder::fused_attention(std::string_view name, const FusedStyle& 
     miss_reader(name);
     return 0;
   }
+  if (fused->out == 0) {
+    add_reader(*fused);
+    return 0;
+  }
   if (!grouped_ && fused->out % 3 != 0) {
     reject({checkpoint_.find(fused->weight.tensor), {}, {}}, "as many queries as keys and values");
   }
@@ -280,7 +284,7 @@ void Builder::add_cross_heads(Attended attended) {
 void Builder::add_heads(Attended attended) {
   attended_ = std::move(attended);
   const std::optional<Linear>& query = attended_.parts[0];
-  if (!query || counts_.heads == 0) return;
+  if (!query || counts_.heads == 0 || counts_.head_dim == 0) return;
   const bool led = !reading_ && led_;
   const std::string norm = reading_ || led ? model_.norms[reading_ ? *reading_ : led_->first].name : "";
   const auto [known, is_new] = head_indices_.emplace(query->weight.selector(), model_.heads.size());

@@ -76,8 +76,11 @@ void Builder::finish(std::span<const std::string_view> harmless) {
   flag_attention_leftovers();
   flag_biased_norms();
   flag_fields(harmless);
+  flag_tensors_beside();
+  gather_not_modelled();
   for (const checkpoint::Tensor& tensor : checkpoint_.tensors()) model_.parameters += tensor.elements();
   model_.parameters -= buffered_;
+  model_.fields_read = config_.read();
   model_.width = width_;
   if (model_.decoder && embedding_times_root_) {
     model_.decoder->embedding_scale *= std::sqrt(static_cast<double>(width_));

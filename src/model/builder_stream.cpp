@@ -25,7 +25,46 @@ std::uint64_t product_without(std::span<const std::uint64_t> shape, std::size_t 
   return product;
 }
 
+/// Names that adapters, parametrizations and quantizers give to what is left of "NAME.weight".
+const std::initializer_list<std::string_view> kStandIns = {
+    ".base_layer.weight", ".original_module.weight", ".weight_v", ".parametrizations.weight.original1",
+    ".qweight",           ".weight_packed"};
+
+/// The outputs of a map whose values are packed, from the shapes that bitsandbytes (two values a byte), MLX
+/// (rows of packed inputs), AWQ and GPTQ (packed outputs or inputs) give them; 0 if unknown.
+std::uint64_t packed_outputs(const checkpoint::Tensor& tensor, std::uint64_t in) {
+  if (tensor.shape.size() != 2) return 0;
+  if (tensor.dtype == Dtype::U8) return in != 0 ? 2 * tensor.elements() / in : 0;
+  if (tensor.dtype != Dtype::I32) return tensor.shape[0];
+  return tensor.shape[0] == in ? 8 * tensor.shape[1] : tensor.shape[1];
+}
+
 }  // namespace
+
+// Whether values of another type and shape stand for a matrix: packed integers with scales beside them.
+bool Builder::is_packed(const Parameter& weight) const {
+  return !is_floating(weight.tensor->dtype) && weight.tensor->dtype != Dtype::BOOL &&
+         !beside_parameter(std::string(weight.tensor->name)).empty();
+}
+
+// A map that is not modelled; its sizes are those that its use requires, as far as they are known.
+Linear Builder::packed_linear(std::string_view role, const Parameter& weight, std::uint64_t in,
+                              std::uint64_t out) const {
+  const checkpoint::Tensor& tensor = *weight.tensor;
+  Linear linear;
+  linear.role = role;
+  linear.weight = weight.slice;
+  linear.layout = layout_;
+  const bool is_matrix = is_floating(tensor.dtype) && weight.shape.size() == 2;
+  const std::size_t row_axis = layout_ == Layout::in_out ? 1 : 0;
+  linear.in = in != 0 || !is_matrix ? in : weight.shape[1 - row_axis];
+  linear.stored_out = out != 0 ? out : is_matrix ? weight.shape[row_axis] : packed_outputs(tensor, in);
+  linear.out = linear.stored_out;
+  linear.not_modelled = is_floating(tensor.dtype) ? fmt::format("tensor \"{}\"", tensor.name)
+                                                  : fmt::format("quantized weights: \"{}\" holds packed {}",
+                                                                tensor.name, to_string(tensor.dtype));
+  return linear;
+}
 
 std::optional<Slice> Builder::find_bias(const std::string& name,
                                         std::initializer_list<std::string_view> endings,
@@ -50,6 +89,10 @@ std::optional<Linear> Builder::find_linear(std::string_view role, std::string_vi
   std::optional<Parameter> weight = find(name, {".weight", ""});
   const bool named_whole = name.ends_with("weight");
   const std::string stem(named_whole ? name.substr(0, name.size() - 6) : name);
+  if (!weight && !named_whole) {
+    if (const std::optional<Parameter> left = find(name, kStandIns))
+      return packed_linear(role, *left, in, out);
+  }
   if (!weight) {
     find(stem, {named_whole ? "bias" : ".bias"});
     return {};
@@ -68,6 +111,7 @@ std::optional<Linear> Builder::find_linear(std::string_view role, std::string_vi
         weight->tensor->name, fmt::join(weight->tensor->shape, ", "), rows, columns));
   }
   if (!fits(rows, row_count) || !fits(columns, column_count)) {
+    if (is_packed(*weight)) return packed_linear(role, *weight, in, out);
     reject(*weight, fmt::format("[{}{}, {}]", scope_.stacked != 0 ? fmt::format("{}, ", scope_.stacked) : "",
                                 size_text(row_count), size_text(column_count)));
   }
@@ -107,20 +151,32 @@ void Builder::embedding(std::string_view role, std::string_view name, Need need)
     where("lm_head", [&] { table = find("", {".weight"}); });
   }
   std::optional<Linear> writer;
+  if (!table) {
+    if (const std::optional<Parameter> left = find(name, kStandIns)) {
+      writer = packed_linear(role, *left, left->shape.empty() ? 0 : left->shape[0], width_);
+      writer->layout = Layout::in_out;
+      if (role == "token embedding") token_embedding_ = writer;
+    }
+  }
   if (table) {
     const std::size_t last = table->shape.size() - 1;
-    if (table->shape.empty() || table->slice.count == 0 || !fits(table->shape[last], width_)) {
+    const bool packed = is_packed(*table) && table->shape.size() == 2;
+    if (packed && table->slice.count != 0) {
+      writer = packed_linear(role, *table, table->shape[0], width_);
+      writer->layout = Layout::in_out;
+    } else if (table->shape.empty() || table->slice.count == 0 || !fits(table->shape[last], width_)) {
       reject(*table, fmt::format("[..., {}]", size_text(width_)));
+    } else {
+      writer = Linear{std::string(role),
+                      table->slice,
+                      {},
+                      Layout::in_out,
+                      product_without(table->shape, last),
+                      table->shape[last],
+                      0,
+                      table->shape[last],
+                      {}};
     }
-    writer = Linear{std::string(role),
-                    table->slice,
-                    {},
-                    Layout::in_out,
-                    product_without(table->shape, last),
-                    table->shape[last],
-                    0,
-                    table->shape[last],
-                    {}};
     if (role == "token embedding") token_embedding_ = writer;
   }
   add_writer(std::move(writer), name, need);

@@ -49,7 +49,8 @@ void Builder::unembedding(std::initializer_list<std::string_view> names, bool ti
     return;
   }
   const bool same = !stored || repeats_token_embedding(*map);
-  if (!same && configured.value_or(false)) {
+  const bool contradicts = !same && configured.value_or(false);
+  if (contradicts) {
     note(
         "the configuration ties the token embedding to the unembedding, but the file stores a different one");
   }
@@ -63,6 +64,9 @@ void Builder::unembedding(std::initializer_list<std::string_view> names, bool ti
   vocabulary.tied = same;
   vocabulary.logit_scale = logit_scale_;
   vocabulary.soft_cap = logit_cap_;
+  if (contradicts) {
+    vocabulary.not_modelled = "tie_word_embeddings: true, beside an unembedding that is not the embedding";
+  }
   if (reads_norm && reading_) vocabulary.final_norm = model_.norms[*reading_].name;
   vocabulary.unembedding = std::move(map);
   model_.vocabulary = std::move(vocabulary);

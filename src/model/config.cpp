@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <set>
+#include <functional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -30,6 +29,12 @@ std::string shown(const Json& value) {
   }
   const std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
   return text.size() <= 40 ? text : text.substr(0, 40) + "...";
+}
+
+// Null and empty text, lists and objects stand for "not set".
+bool is_unset(const Json& value) {
+  return value.is_null() || (value.is_structured() && value.empty()) ||
+         (value.is_string() && value.get_ref<const std::string&>().empty());
 }
 
 std::optional<std::uint64_t> count_of(const Json& value) {
@@ -287,16 +292,53 @@ std::optional<Config> Config::inside(Keys keys) const {
 std::vector<Config::Field> Config::unread() const {
   std::vector<Field> fields;
   for (const auto& [key, value] : contents_->sections.front()->items()) {
-    const bool is_empty = value.is_null() || (value.is_structured() && value.empty()) ||
-                          (value.is_string() && value.get_ref<const std::string&>().empty());
-    if (is_empty || contents_->asked->count(&value) != 0) continue;
+    if (is_unset(value) || contents_->asked->count(&value) != 0) continue;
+    const auto method = value.is_object() ? value.find("quant_method") : value.end();
     if (value.is_number()) {
       fields.push_back({key, fmt::format("{}", value.get<double>())});
+    } else if (value.is_object() && method != value.end() && method->is_string()) {
+      fields.push_back({key, method->get<std::string>().substr(0, 40)});
     } else {
       fields.push_back({key, value.is_string() ? value.get<std::string>().substr(0, 40) : shown(value)});
     }
   }
   return fields;
+}
+
+namespace {
+
+using Visit = std::function<void(const std::string& path, const Json& value)>;
+
+/// Calls `visit` with each value that is set, objects before what they contain.
+void visit_fields(const std::string& path, const Json& object, const Visit& visit) {
+  for (const auto& [key, value] : object.items()) {
+    if (is_unset(value)) continue;
+    visit(path + key, value);
+    if (value.is_object()) visit_fields(path + key + ".", value, visit);
+  }
+}
+
+}  // namespace
+
+std::map<std::string, std::string> Config::fields() const {
+  std::map<std::string, std::string> result;
+  visit_fields("", *contents_->root, [&](const std::string& path, const Json& value) {
+    // 1 and 1.0 are one number.
+    if (value.is_number_float()) {
+      result.emplace(path, fmt::format("{}", value.get<double>()));
+    } else if (!value.is_object()) {
+      result.emplace(path, value.dump(-1, ' ', true, Json::error_handler_t::replace));
+    }
+  });
+  return result;
+}
+
+std::set<std::string> Config::read() const {
+  std::set<std::string> result;
+  visit_fields("", *contents_->root, [&](const std::string& path, const Json& value) {
+    if (contents_->asked->count(&value) != 0) result.insert(path);
+  });
+  return result;
 }
 
 bool Config::has(Keys keys) const { return contents_->find(keys).second != nullptr; }

@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,6 +75,11 @@ class Config {
     std::string value;  ///< as "false", "1.5", the text itself, or "an object"
   };
   [[nodiscard]] std::vector<Field> unread() const;
+  /// All fields by their path, such as "text_config.rope_scaling.factor", as JSON text. Null and empty text,
+  /// lists and objects, which stand for "not set", are left out.
+  [[nodiscard]] std::map<std::string, std::string> fields() const;
+  /// The paths of the fields that were requested.
+  [[nodiscard]] std::set<std::string> read() const;
 
   /// The source of the values for messages: "config.json", "metadata \"config\"" or "metadata".
   [[nodiscard]] const std::string& where() const;

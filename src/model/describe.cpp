@@ -14,7 +14,6 @@
 #include "found_norms.hpp"
 #include "inventory.hpp"
 #include "keras_norms.hpp"
-#include "not_modelled.hpp"
 #include "stated_norms.hpp"
 
 namespace normscope::model {
@@ -27,7 +26,7 @@ using checkpoint::Tensor;
 struct Match {
   const Architecture* architecture = nullptr;
   std::string evidence;
-  std::string other_type{};  // the contradicting model_type in the configuration
+  std::string other_type{};  // the configuration's model_type, if only tensor names are the architecture's
 };
 
 bool answers_to(const Architecture& architecture, const std::string& type) {
@@ -135,6 +134,42 @@ std::vector<StatedNorm> not_described(std::span<const StatedNorm> stated_norms, 
   return others;
 }
 
+std::string unknown_title(std::string_view type) {
+  return type.empty() ? "unknown architecture" : fmt::format("unknown architecture (model_type {})", type);
+}
+
+// Of a model whose type is not known, tensor names say what it looks like: the names of its norms and a guess
+// of their order. How they are connected, heads and logits may be those of any other model.
+void keep_resemblance(const Match& match, const Config& config, Model& model) {
+  const std::string looks_like = model.title;
+  model.architecture = "unknown";
+  model.title = unknown_title(match.other_type);
+  model.evidence = fmt::format("{} look like those of {}", match.evidence, looks_like);
+  model.heads.clear();
+  model.heads_per_layer = model.key_value_heads = 0;
+  model.vocabulary.reset();
+  model.decoder.reset();
+  model.missing.clear();
+  model.notes.clear();
+  const bool one_has_offset = std::any_of(model.norms.begin(), model.norms.end(),
+                                          [](const Norm& norm) { return norm.gain_offset != 0.0; });
+  for (Norm& norm : model.norms) {
+    norm.readers.clear();
+    norm.writers.clear();
+    norm.writing_norms.clear();
+    norm.connections_known = norm.readers_known = norm.order_known = false;
+    norm.placement = Placement::unknown;
+    norm.eps_source = Source::assumed;
+  }
+  model.notes.push_back(
+      fmt::format("{} model_type {} is not known. Its tensors are named as those of {}, so the names and the "
+                  "order of the "
+                  "norms are a guess, and their kinds, every eps and the offset of the gains, {}, are "
+                  "assumed. What reads "
+                  "and writes them, heads and logits are not described; --arch states the architecture",
+                  config.where(), match.other_type, looks_like, one_has_offset ? "1" : "0"));
+}
+
 // An architecture is described completely, or not at all if it was only guessed and the shapes contradict it.
 // A file that states its norms itself can omit the description: exporters keep names but transpose matrices.
 bool describe_as(const Match& match, const Checkpoint& checkpoint, const Config& whole,
@@ -143,7 +178,6 @@ bool describe_as(const Match& match, const Checkpoint& checkpoint, const Config&
   described.architecture = match.architecture->name;
   described.title = match.architecture->title;
   described.evidence = match.evidence;
-  described.other_type = match.other_type;
   const Config config = whole.of(match.architecture->tower);
   Builder builder(checkpoint, config, inventory, *inventory.prefix_of(match.architecture->signature),
                   described);
@@ -157,13 +191,7 @@ bool describe_as(const Match& match, const Checkpoint& checkpoint, const Config&
     return false;
   }
   builder.finish(match.architecture->harmless);
-  if (!match.other_type.empty()) {
-    add_not_modelled(described, Effect::everything, "model_type: " + match.other_type);
-    described.notes.push_back(fmt::format(
-        "{} model_type {} is not known: the tensor names are those of {}, but what a model of that "
-        "type computes from them may differ",
-        whole.where(), match.other_type, described.title));
-  }
+  if (!match.other_type.empty()) keep_resemblance(match, whole, described);
   take_stated_eps(stated_norms, described);
   const std::vector<StatedNorm> others = not_described(stated_norms, described);
   if (!others.empty()) append_stated_norms(checkpoint, others, described);
@@ -178,12 +206,10 @@ bool describe_as(const Match& match, const Checkpoint& checkpoint, const Config&
 void describe_unknown(const Checkpoint& checkpoint, const Config& config,
                       std::span<const StatedNorm> stated_norms, Model& model) {
   model.architecture = "unknown";
-  model.title = "unknown architecture";
-  if (const std::vector<std::string> types = config.model_types(); !types.empty()) {
-    model.title += fmt::format(" (model_type {})", types.back());
-  } else if (const std::optional<std::string> type = config.text({"_class_name"})) {
-    model.title += fmt::format(" ({})", *type);  // diffusers
-  }
+  const std::vector<std::string> types = config.model_types();
+  model.title = unknown_title(types.empty() ? "" : types.back());
+  const std::optional<std::string> type = config.text({"_class_name"});
+  if (types.empty() && type) model.title += fmt::format(" ({})", *type);  // diffusers
   const bool states_norms = checkpoint.graph() != nullptr;
   model.evidence = states_norms ? "ONNX graph" : "no known tensor names";
   const std::set<std::string_view> stated = parameters_of(stated_norms);
@@ -228,7 +254,42 @@ std::string other_norms_text(const Model& model) {
 }
 
 std::string why_no_logits(const Model& model) {
-  return model.is_known() ? "the file holds no unembedding" : "not modelled: " + model.title;
+  if (!model.is_known()) return "not modelled: " + model.title;
+  if (!model.vocabulary || !model.vocabulary->unembedding) {
+    return "the file holds no unembedding, expected a model with a language head";
+  }
+  if (!model.vocabulary->not_modelled.empty()) return "not modelled: " + model.vocabulary->not_modelled;
+  if (find_norm(model, model.vocabulary->final_norm) == nullptr) {
+    return "its language head does not read a norm directly, expected a final norm before it";
+  }
+  return {};
+}
+
+std::string why_no_scores(const Head& head) {
+  if (!head.not_modelled.empty()) return "not modelled: " + head.not_modelled;
+  if (!head.query || !head.key) return "its query or key weights are not in the file";
+  return {};
+}
+
+std::string why_no_heads(const Model& model) {
+  if (!model.is_known()) return "not modelled: " + model.title;
+  if (model.heads.empty()) {
+    const bool attends = std::any_of(model.norms.begin(), model.norms.end(), [](const Norm& norm) {
+      return std::any_of(norm.readers.begin(), norm.readers.end(),
+                         [](const Linear& reader) { return reader.role.starts_with("query"); });
+    });
+    return attends
+               ? "the number of heads is not known: neither configuration nor shapes determine it; --heads N "
+                 "states it"
+               : "no attention heads were recognized";
+  }
+  std::string first;
+  for (const Head& head : model.heads) {
+    std::string why = why_no_scores(head);
+    if (why.empty()) return {};
+    if (first.empty()) first = std::move(why);
+  }
+  return first;
 }
 
 Model describe_as_one_of(const std::vector<const Architecture*>& architectures, const Checkpoint& checkpoint,

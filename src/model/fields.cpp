@@ -19,16 +19,31 @@ bool matches(std::string_view pattern, std::string_view name) {
   }
 }
 
-// Fields that never affect scores or logits as functions of a norm's output: names and versions, sizes that
-// are known from the tensors, activations and inputs of the stream, training, generation.
-constexpr auto harmless_fields = std::to_array<std::string_view>(
+// Fields that never affect what a model computes, but for rounding.
+constexpr auto inert_fields = std::to_array<std::string_view>(
     {// names and versions
-     "architectures", "model_type", "_name_or_path", "name_or_path", "_commit_hash", "_attn_implementation",
-     "_attn_implementation_*", "attn_implementation", "_attn_implementation_internal",
-     "_flash_attn_2_enabled", "use_flash_attn*", "transformers_version", "transformers.js_config",
-     "torch_dtype", "dtype", "tokenizer_class", "finetuning_task", "task_specific_params", "problem_type",
-     "id2label", "label2id", "num_labels", "prefix", "unsloth_fixed", "unsloth_version", "model_version",
-     "is_llama_config", "_from_model_config", "language", "license",
+     "_name_or_path", "name_or_path", "_commit_hash", "_attn_implementation", "_attn_implementation_*",
+     "attn_implementation", "_attn_implementation_internal", "_flash_attn_2_enabled", "use_flash_attn*",
+     "transformers_version", "transformers.js_config", "torch_dtype", "dtype", "tokenizer_class",
+     "finetuning_task", "task_specific_params", "problem_type", "id2label", "label2id", "num_labels",
+     "prefix", "unsloth_fixed", "unsloth_version", "model_version", "is_llama_config", "_from_model_config",
+     "language", "license",
+     // training and numerics
+     "*dropout*", "*pdrop", "drop_path*", "layerdrop", "initializer_*", "init_std", "gradient_checkpointing",
+     "use_cache", "cache_implementation", "torchscript", "use_bfloat16", "pretraining_tp", "slow_but_exact",
+     "reorder_and_upcast_attn", "chunk_size_feed_forward", "tf_legacy_loss",
+     // generation
+     "*_token_id", "*_token_ids", "output_attentions", "output_hidden_states", "output_scores",
+     "return_dict*", "use_return_dict", "do_sample", "early_stopping", "num_beams", "num_beam_groups",
+     "num_return_sequences", "diversity_penalty", "temperature", "top_k", "top_p", "typical_p",
+     "repetition_penalty", "length_penalty", "exponential_decay_length_penalty", "no_repeat_ngram_size",
+     "encoder_no_repeat_ngram_size", "bad_words_ids", "suppress_tokens", "begin_suppress_tokens",
+     "min_length", "max_new_tokens", "remove_invalid_values"});
+
+// Other fields that never affect scores or logits as functions of a norm's output: sizes that are known from
+// the tensors, activations and inputs of the stream.
+constexpr auto harmless_fields = std::to_array<std::string_view>(
+    {"architectures", "model_type", "tie_encoder_decoder", "*_token_index", "pad_token_id",
      // sizes
      "vocab_size", "vocab_size_*", "hidden_size", "n_embd", "d_model", "intermediate_size", "n_inner",
      "ffn_dim", "d_ff", "ffn_hidden_size", "num_attention_heads", "n_head", "num_heads", "n_heads", "nhead",
@@ -47,18 +62,7 @@ constexpr auto harmless_fields = std::to_array<std::string_view>(
      // activations and inputs of the stream
      "hidden_act", "hidden_activation", "activation_function", "add_cross_attention", "is_decoder",
      "is_encoder_decoder", "cross_attention_hidden_size", "decoder_start_token_id", "pooler_*", "summary_*",
-     "classifier_*", "directionality", "output_past",
-     // training and numerics
-     "*dropout*", "*pdrop", "drop_path*", "layerdrop", "initializer_*", "init_std", "gradient_checkpointing",
-     "use_cache", "cache_implementation", "torchscript", "use_bfloat16", "pretraining_tp", "slow_but_exact",
-     "reorder_and_upcast_attn", "chunk_size_feed_forward", "tf_legacy_loss", "tie_encoder_decoder",
-     // generation
-     "*_token_id", "*_token_ids", "*_token_index", "output_attentions", "output_hidden_states",
-     "output_scores", "return_dict*", "use_return_dict", "do_sample", "early_stopping", "num_beams",
-     "num_beam_groups", "num_return_sequences", "diversity_penalty", "temperature", "top_k", "top_p",
-     "typical_p", "repetition_penalty", "length_penalty", "exponential_decay_length_penalty",
-     "no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "bad_words_ids", "suppress_tokens",
-     "begin_suppress_tokens", "min_length", "max_new_tokens", "remove_invalid_values"});
+     "classifier_*", "directionality", "output_past"});
 
 struct Rule {
   std::string_view name;
@@ -116,6 +120,7 @@ constexpr auto rules = std::to_array<Rule>({
     {"output_multiplier*", "1", Effect::logits},
     {"lm_head_multiplier", "1", Effect::logits},
     {"final_logit_softcapping", "", Effect::logits},
+    {"scale_decoder_outputs", "", Effect::logits},
     {"logits_soft_cap", "", Effect::logits},
     {"_remove_final_layer_norm", "false", Effect::logits},
     {"layer_norm_elementwise_affine", "true", Effect::everything},
@@ -130,9 +135,16 @@ constexpr auto rules = std::to_array<Rule>({
 
 }  // namespace
 
+bool is_inert(std::string_view key) {
+  // Position embeddings of RoBERTa's kind begin behind the padding token's number.
+  if (key == "pad_token_id") return false;
+  return std::any_of(inert_fields.begin(), inert_fields.end(),
+                     [&](std::string_view pattern) { return matches(pattern, key); });
+}
+
 Effect effect_of(const Config::Field& field, std::span<const std::string_view> harmless) {
   const auto names_it = [&](std::string_view pattern) { return matches(pattern, field.key); };
-  if (std::any_of(harmless.begin(), harmless.end(), names_it) ||
+  if (is_inert(field.key) || std::any_of(harmless.begin(), harmless.end(), names_it) ||
       std::any_of(harmless_fields.begin(), harmless_fields.end(), names_it)) {
     return Effect::none;
   }

@@ -25,6 +25,13 @@ const checkpoint::Tensor& tensor_of(const checkpoint::Checkpoint& checkpoint, co
   return *tensor;
 }
 
+void expect_modelled(const checkpoint::Checkpoint& checkpoint, const std::string& tensor,
+                     const std::string& not_modelled) {
+  if (not_modelled.empty()) return;
+  throw Error(ErrorCode::Unsupported, fmt::format("model: {}: \"{}\" is not modelled: {}",
+                                                  checkpoint.path().string(), tensor, not_modelled));
+}
+
 std::vector<double> read_slice(const checkpoint::Checkpoint& checkpoint, const Slice& slice) {
   return checkpoint::read(tensor_of(checkpoint, slice), slice.offset, slice.count);
 }
@@ -49,6 +56,7 @@ bool Linear::covers(const Linear& part) const {
 }
 
 NormSpec read_norm(const checkpoint::Checkpoint& checkpoint, const Norm& norm) {
+  expect_modelled(checkpoint, norm.name, norm.not_modelled);
   NormSpec spec;
   spec.kind = norm.kind;
   spec.width = norm.width;
@@ -68,6 +76,7 @@ NormSpec read_norm(const checkpoint::Checkpoint& checkpoint, const Norm& norm) {
 std::vector<double> read_weight(const checkpoint::Checkpoint& checkpoint, const Linear& linear,
                                 std::uint64_t first, std::uint64_t count) {
   NORMSCOPE_ASSERT(first + count <= linear.out);
+  expect_modelled(checkpoint, linear.weight.tensor, linear.not_modelled);
   const checkpoint::Tensor& tensor = tensor_of(checkpoint, linear.weight);
   if (linear.in != 0 && count > bytes::largest_held / sizeof(double) / linear.in) {
     throw Error(
@@ -106,6 +115,7 @@ std::vector<double> read_weight(const checkpoint::Checkpoint& checkpoint, const 
 }
 
 std::vector<double> read_bias(const checkpoint::Checkpoint& checkpoint, const Linear& linear) {
+  expect_modelled(checkpoint, linear.weight.tensor, linear.not_modelled);
   if (!linear.bias) return {};
   const std::vector<double> stored = read_slice(checkpoint, *linear.bias);
   std::vector<double> bias(linear.out);

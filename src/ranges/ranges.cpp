@@ -226,24 +226,13 @@ LogitRanges of_logits(const model::Vocabulary& vocabulary, const ReaderRanges& r
 }
 
 void add_logits(Run& run, const model::Model& model, ModelRanges& result) {
-  if (!model.vocabulary || !model.vocabulary->unembedding) {
-    result.logits_refused = model::why_no_logits(model);
-    return;
-  }
+  const bool is_left_out = model.vocabulary && !model.vocabulary->final_norm.empty() &&
+                           model::find_norm(model, model.vocabulary->final_norm) == nullptr;
+  result.logits_refused = is_left_out ? "the norm that they read is left out" : model::why_no_logits(model);
+  if (!result.logits_refused.empty()) return;
   const model::Vocabulary& vocabulary = *model.vocabulary;
-  if (!vocabulary.not_modelled.empty()) {
-    result.logits_refused = "not modelled: " + vocabulary.not_modelled;
-    return;
-  }
-  const auto norm = std::find_if(model.norms.begin(), model.norms.end(), [&](const model::Norm& known) {
-    return known.name == vocabulary.final_norm;
-  });
-  if (norm == model.norms.end()) {
-    result.logits_refused = vocabulary.final_norm.empty() ? "the logits read no norm directly"
-                                                          : "the norm that they read is left out";
-    return;
-  }
-  const NormRanges& known = result.norms[static_cast<std::size_t>(norm - model.norms.begin())];
+  const model::Norm* const norm = model::find_norm(model, vocabulary.final_norm);
+  const NormRanges& known = result.norms[static_cast<std::size_t>(norm - model.norms.data())];
   const ReaderRanges rows = of_unembedding(run, *vocabulary.unembedding, *norm, known);
   result.logits_refused = known.refused.empty() ? rows.refused : known.refused;
   if (result.logits_refused.empty()) result.logits = of_logits(vocabulary, rows, norm->name);
@@ -261,12 +250,7 @@ ModelRanges of_model(const checkpoint::Checkpoint& checkpoint, const model::Mode
                      const Progress& progress, double budget) {
   Run run{checkpoint, threads, progress, budget};
   ModelRanges result;
-  // Of a model_type that is not known, the norms may be of another kind than the tensor names suggest.
-  const std::string refused = model.other_type.empty() ? "" : "not modelled: model_type: " + model.other_type;
-  for (const model::Norm& norm : model.norms) {
-    result.norms.push_back(refused.empty() ? of_norm(run, norm)
-                                           : NormRanges{.name = norm.name, .refused = refused});
-  }
+  for (const model::Norm& norm : model.norms) result.norms.push_back(of_norm(run, norm));
   add_logits(run, model, result);
   return result;
 }

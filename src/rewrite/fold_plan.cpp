@@ -117,6 +117,7 @@ class FoldPlanner : Planner {
   /// Why no change of the readers can replace the gain; empty if one can.
   [[nodiscard]] std::string why_not(std::size_t index) const {
     const Norm& norm = model_.norms[index];
+    if (!norm.not_modelled.empty()) return "not modelled: " + norm.not_modelled;
     if (norm.applications > 1) {
       return fmt::format("its weights are shared: it is applied {} times", norm.applications);
     }
@@ -151,6 +152,7 @@ class FoldPlanner : Planner {
   }
 
   [[nodiscard]] std::string why_not_reader(std::size_t index, const Linear& reader) const {
+    if (!reader.not_modelled.empty()) return "not modelled: " + reader.not_modelled;
     const std::string name = bytes::quote(reader.weight.selector());
     const checkpoint::Tensor& tensor = *checkpoint_.find(reader.weight.tensor);
     if (!is_rewritable(tensor.dtype)) return stored_as(tensor);

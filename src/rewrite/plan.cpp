@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -26,41 +25,18 @@ using model::Model;
   throw Error(ErrorCode::Unsupported, fmt::format("rewrite: {}: {}", checkpoint.path().string(), why));
 }
 
-/// The first entry that the lists of unmodelled fields of all heads and of the logits share: such a field may
-/// act anywhere.
-std::string acts_anywhere(const Model& model) {
-  if (!model.vocabulary || model.heads.empty()) return {};
-  std::string_view rest = model.vocabulary->not_modelled;
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find("; "), rest.size());
-    const std::string_view entry = rest.substr(0, end);
-    if (model.heads.front().not_modelled.find(entry) != std::string::npos) return std::string(entry);
-    rest.remove_prefix(std::min(end + 2, rest.size()));
-  }
-  return {};
-}
-
 /// Refuses a model unless its wiring is that of an architecture that was compared with running models.
 void expect_known(const Checkpoint& checkpoint, const Model& model) {
   if (checkpoint.format() != "safetensors") {
     refuse(checkpoint, fmt::format("is a {} file, expected safetensors", checkpoint.format()));
   }
   if (!model.is_known()) refuse(checkpoint, "not modelled: " + model.title);
-  const nlohmann::json config =
-      checkpoint::read_json(checkpoint.config_text().value_or("")).value_or(nlohmann::json());
-  if (config.is_object() && config.contains("model_type") &&
-      model.evidence.find("model_type") == std::string::npos) {
-    refuse(checkpoint, fmt::format("not modelled: model_type {}; its tensors are named as those of {}",
-                                   config["model_type"].dump(), model.title));
-  }
   if (!model.missing.empty()) {
     refuse(checkpoint,
            fmt::format("is incomplete: tensor {} is missing{}", bytes::quote(model.missing.front()),
                        model.missing.size() > 1 ? ", and others" : ""));
   }
-  if (const std::string field = acts_anywhere(model); !field.empty()) {
-    refuse(checkpoint, "not modelled: " + field);
-  }
+  if (!model.not_modelled.empty()) refuse(checkpoint, "not modelled: " + model.not_modelled);
 }
 
 }  // namespace

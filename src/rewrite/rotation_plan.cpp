@@ -103,6 +103,7 @@ class RotationPlanner : Planner {
 
   [[nodiscard]] std::string why_not_norm(std::size_t index) const {
     const Norm& norm = model_.norms[index];
+    if (!norm.not_modelled.empty()) return "not modelled: " + norm.not_modelled;
     if ((norm.kind != NormKind::rms && norm.kind != NormKind::layer) || norm.groups != 1) {
       return fmt::format(
           "{} is no RMSNorm or LayerNorm of all features, so it does not rotate with its input", norm.name);
@@ -122,6 +123,7 @@ class RotationPlanner : Planner {
     if (norm.readers.empty()) return fmt::format("no linear map of the file reads {}", norm.name);
     if (std::string why = why_gain_is_left(index); !why.empty()) return why;
     for (const Linear& reader : norm.readers) {
+      if (!reader.not_modelled.empty()) return "not modelled: " + reader.not_modelled;
       const std::string name = bytes::quote(reader.weight.selector());
       const checkpoint::Tensor& tensor = *checkpoint_.find(reader.weight.tensor);
       if (!is_rewritable(tensor.dtype)) {
@@ -155,6 +157,7 @@ class RotationPlanner : Planner {
   }
 
   [[nodiscard]] std::string why_not_writer(const Linear& writer) const {
+    if (!writer.not_modelled.empty()) return "not modelled: " + writer.not_modelled;
     const std::string name = bytes::quote(writer.weight.selector());
     for (const auto* slice : {&writer.weight, writer.bias ? &*writer.bias : nullptr}) {
       if (slice == nullptr) continue;

@@ -84,6 +84,7 @@ class StreamPlanner : Planner {
   }
 
   [[nodiscard]] static std::string why_not_reader(const Norm& norm) {
+    if (!norm.not_modelled.empty()) return "not modelled: " + norm.not_modelled;
     if (norm.kind == NormKind::rms) {
       return fmt::format("{} is an RMSNorm, whose output depends on the mean", norm.name);
     }
@@ -101,6 +102,7 @@ class StreamPlanner : Planner {
   }
 
   [[nodiscard]] std::string why_not_writer(const Linear& writer) const {
+    if (!writer.not_modelled.empty()) return "not modelled: " + writer.not_modelled;
     const std::string name = bytes::quote(writer.weight.selector());
     const checkpoint::Tensor& tensor = *checkpoint_.find(writer.weight.tensor);
     if (!is_rewritable(tensor.dtype)) return fmt::format("{} is stored as {}", name, to_string(tensor.dtype));

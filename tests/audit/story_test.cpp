@@ -117,7 +117,7 @@ TEST(HeadHeadlines, BoundTheAttentionOnOneKey) {
   given.heads[0].attention->distances.emplace();
   given.heads[0].attention->distances->within = 100;
   EXPECT_NE(text().find("none of 100 keys gets more than 6.95 %"), std::string::npos) << text();
-  given.model.other_type = "another";
+  given.model.architecture = "unknown";
   EXPECT_EQ(text(), "") << "the heads may be others";
 }
 

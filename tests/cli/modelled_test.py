@@ -110,30 +110,28 @@ class ModelledTest(CommandTest):
             folder = self.model({"model_type": "llama", field: value})
             self.assertIn(f"not modelled: {field}: {value}", self.fails(3, "reach", folder))
             self.ok("heads", folder)
-        for fields in ({"model_type": "minicpm"}, {"model_type": "llama", "width_scale": 0.5}):
-            field, value = list(fields.items())[-1]
+        for fields, reason in (({"model_type": "minicpm"}, "unknown architecture (model_type minicpm)"),
+                               ({"model_type": "llama", "width_scale": 0.5}, "width_scale: 0.5")):
             folder = self.model(fields)
             for subcommand in ("heads", "reach"):
-                self.assertIn(f"not modelled: {field}: {value}", self.fails(3, subcommand, folder))
+                self.assertIn(f"not modelled: {reason}", self.fails(3, subcommand, folder))
 
     def test_a_report_names_the_reason_instead_of_numbers(self):
         folder = self.model({"model_type": "minicpm"})
         document = self.json("report", folder)
-        self.assertEqual({head["refused"] for head in document["heads"]}, {"not modelled: model_type: minicpm"})
-        self.assertEqual(document["vocabulary"]["refused"], "not modelled: model_type: minicpm")
-        # Its norms may be of another kind, so that nothing behind them has a range.
-        ranges = document["ranges"]["norms"]
-        self.assertEqual({norm["refused"] for norm in ranges}, {"not modelled: model_type: minicpm"})
-        self.assertTrue(any("minicpm is not known" in note for note in document["model"]["notes"]))
+        self.assertEqual(document["heads"], [])
+        self.assertIsNone(document["vocabulary"])
+        # What reads its norms is not known, so that nothing behind them has a range.
+        self.assertFalse(any(norm["readers"] for norm in document["ranges"]["norms"]))
+        self.assertTrue(any("minicpm is not known" in note and "are assumed" in note for note in document["model"]["notes"]))
 
     def test_nothing_is_proved_of_an_unknown_type_without_heads_and_vocabulary(self):
         folder = Path(shutil.copytree(SOURCE / "tests/model/fixtures/convnext", self.folder / "convnext"))
         config = json.loads((folder / "config.json").read_text())
         (folder / "config.json").write_text(json.dumps(config | {"model_type": "stranger"}))
         document = self.json("report", folder)
-        self.assertEqual((document["heads"], document["model"]["architecture"]), ([], "convnext"))
-        self.assertEqual({norm["refused"] for norm in document["ranges"]["norms"]},
-                         {"not modelled: model_type: stranger"})
+        self.assertEqual((document["heads"], document["model"]["architecture"]), ([], "unknown"))
+        self.assertFalse(any(norm["readers"] for norm in document["ranges"]["norms"]))
 
     @unittest.skipUnless(CHROMIUM, "no chromium to show the page")
     def test_a_page_shows_why_heads_are_not_modelled(self):

@@ -264,12 +264,23 @@ TEST(NotModelled, NeutralValuesChangeNothing) {
       " | ");
 }
 
-TEST(NotModelled, AnotherModelTypeGetsNoProof) {
+TEST(NotModelled, AnotherModelTypeBorrowsNoWiring) {
   const Model model = with_fields(R"("model_type": "minicpm")");
-  EXPECT_EQ(model.architecture, "llama");
-  EXPECT_EQ(model.norms.size(), 3u) << "its norms are described all the same";
-  EXPECT_EQ(refused(model), "model_type: minicpm | model_type: minicpm");
-  EXPECT_TRUE(notes_mention(model, "model_type minicpm is not known"));
+  EXPECT_EQ(model.architecture, "unknown");
+  EXPECT_EQ(model.title, "unknown architecture (model_type minicpm)");
+  ASSERT_EQ(model.norms.size(), 3u) << "its norms are named all the same";
+  for (const Norm& norm : model.norms) {
+    EXPECT_TRUE(norm.readers.empty() && norm.writers.empty() && !norm.connections_known &&
+                !norm.readers_known);
+    EXPECT_TRUE(norm.kind_is_assumed());
+    EXPECT_EQ(norm.eps_source, Source::assumed) << "the class may read another field";
+    EXPECT_EQ(norm.placement, Placement::unknown);
+  }
+  EXPECT_TRUE(model.heads.empty() && !model.vocabulary && !model.decoder);
+  EXPECT_EQ(why_no_logits(model), "not modelled: unknown architecture (model_type minicpm)");
+  EXPECT_EQ(why_no_heads(model), why_no_logits(model));
+  EXPECT_TRUE(
+      notes_mention(model, "model_type minicpm is not known. Its tensors are named as those of Llama"));
   // The tower's own type decides, whatever the type of the whole model.
   const auto wrapped = [](const std::string& type) {
     return tiny_llama({.prefix = "model.language_model."})
@@ -280,7 +291,7 @@ TEST(NotModelled, AnotherModelTypeGetsNoProof) {
         .describe();
   };
   EXPECT_EQ(refused(wrapped("llama")), " | ");
-  EXPECT_EQ(refused(wrapped("minicpm")), "model_type: minicpm | model_type: minicpm");
+  EXPECT_EQ(wrapped("minicpm").architecture, "unknown");
 }
 
 TEST(NotModelled, TensorsBesideTheProjectionsMayChangeTheScores) {

@@ -355,17 +355,18 @@ TEST(RewritePlan, HeadsThatCannotBeSeparatedAreNamed) {
                    "its configuration has a section for the language model"));
 }
 
-TEST(RewritePlan, AFieldThatChangesHeadsAndLogitsMayActAnywhere) {
-  const auto of_fields = [](const std::string& logits, const std::string& heads) {
-    return planned("llama", folds, [&](Model& model) {
-      model.vocabulary->not_modelled = logits;
-      for (model::Head& head : model.heads) head.not_modelled = heads;
-    });
-  };
-  EXPECT_EQ(of_fields("final_scale: 2; cap: 3", "rope: 4").norms[0].fold, Fold::gain);
-  EXPECT_TRUE(says(error_of(ErrorCode::Unsupported,
-                            [&] { static_cast<void>(of_fields("final_scale: 2; cap: 3", "cap: 3")); }),
-                   "not modelled: cap: 3"));
+TEST(RewritePlan, WhatIsNotModelledIsLeftAsItIs) {
+  const auto plan_with = [](const Describes& change) { return planned("llama", folds, change); };
+  EXPECT_TRUE(says(
+      error_of(ErrorCode::Unsupported,
+               [&] { static_cast<void>(plan_with([](Model& model) { model.not_modelled = "cap: 3"; })); }),
+      "not modelled: cap: 3"));
+  const Plan reader = plan_with([](Model& model) { model.norms[1].readers[0].not_modelled = "an adapter"; });
+  EXPECT_EQ(reader.norms[0].fold, Fold::gain);
+  EXPECT_EQ(reader.norms[1].fold, Fold::nothing);
+  EXPECT_EQ(reader.norms[1].reason, "not modelled: an adapter");
+  const Plan norm = plan_with([](Model& model) { model.norms[2].not_modelled = "a scale"; });
+  EXPECT_EQ(norm.norms[2].reason, "not modelled: a scale");
 }
 
 TEST(RewritePlan, TensorNamesAloneSayWhatAModelIs) {

@@ -129,7 +129,8 @@ TEST(RewriteRefusals, ModelsWhoseWiringIsNotKnown) {
   const std::string type = "\"llama\"";
   stranger.config.replace(stranger.config.find(type, stranger.config.find("model_type")), type.size(),
                           "\"stranger\"");
-  EXPECT_TRUE(mentions(refusal(stranger.open(scratch / "type")), "not modelled: model_type \"stranger\""));
+  EXPECT_TRUE(mentions(refusal(stranger.open(scratch / "type")),
+                       "not modelled: unknown architecture (model_type stranger)"));
   Copy nameless(fixture("llama"));
   nameless.config = "{}";
   while (nameless.tensors.size() > 2) nameless.tensors.erase(nameless.tensors.begin());

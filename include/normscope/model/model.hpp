@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,12 @@
 
 /// Describes the model in a checkpoint: its norms in the order of the forward pass with their readers and
 /// writers, its heads, its vocabulary, and missing tensors.
+///
+/// It is also the one place that decides which claims a file supports. Each map, norm, head, vocabulary and
+/// decoder has `not_modelled`: what stands in the way of numbers about it. All are filled when a file is
+/// described, `why_no_logits` and its siblings put them in words, and `read_weight`, `read_bias` and
+/// `read_norm`, the only way to the values, refuse what is not modelled: no command can forget to ask
+/// (tests: Gate.*, tests/cli/gate_test.py).
 namespace normscope::model {
 
 /// Consecutive elements of a stored tensor, flattened row-major.
@@ -44,6 +51,10 @@ struct Linear {
   std::uint64_t first_out = 0;
   std::uint64_t out = 0;  ///< output features of this part
   std::vector<std::uint64_t> out_indices{};
+  /// What stands between the stored matrix and the map that the model applies, as for a head: a tensor beside
+  /// it (LoRA, the scale of quantized weights), packed values, a configuration field. `read_weight` and
+  /// `read_bias` refuse such a map. Sizes of packed matrices that are not known are 0.
+  std::string not_modelled{};
 
   /// Whether `part`, such as the rows of one head, begins in this map and has its role and stored matrix.
   [[nodiscard]] bool covers(const Linear& part) const;
@@ -85,8 +96,11 @@ struct Norm {
   /// Names of norms whose output itself has entered that stream since then: the previous norm of a post-norm
   /// block, or the norm at the end of a branch (Gemma 2).
   std::vector<std::string> writing_norms{};
+  std::string not_modelled{};  ///< as for a head, for its parameters; `read_norm` refuses such a norm
 
   [[nodiscard]] NormEffect effect() const { return effect_of(kind, eps, width / groups); }
+  /// Whether only its name and shape tell its kind and the offset of its gain.
+  [[nodiscard]] bool kind_is_assumed() const { return !order_known && eps_source != Source::tensors; }
 };
 
 /// A rotary position embedding: at position t, pair j of the first `dims` coordinates of a query or key is
@@ -119,8 +133,8 @@ struct Head {
   std::optional<Rotary> rotary{};
   double soft_cap = 0.0;                ///< c of c tanh(score/c), 0 without one
   std::optional<std::size_t> window{};  ///< number of positions that it attends to, including its own
-  /// Configuration fields, with their values, that change its scores and are not modelled; its scores then
-  /// have no bound. Empty if there are none.
+  /// What changes its scores and is not modelled: configuration fields with their values, tensors beside its
+  /// projections or its norm. Its scores then have no bound. Empty if there is nothing.
   std::string not_modelled{};
 
   /// "layer 0 head 2", or "decoder layer 0 head 2" where the model has several stacks.
@@ -161,10 +175,7 @@ struct Model {
   std::string architecture;  ///< short name such as "gpt2"; "unknown" where none matched
   std::string title;         ///< "GPT-2 or minGPT"
   std::string
-      evidence;  ///< reason for that architecture: "config.json model_type gpt2", "tensor names h.*.ln_1"
-  /// The configuration's model_type, if it is not one of that architecture's and only tensor names are: what
-  /// the model computes may differ. Empty otherwise.
-  std::string other_type{};
+      evidence;    ///< reason for that architecture: "config.json model_type gpt2", "tensor names h.*.ln_1"
   int layers = 0;  ///< of all stacks together; shared layers count once per application
   std::size_t width = 0;
   std::size_t heads_per_layer = 0;
@@ -176,6 +187,11 @@ struct Model {
   std::vector<Head> heads;
   std::optional<Vocabulary> vocabulary{};
   std::optional<Decoder> decoder{};
+  /// What may act anywhere, such as a configuration field that is not known; part of the `not_modelled` of
+  /// each map, head and decoder and of the vocabulary.
+  std::string not_modelled{};
+  /// Paths of the configuration fields that this description was computed from.
+  std::set<std::string> fields_read{};
   std::vector<std::string> missing;  ///< tensors the architecture needs and the file lacks
   std::vector<std::string> notes;    ///< what was assumed, reinterpreted or could not be determined
 
@@ -185,10 +201,15 @@ struct Model {
 /// "33 BatchNorm and 2 GroupNorm": the norms that are not analysed; empty if there are none.
 [[nodiscard]] std::string other_norms_text(const Model& model);
 
-/// Why no logits are known where `model.vocabulary` has no unembedding: the architecture is unknown, or there
-/// is no map to a vocabulary.
+/// Why nothing can be said about the logits: the architecture is unknown, there is no map to a vocabulary,
+/// it reads no norm, or something stands in the way. Empty if the file supports claims about them.
 [[nodiscard]] std::string why_no_logits(const Model& model);
 
+/// The same for the scores of a head; claims about them also need the norm that it reads.
+[[nodiscard]] std::string why_no_scores(const Head& head);
+
+/// The same for all heads together: why the first one has none. Empty if some head's scores are known.
+[[nodiscard]] std::string why_no_heads(const Model& model);
 /// Null for a name that no norm has.
 [[nodiscard]] const Norm* find_norm(const Model& model, const std::string& name);
 
@@ -217,7 +238,33 @@ struct Stated {
 ///           that contradicts the configuration
 [[nodiscard]] Model describe(const checkpoint::Checkpoint& checkpoint, const Stated& stated = {});
 
+/// The part of a description that contains what a configuration field says.
+enum class Described { nowhere, norms, heads, logits, stream };
+
+/// A configuration field that differs between two checkpoints and may affect what they compute.
+struct ChangedField {
+  std::string field;          ///< its path, such as "rope_scaling.factor"
+  std::string before, after;  ///< as JSON; empty where it is not stated
+  /// Where the descriptions of both models would differ if it had an effect; nowhere if they do not tell.
+  Described described = Described::nowhere;
+};
+
+/// The fields that differ between the configurations of two checkpoints, in the order of their paths. Names,
+/// versions and fields of training and generation are left out, null and absent fields are equal. Of files
+/// that state their configuration in another form (GGUF), only fields of both are compared.
+///
+/// Errors    as `describe`
+[[nodiscard]] std::vector<ChangedField> changed_fields(const checkpoint::Checkpoint& old_file,
+                                                       const Model& old_model,
+                                                       const checkpoint::Checkpoint& new_file,
+                                                       const Model& new_model);
+
+/// Whether a checkpoint has a configuration: config.json, or metadata that state one.
+[[nodiscard]] bool has_configuration(const checkpoint::Checkpoint& checkpoint);
+
 /// The norm itself, with gain and bias read (the gain as used, with `gain_offset` added).
+///
+/// Errors    as `read_weight`
 [[nodiscard]] NormSpec read_norm(const checkpoint::Checkpoint& checkpoint, const Norm& norm);
 
 /// Rows [first, first + count) of the matrix W of y = W x + b, whatever its layout in the file.
@@ -225,7 +272,7 @@ struct Stated {
 /// Shapes    result (count × linear.in), row-major
 ///
 /// Errors    Argument for a tensor that is not there; Shape where it is too small; Unsupported for one that
-///           is not floating-point
+///           is not floating-point, and for a map that is `not_modelled`
 ///
 /// Requires  first + count <= linear.out
 [[nodiscard]] std::vector<double> read_weight(const checkpoint::Checkpoint& checkpoint, const Linear& linear,

@@ -36,6 +36,13 @@ double worst_composite(const rewrite::NormComparison& norm) {
   return worst;
 }
 
+bool differs_somewhere(const rewrite::Comparison& comparison) {
+  return std::any_of(comparison.findings.begin(), comparison.findings.end(),
+                     [](const rewrite::ComparisonFinding& finding) {
+                       return finding.kind == "configuration" || finding.kind == "tensor";
+                     });
+}
+
 void print_comparison(const Session& session, const rewrite::Comparison& comparison) {
   std::size_t widest = 4;
   for (const rewrite::NormComparison& norm : comparison.norms) {
@@ -48,18 +55,26 @@ void print_comparison(const Session& session, const rewrite::Comparison& compari
                             widest, rewrite::to_string(norm.agreement), norm.gain_change, norm.bias_change,
                             worst_composite(norm)));
   }
+  session.say(
+      "gain and bias change: relative to those of OLD; composite: the largest relative error of a row of a "
+      "reader times the gain, or of its bias; all are 0 for equal models");
   for (const rewrite::ComparisonFinding& finding : comparison.findings)
     session.say("  - " + printable(finding.text));
   for (const std::string& left : comparison.not_compared) session.say("  not compared: " + printable(left));
   switch (comparison.agreement) {
-    case rewrite::Agreement::same: session.say("same: every tensor has the same values"); break;
+    case rewrite::Agreement::same:
+      session.say("same: every tensor has the same values, and no field that has an effect differs");
+      break;
     case rewrite::Agreement::equivalent:
       session.say(fmt::format("equivalent: both compute the same, to {:.2g} relative", comparison.tolerance));
       break;
     case rewrite::Agreement::different: session.say("different"); break;
     case rewrite::Agreement::undecided:
-      session.say(fmt::format("undecided: nothing differs of what could be compared, to {:.2g} relative",
-                              comparison.tolerance));
+      session.say(
+          differs_somewhere(comparison)
+              ? std::string("undecided: whether what differs changes what is computed is not known")
+              : fmt::format("undecided: nothing differs of what could be compared, to {:.2g} relative",
+                            comparison.tolerance));
       break;
   }
 }

@@ -121,11 +121,18 @@ nlohmann::ordered_json comparison(const checkpoint::Checkpoint& before, const ch
                       {"agreement", rewrite::to_string(compared.agreement)},
                       {"tolerance", compared.tolerance},
                       {"findings", RewriteJson::array()},
+                      {"configuration", RewriteJson::array()},
                       {"norms", RewriteJson::array()},
                       {"writers", RewriteJson::array()},
                       {"others", RewriteJson::array()}};
   for (const auto& finding : compared.findings) {
     json["findings"].push_back({{"kind", finding.kind}, {"text", finding.text}});
+  }
+  for (const auto& field : compared.configuration) {
+    json["configuration"].push_back({{"field", field.field},
+                                     {"old", text_or_null(field.before)},
+                                     {"new", text_or_null(field.after)},
+                                     {"effect", rewrite::to_string(field.effect)}});
   }
   for (const auto& norm : compared.norms) json["norms"].push_back(compared_norm(norm));
   for (const auto& writer : compared.writers) {

@@ -9,9 +9,11 @@
 #include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 
+#include "compare_configuration.hpp"
 #include "compare_content.hpp"
 #include "compare_findings.hpp"
 #include "compare_maps.hpp"
+#include "compare_symmetries.hpp"
 #include "matrix.hpp"
 #include "planning.hpp"
 
@@ -117,13 +119,18 @@ NormComparison compare_norms(Side& before, Side& after, const Norm& old_norm, co
   result.gain_cosine = cosine(old_spec, new_spec);
   result.bias_change = relative_change(old_spec.bias, new_spec.bias);
   bool exact = result.gain_change == 0.0 && result.bias_change == 0.0;
-  bool agrees = old_norm.kind == new_norm.kind && result.same_eps() && old_spec.alpha == new_spec.alpha &&
-                old_spec.shift == new_spec.shift && old_spec.groups == new_spec.groups;
+  result.eps_known =
+      old_norm.eps_source != model::Source::assumed && new_norm.eps_source != model::Source::assumed;
+  const bool eps_decides = result.eps_known || result.same_eps();
+  bool agrees = old_norm.kind == new_norm.kind && (result.same_eps() || !result.eps_known) &&
+                old_spec.alpha == new_spec.alpha && old_spec.shift == new_spec.shift &&
+                old_spec.groups == new_spec.groups;
   const bool free = by_values
                         ? readers.left.empty() && (is_free(before, old_norm) || is_free(after, new_norm))
                         : is_free(before, old_norm) && is_free(after, new_norm);
   if (!free)
     agrees = agrees && result.gain_change <= whole.tolerance && result.bias_change <= whole.tolerance;
+  result.agrees_itself = agrees;
   for (const auto& [old_map, new_map] : readers.pairs) {
     note_map(before, old_map);
     note_map(after, new_map);
@@ -133,7 +140,11 @@ NormComparison compare_norms(Side& before, Side& after, const Norm& old_norm, co
     agrees = agrees && reader.composite <= whole.tolerance && reader.bias <= whole.tolerance;
     result.readers.push_back(reader);
   }
-  result.agreement = !agrees ? Agreement::different : exact ? Agreement::same : Agreement::equivalent;
+  result.agreement = !agrees        ? Agreement::different
+                     : !eps_decides ? Agreement::undecided
+                     : exact        ? Agreement::same
+                                    : Agreement::equivalent;
+  if (!eps_decides) whole.not_compared.push_back("the eps of " + new_norm.name + ", which is assumed");
   return result;
 }
 
@@ -324,7 +335,7 @@ NormPairs paired_norms(const Side& before, const Side& after, Comparison& result
   return norms_in_order(before.model);
 }
 
-Agreement agreement_of(const Comparison& result) {
+Agreement agreement_of(const Comparison& result, const std::set<std::string>& made_up = {}) {
   bool exact = true;
   bool agrees = true;
   for (const NormComparison& norm : result.norms) {
@@ -333,14 +344,20 @@ Agreement agreement_of(const Comparison& result) {
   }
   for (const WriterComparison& writer : result.writers) {
     exact = exact && writer.raw == 0.0;
+    if (made_up.contains(writer.new_weight)) continue;
     agrees = agrees && (writer.only_layer_norms ? writer.centered : writer.raw) <= result.tolerance;
   }
   for (const OtherComparison& other : result.others) {
     exact = exact && other.change == 0.0;
     agrees = agrees && other.change <= result.tolerance;
   }
-  if (!agrees) return Agreement::different;
-  if (!result.not_compared.empty()) return Agreement::undecided;
+  const auto has_effect = [&](FieldEffect effect) {
+    return std::any_of(result.configuration.begin(), result.configuration.end(),
+                       [&](const FieldComparison& field) { return field.effect == effect; });
+  };
+  if (!agrees || !result.computations.empty() || has_effect(FieldEffect::different))
+    return Agreement::different;
+  if (!result.not_compared.empty() || has_effect(FieldEffect::unknown)) return Agreement::undecided;
   return exact ? Agreement::same : Agreement::equivalent;
 }
 
@@ -369,9 +386,37 @@ Comparison compare_models(const Checkpoint& old_file, const Model& old_model, co
       compare_others(before, after, result);
     }
   }
+  if (old_file.graph() == nullptr && new_file.graph() == nullptr) {
+    compare_configurations(old_file, old_model, new_file, new_model, result);
+  }
   result.agreement = agreement_of(result);
+  if (result.agreement == Agreement::different && !is_of_graph(before) && !is_of_graph(after)) {
+    const std::set<std::string> made_up =
+        made_up_for(old_file, old_model, new_file, new_model, norms, result);
+    if (!made_up.empty()) result.agreement = agreement_of(result, made_up);
+  }
   if (result.agreement == Agreement::different) find_misplaced(before, after, norms, result);
   add_findings(old_file, old_model, new_file, new_model, norms, result);
+  return result;
+}
+
+/// Of models that are not modelled, equal tensors and fields are all that can be known.
+Comparison compare_stored(const Checkpoint& old_file, const Model& old_model, const Checkpoint& new_file,
+                          const Model& new_model, const std::string& obstacle) {
+  Comparison result;
+  const Side before(old_file, old_model);
+  const Side after(new_file, new_model);
+  result.tolerance = tolerance_of(before, after);
+  compare_others(before, after, result);
+  compare_configurations(old_file, old_model, new_file, new_model, result);
+  const auto is_changed = [](const OtherComparison& other) { return other.change != 0.0; };
+  if (std::any_of(result.others.begin(), result.others.end(), is_changed)) {
+    result.not_compared.push_back("what the tensors that differ change: not modelled: " + obstacle);
+  }
+  add_findings(old_file, old_model, new_file, new_model, {}, result);
+  // A difference between tensors, or of what is computed from them, may be made up for.
+  const Agreement found = agreement_of(result);
+  result.agreement = found == Agreement::different ? Agreement::undecided : found;
   return result;
 }
 
@@ -379,12 +424,21 @@ Comparison compare_models(const Checkpoint& old_file, const Model& old_model, co
 
 Comparison compare(const Checkpoint& old_file, const Model& old_model, const Checkpoint& new_file,
                    const Model& new_model, const Progress& progress) {
+  const bool has_graph = old_file.graph() != nullptr || new_file.graph() != nullptr;
+  const std::string of_old = obstacle_of(old_model);
+  const std::string obstacle = of_old.empty() ? obstacle_of(new_model) : of_old;
+  if (!has_graph && !obstacle.empty() &&
+      (contains_tensors(old_file, new_file) || contains_tensors(new_file, old_file))) {
+    return compare_stored(old_file, old_model, new_file, new_model, obstacle);
+  }
+  Model before = with_stored_maps(old_model);
+  Model after = with_stored_maps(new_model);
   if (old_model.is_known() && old_model.architecture != new_model.architecture &&
       is_same_family(old_model.architecture, new_model.architecture)) {
-    return compare_models(old_file, with_split_pairs(old_model), new_file, with_split_pairs(new_model),
-                          progress);
+    before = with_split_pairs(std::move(before));
+    after = with_split_pairs(std::move(after));
   }
-  return compare_models(old_file, old_model, new_file, new_model, progress);
+  return compare_models(old_file, before, new_file, after, progress);
 }
 
 }  // namespace normscope::rewrite

@@ -142,6 +142,35 @@ Model with_split_pairs(Model model) {
   return model;
 }
 
+std::string obstacle_of(const Model& model) {
+  if (!model.is_known()) return model.title;
+  for (const Norm& norm : model.norms) {
+    if (!norm.not_modelled.empty()) return norm.not_modelled;
+    for (const std::vector<Linear>* maps : {&norm.readers, &norm.writers}) {
+      for (const Linear& map : *maps) {
+        if (map.not_modelled != model.not_modelled) return map.not_modelled;
+      }
+    }
+  }
+  return {};
+}
+
+Model with_stored_maps(Model model) {
+  for (Norm& norm : model.norms) {
+    for (std::vector<Linear>* maps : {&norm.readers, &norm.writers}) {
+      for (Linear& map : *maps) {
+        if (map.not_modelled == model.not_modelled) map.not_modelled.clear();
+      }
+    }
+  }
+  return model;
+}
+
+bool contains_tensors(const Checkpoint& file, const Checkpoint& other) {
+  return std::all_of(other.tensors().begin(), other.tensors().end(),
+                     [&](const Tensor& tensor) { return file.find(tensor.name) != nullptr; });
+}
+
 bool has_parameters(const Tensor& tensor) {
   return is_floating(tensor.dtype) && tensor.is_decodable() && tensor.elements() > 1;
 }

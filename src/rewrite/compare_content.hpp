@@ -40,6 +40,16 @@ struct NormPairs {
 /// Hugging Face stores them, where they are next to each other, as llama.cpp does.
 [[nodiscard]] model::Model with_split_pairs(model::Model model);
 
+/// What stands in the way of a model's maps and norms, beyond what may act anywhere; empty if nothing does.
+[[nodiscard]] std::string obstacle_of(const model::Model& model);
+
+/// The model with maps that are read as they are stored: what acts anywhere acts on both models alike, or
+/// their configurations differ.
+[[nodiscard]] model::Model with_stored_maps(model::Model model);
+
+/// Whether `file` has all tensors of `other`, by name.
+[[nodiscard]] bool contains_tensors(const checkpoint::Checkpoint& file, const checkpoint::Checkpoint& other);
+
 struct ReaderPairs {
   std::vector<std::pair<model::Linear, model::Linear>> pairs{};
   std::vector<model::Linear> left{};  ///< of the old norm's

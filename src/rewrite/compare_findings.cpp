@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -85,7 +86,9 @@ class Findings {
       return norm.agreement == Agreement::equivalent && all_are(gains.after, 1.0) &&
              !all_are(gains.before, 1.0);
     });
+    add_unexplained();
     add_writers();
+    add_configuration();
   }
 
  private:
@@ -111,6 +114,7 @@ class Findings {
     const NormComparison* first = nullptr;
     for (std::size_t i = 0; i < comparison_.norms.size(); ++i) {
       if (!is(comparison_.norms[i], gains_[i])) continue;
+      named_.insert(i);
       if (count++ == 0) first = &comparison_.norms[i];
     }
     if (count == 0) return;
@@ -125,6 +129,7 @@ class Findings {
         continue;
       for (std::size_t other = 0; other < gains_.size(); ++other) {
         if (other == i || gains_[other].before != gains_[i].after) continue;
+        named_.insert(i);
         comparison_.findings.push_back(
             {"exchanged_gain",
              fmt::format("the gain of {} in NEW is that of {} in OLD", comparison_.norms[i].new_name,
@@ -139,11 +144,46 @@ class Findings {
     for (std::size_t i = 0; i < gains_.size(); ++i) {
       for (const ReaderComparison& reader : comparison_.norms[i].readers) {
         if (reader.taken_from.empty()) continue;
+        named_.insert(i);
         comparison_.findings.push_back(
             {"wrong_reader",
              fmt::format("{} in NEW, which reads {}, is {} of OLD, which reads {}", reader.new_weight,
                          comparison_.norms[i].new_name, reader.taken_from, reader.taken_from_norm)});
       }
+    }
+  }
+
+  /// The tensors of norms that differ without a known mistake: the first gain and the matrix that differs
+  /// most.
+  void add_unexplained() {
+    const NormComparison* gain = nullptr;
+    const ReaderComparison* worst = nullptr;
+    std::size_t gains = 0;
+    std::size_t readers = 0;
+    const auto change = [](const ReaderComparison& reader) { return std::max(reader.raw, reader.bias); };
+    for (std::size_t i = 0; i < comparison_.norms.size(); ++i) {
+      const NormComparison& norm = comparison_.norms[i];
+      if (!different(norm) || named_.contains(i)) continue;
+      if (std::max(norm.gain_change, norm.bias_change) > comparison_.tolerance && gains++ == 0) gain = &norm;
+      for (const ReaderComparison& reader : norm.readers) {
+        if (!(change(reader) > comparison_.tolerance)) continue;
+        ++readers;
+        if (worst == nullptr || change(reader) > change(*worst)) worst = &reader;
+      }
+    }
+    const auto and_so = [](std::size_t count, const char* what) {
+      return count > 1 ? fmt::format("; so do {} {}", count - 1, what) : std::string();
+    };
+    if (gain != nullptr) {
+      comparison_.findings.push_back(
+          {"gain",
+           fmt::format("the gain or bias of {} differs: by {:.2g} and {:.2g} relative{}", gain->new_name,
+                       gain->gain_change, gain->bias_change, and_so(gains, "others"))});
+    }
+    if (worst != nullptr) {
+      comparison_.findings.push_back(
+          {"reader", fmt::format("{} differs: by {:.2g} relative in one row{}", worst->new_weight,
+                                 change(*worst), and_so(readers, "other matrices that read a norm"))});
     }
   }
 
@@ -177,8 +217,25 @@ class Findings {
     }
   }
 
+  void add_configuration() {
+    const auto shown = [](const std::string& value) {
+      return value.empty() ? "not stated" : value.size() <= 60 ? value : value.substr(0, 60) + "...";
+    };
+    for (const FieldComparison& field : comparison_.configuration) {
+      if (field.effect == FieldEffect::none) continue;
+      comparison_.findings.push_back(
+          {"configuration",
+           fmt::format("{} is {} in NEW, {} in OLD{}", field.field, shown(field.after), shown(field.before),
+                       field.effect == FieldEffect::unknown ? ": what it changes is not known" : "")});
+    }
+    for (const std::string& sentence : comparison_.computations) {
+      comparison_.findings.push_back({"computation", sentence});
+    }
+  }
+
   Comparison& comparison_;
   std::vector<Gains> gains_;
+  std::set<std::size_t> named_{};  ///< norms that a finding explains
 };
 
 }  // namespace

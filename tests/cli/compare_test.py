@@ -294,6 +294,70 @@ class Compare(CommandTest):
             self.assertIn("equivalent", {norm["agreement"] for norm in document["norms"]}, name)
             shutil.rmtree(self.folder / "out")
 
+    def changed_field(self, case, **fields):
+        document = self.compared(case, self.changed(case, lambda weights: None, lambda config: config.update(fields)), 1)
+        effects = {field["field"]: field["effect"] for field in document["configuration"]}
+        return document["agreement"], effects, " ".join(finding["text"] for finding in document["findings"])
+
+    def test_a_field_that_changes_the_function(self):
+        for case, field, value, said in (
+                ("llama", "hidden_act", "gelu", 'hidden_act is "gelu" in NEW, "silu" in OLD'),
+                ("gpt2", "n_head", 2, "n_head is 2 in NEW, 3 in OLD"),
+                ("gpt2", "scale_attn_weights", False, "scale_attn_weights is false in NEW"),
+                ("gemma2", "final_logit_softcapping", 5.0, "the cap of logits is 5 in NEW"),
+                ("mixtral", "num_experts_per_tok", 1, "num_experts_per_tok is 1 in NEW")):
+            agreement, effects, text = self.changed_field(case, **{field: value})
+            self.assertEqual((agreement, effects), ("different", {field: "different"}), case)
+            self.assertIn(said, text)
+        agreement, effects, text = self.changed_field("llama", rope_parameters={"rope_type": "default", "rope_theta": 10000.0})
+        self.assertEqual((agreement, effects), ("different", {"rope_parameters.rope_theta": "different"}))
+        self.assertIn("rope_parameters.rope_theta is 10000", text)
+        self.assertIn("the rotary embedding of layer 0 head 0", text)
+
+    def test_a_field_that_is_not_understood_decides_nothing(self):
+        for field, value in (("model_type", "stranger"), ("odd", 3), ("num_hidden_layers", 1), ("mlp_bias", True), ("pad_token_id", 7)):
+            agreement, effects, text = self.changed_field("llama", **{field: value})
+            self.assertEqual((agreement, effects), ("undecided", {field: "unknown"}), field)
+            self.assertIn(f"{field} is ", text)
+        new = self.changed("llama", lambda weights: None, lambda config: config.update(transformers_version="4", attention_dropout=0.5))
+        self.assertEqual(self.compared("llama", new, 0)["configuration"], [])
+        (new / "config.json").unlink()
+        document = self.compared("llama", new, 1)
+        self.assertIn("the configuration, which NEW does not have", document["not_compared"])
+        self.assertEqual(document["agreement"], "undecided")
+
+    def test_what_another_tensor_makes_up_for_is_no_difference(self):
+        def permuted(weights):
+            for layer in ("model.layers.0.mlp.", "model.layers.1.mlp."):
+                order = np.random.default_rng(1).permutation(len(weights[layer + "up_proj.weight"]))
+                for part in ("gate", "up"):
+                    weights[f"{layer}{part}_proj.weight"] = weights[f"{layer}{part}_proj.weight"][order]
+                weights[layer + "down_proj.weight"] = np.ascontiguousarray(weights[layer + "down_proj.weight"][:, order])
+        def scaled(first, second, factor=np.float32(2)):
+            def change(weights):
+                for name, times in ((first, factor), (second, 1 / factor)):
+                    weights[f"model.layers.0.self_attn.{name}_proj.weight"] = weights[f"model.layers.0.self_attn.{name}_proj.weight"] * times
+            return change
+        for change, said in ((permuted, "in another order"), (scaled("v", "o"), "which model.layers.0.self_attn.o_proj.weight makes up for"),
+                             (scaled("v", "o", np.float32(3)), "makes up for"), (scaled("q", "k"), "may make up for")):
+            document = self.compared("llama", self.changed("llama", change), 1)
+            self.assertEqual(document["agreement"], "undecided")
+            self.assertTrue(any(said in text for text in document["not_compared"]), document["not_compared"])
+            self.assertNotIn("different", {norm["agreement"] for norm in document["norms"]})
+        def halves(weights):
+            scaled("v", "o")(weights)
+            weights["model.layers.0.self_attn.o_proj.weight"][:, 3] *= 2
+        self.assertEqual(self.compared("llama", self.changed("llama", halves), 1)["agreement"], "different")
+
+    def test_a_tensor_that_differs_is_named(self):
+        def change(name):
+            return lambda weights: weights.update({name: weights[name] * np.random.default_rng(2).uniform(0.5, 2, weights[name].shape).astype(np.float32)})
+        for name in ("model.layers.1.mlp.up_proj.weight", "model.layers.0.self_attn.k_proj.weight", "model.layers.0.input_layernorm.weight",
+                     "lm_head.weight", "model.embed_tokens.weight"):
+            document = self.compared("llama", self.changed("llama", change(name)), 1)
+            self.assertEqual(document["agreement"], "different")
+            self.assertTrue(any(name.removesuffix(".weight") in finding["text"] for finding in document["findings"]), name)
+
     def test_other_tensors_and_other_models(self):
         def attention(weights):
             weights["model.layers.0.self_attn.o_proj.weight"][0, 0] += 0.01

@@ -48,7 +48,9 @@ struct NormComparison {
   double gain_change = 0.0;  ///< |g' - g| / |g|
   /// Of the angle between both gains; of those without a direction, 1 if they are equal, else 0.
   double gain_cosine = 1.0;
-  double bias_change = 0.0;  ///< |b' - b| / |b|, or |b'| where b is 0
+  double bias_change = 0.0;   ///< |b' - b| / |b|, or |b'| where b is 0
+  bool agrees_itself = true;  ///< but for its readers
+  bool eps_known = true;      ///< whether both files state their eps
   std::vector<ReaderComparison> readers{};
 
   /// To the rounding of the 32-bit numbers that some formats store.
@@ -73,6 +75,21 @@ struct OtherComparison {
   double change = 0.0;  ///< relative
 };
 
+enum class FieldEffect {
+  none,       ///< both descriptions say the same
+  different,  ///< what is computed differs
+  unknown,
+};
+
+[[nodiscard]] const char* to_string(FieldEffect effect);
+
+/// A configuration field that differs, but for names, versions, training and generation.
+struct FieldComparison {
+  std::string field;          ///< its path
+  std::string before, after;  ///< as JSON; empty where it is not stated
+  FieldEffect effect = FieldEffect::unknown;
+};
+
 struct ComparisonFinding {
   std::string kind;  ///< "eps", "offset", "lost_gain", ...
   std::string text;
@@ -84,6 +101,9 @@ struct Comparison {
   std::vector<NormComparison> norms{};
   std::vector<WriterComparison> writers{};
   std::vector<OtherComparison> others{};
+  std::vector<FieldComparison> configuration{};
+  /// What heads, logits or activations compute otherwise, in sentences.
+  std::vector<std::string> computations{};
   std::vector<ComparisonFinding> findings{};
   std::vector<std::string> not_compared{};  ///< in words
 };
@@ -92,6 +112,11 @@ struct Comparison {
 /// composite W G and c + W b. Two models are equivalent if all composites and writers agree to `tolerance`:
 /// two roundings of the coarsest dtype of their weights, or 1e-7 if that is more. The mean of a writer does
 /// not count if only LayerNorms read its stream.
+///
+/// Configurations are compared by what the descriptions say: heads, their scores and rotations, logits,
+/// activations. A field that differs and that no description contains makes two models at most `undecided`.
+/// So does whatever is not modelled (an adapter, scales of quantized weights, an unknown model_type): then
+/// tensors are compared as they are stored, and are `same` or `undecided`.
 ///
 /// A file that states a graph (ONNX) has other names, transposed matrices and no writers. Its norms, what
 /// reads them and its other tensors are matched by their values, and two such models are at most `undecided`,

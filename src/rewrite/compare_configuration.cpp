@@ -1,0 +1,233 @@
+#include "compare_configuration.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <set>
+
+#include <fmt/format.h>
+
+namespace normscope::rewrite {
+namespace {
+
+using model::Described;
+using model::Head;
+using model::Model;
+
+/// Numbers of configurations that were rounded to float32 on the way are equal.
+bool equal_numbers(double a, double b) {
+  return std::abs(a - b) <= 1e-6 * std::max(std::abs(a), std::abs(b));
+}
+
+std::string text_of(const std::optional<model::Rotary>& rotary) {
+  if (!rotary) return "no rotation";
+  return fmt::format("{} rotated coordinates{}, {}", rotary->dims,
+                     rotary->interleaved ? " next to each other" : "",
+                     rotary->frequencies.empty()
+                         ? "frequencies that depend on the context"
+                         : fmt::format("the slowest by {:.4g} a position", rotary->frequencies.back()));
+}
+
+bool same_rotation(const std::optional<model::Rotary>& a, const std::optional<model::Rotary>& b,
+                   bool of_one_form) {
+  if (!a || !b) return a.has_value() == b.has_value();
+  return a->dims == b->dims && (!of_one_form || a->interleaved == b->interleaved) &&
+         equal_numbers(a->score_factor, b->score_factor) &&
+         std::equal(a->frequencies.begin(), a->frequencies.end(), b->frequencies.begin(),
+                    b->frequencies.end(), equal_numbers);
+}
+
+class Configurations {
+ public:
+  Configurations(const Model& old_model, const Model& new_model, Comparison& result)
+      : old_(old_model), new_(new_model), result_(result) {}
+
+  void compare_descriptions() {
+    compare_heads();
+    compare_logits();
+    compare_streams();
+    for (const NormComparison& norm : result_.norms) {
+      if (norm.same_eps()) continue;
+      (norm.eps_known ? differing_ : unknown_).insert(Described::norms);
+    }
+    if (old_.not_modelled != new_.not_modelled) {
+      leave("what acts anywhere", old_.not_modelled, new_.not_modelled);
+    }
+  }
+
+  [[nodiscard]] FieldEffect effect_of(const model::ChangedField& change) const {
+    if (change.described != Described::nowhere) {
+      return differing_.contains(change.described) ? FieldEffect::different
+             : unknown_.contains(change.described) ? FieldEffect::unknown
+                                                   : FieldEffect::none;
+    }
+    constexpr std::string_view of_experts[] = {"num_experts_per_tok", "norm_topk_prob",
+                                               "routed_scaling_factor"};
+    const bool chooses = std::any_of(std::begin(of_experts), std::end(of_experts), [&](std::string_view key) {
+      return change.field == key && !change.before.empty() && !change.after.empty();
+    });
+    return chooses && has_router(old_) && has_router(new_) ? FieldEffect::different : FieldEffect::unknown;
+  }
+
+ private:
+  static bool has_router(const Model& model) {
+    return std::any_of(model.norms.begin(), model.norms.end(), [](const model::Norm& norm) {
+      return std::any_of(norm.readers.begin(), norm.readers.end(),
+                         [](const model::Linear& reader) { return reader.role == "router"; });
+    });
+  }
+
+  void differ(Described where, std::string sentence) {
+    differing_.insert(where);
+    result_.computations.push_back(std::move(sentence));
+  }
+
+  void leave(std::string_view what, const std::string& before, const std::string& after) {
+    const auto named = [](const std::string& text) { return text.empty() ? std::string("nothing") : text; };
+    result_.not_compared.push_back(
+        fmt::format("{}: not modelled in OLD is {}, in NEW {}", what, named(before), named(after)));
+  }
+
+  /// One sentence for all heads for which `text` differs; the first is named.
+  void each_head(const char* what, const std::function<bool(const Head&, const Head&)>& same,
+                 const std::function<std::string(const Head&)>& text) {
+    std::size_t count = 0;
+    std::string sentence;
+    for (std::size_t i = 0; i < old_.heads.size(); ++i) {
+      if (same(old_.heads[i], new_.heads[i]) || count++ != 0) continue;
+      sentence = fmt::format("the {} of {} is {} in NEW, {} in OLD", what, new_.heads[i].place(),
+                             text(new_.heads[i]), text(old_.heads[i]));
+    }
+    if (count == 0) return;
+    if (count > 1) sentence += fmt::format("; so for {} of {} heads", count, old_.heads.size());
+    differ(Described::heads, std::move(sentence));
+  }
+
+  void compare_heads() {
+    if (old_.heads.empty() != new_.heads.empty()) {
+      result_.not_compared.push_back(
+          fmt::format("attention: the heads of {} are not known", old_.heads.empty() ? "OLD" : "NEW"));
+      return;
+    }
+    if (old_.heads.size() != new_.heads.size()) {
+      return differ(Described::heads, fmt::format("there are {} heads in NEW, {} in OLD", new_.heads.size(),
+                                                  old_.heads.size()));
+    }
+    const auto number = [](double Head::*member) {
+      return [member](const Head& head) { return fmt::format("{:g}", head.*member); };
+    };
+    const auto equal = [](double Head::*member) {
+      return [member](const Head& a, const Head& b) { return equal_numbers(a.*member, b.*member); };
+    };
+    each_head(
+        "width", [](const Head& a, const Head& b) { return a.head_dim == b.head_dim; },
+        [](const Head& head) { return fmt::format("{}", head.head_dim); });
+    each_head(
+        "key-value head", [](const Head& a, const Head& b) { return a.key_value_head == b.key_value_head; },
+        [](const Head& head) { return fmt::format("{}", head.key_value_head); });
+    each_head("scale of scores", equal(&Head::scale), number(&Head::scale));
+    each_head("cap of scores", equal(&Head::soft_cap), number(&Head::soft_cap));
+    each_head(
+        "window", [](const Head& a, const Head& b) { return a.window == b.window; },
+        [](const Head& head) {
+          return head.window ? fmt::format("{}", *head.window) : std::string("unbounded");
+        });
+    const bool of_one_form = old_.architecture == new_.architecture;
+    each_head(
+        "rotary embedding",
+        [&](const Head& a, const Head& b) { return same_rotation(a.rotary, b.rotary, of_one_form); },
+        [](const Head& head) { return text_of(head.rotary); });
+    for (std::size_t i = 0; i < old_.heads.size(); ++i) {
+      if (old_.heads[i].not_modelled == new_.heads[i].not_modelled) continue;
+      return leave("the scores of " + old_.heads[i].place(), old_.heads[i].not_modelled,
+                   new_.heads[i].not_modelled);
+    }
+  }
+
+  void compare_logits() {
+    if (!old_.vocabulary || !new_.vocabulary) {
+      if (old_.vocabulary.has_value() != new_.vocabulary.has_value()) {
+        result_.not_compared.push_back(
+            fmt::format("logits: {} has none that are known", old_.vocabulary ? "NEW" : "OLD"));
+      }
+      return;
+    }
+    const model::Vocabulary& before = *old_.vocabulary;
+    const model::Vocabulary& after = *new_.vocabulary;
+    if (!equal_numbers(before.logit_scale, after.logit_scale)) {
+      differ(Described::logits, fmt::format("logits are multiplied by {:g} in NEW, by {:g} in OLD",
+                                            after.logit_scale, before.logit_scale));
+    }
+    if (!equal_numbers(before.soft_cap, after.soft_cap)) {
+      differ(Described::logits, fmt::format("the cap of logits is {:g} in NEW, {:g} in OLD (0: none)",
+                                            after.soft_cap, before.soft_cap));
+    }
+    if (before.not_modelled != after.not_modelled) leave("logits", before.not_modelled, after.not_modelled);
+  }
+
+  void compare_streams() {
+    if (!old_.decoder || !new_.decoder) return;
+    const model::Decoder& before = *old_.decoder;
+    const model::Decoder& after = *new_.decoder;
+    if (before.activation != after.activation && before.activation && after.activation) {
+      differ(Described::stream, "the activation of MLPs is another one in NEW");
+    } else if (before.activation != after.activation) {
+      result_.not_compared.push_back(
+          fmt::format("the activation of MLPs, which {} does not state", before.activation ? "NEW" : "OLD"));
+    }
+    if (!equal_numbers(before.embedding_scale, after.embedding_scale) ||
+        !equal_numbers(before.branch_scale, after.branch_scale) ||
+        before.first_position != after.first_position) {
+      differ(Described::stream,
+             fmt::format(
+                 "the token embedding is multiplied by {:g}, branches by {:g} and positions begin at {} in "
+                 "NEW; {:g}, {:g} and {} in OLD",
+                 after.embedding_scale, after.branch_scale, after.first_position, before.embedding_scale,
+                 before.branch_scale, before.first_position));
+    }
+    if (before.not_modelled != after.not_modelled) {
+      leave("the stream", before.not_modelled, after.not_modelled);
+    }
+  }
+
+  const Model& old_;
+  const Model& new_;
+  Comparison& result_;
+  std::set<Described> differing_{};
+  std::set<Described> unknown_{};  ///< parts of which one description is an assumption
+};
+
+}  // namespace
+
+const char* to_string(FieldEffect effect) {
+  switch (effect) {
+    case FieldEffect::none: return "none";
+    case FieldEffect::different: return "different";
+    case FieldEffect::unknown: return "unknown";
+  }
+  return "";
+}
+
+void compare_configurations(const checkpoint::Checkpoint& old_file, const Model& old_model,
+                            const checkpoint::Checkpoint& new_file, const Model& new_model,
+                            Comparison& result) {
+  Configurations configurations(old_model, new_model, result);
+  configurations.compare_descriptions();
+  const bool old_states = model::has_configuration(old_file);
+  if (old_states != model::has_configuration(new_file)) {
+    result.not_compared.push_back(
+        fmt::format("the configuration, which {} does not have", old_states ? "NEW" : "OLD"));
+    // Without a configuration, published defaults stand for what it would say.
+    for (std::string& sentence : result.computations) {
+      result.not_compared.push_back(std::move(sentence) + ", as far as assumptions tell");
+    }
+    result.computations.clear();
+    return;
+  }
+  for (const model::ChangedField& change : model::changed_fields(old_file, old_model, new_file, new_model)) {
+    result.configuration.push_back(
+        {change.field, change.before, change.after, configurations.effect_of(change)});
+  }
+}
+
+}  // namespace normscope::rewrite

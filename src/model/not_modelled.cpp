@@ -37,9 +37,15 @@ void each_map(Model& model, const Use& use) {
 }  // namespace
 
 void add_not_modelled(std::string& list, std::string_view what) {
-  if (what.empty() || list.find(what) != std::string::npos) return;
-  if (!list.empty()) list += "; ";
-  list += what;
+  while (!what.empty()) {
+    const std::size_t end = std::min(what.find("; "), what.size());
+    const std::string_view entry = what.substr(0, end);
+    if (list.find(entry) == std::string::npos) {
+      if (!list.empty()) list += "; ";
+      list += entry;
+    }
+    what.remove_prefix(std::min(end + 2, what.size()));
+  }
 }
 
 void add_not_modelled(Model& model, Effect effect, std::string_view what) {

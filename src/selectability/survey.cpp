@@ -158,10 +158,15 @@ void finish(const Logits& logits, Survey& survey, const SurveyOptions& wanted, c
   survey.wanted = wanted.nearest;
   survey.left_out.tokens = static_cast<std::size_t>(std::count_if(
       survey.tokens.begin(), survey.tokens.end(), [](const TokenReach& token) { return !token.done; }));
-  survey.left_out.leads = sharpen_nearest(logits, survey.tokens, survey.sharp, survey.worked, wanted.nearest,
-                                          worked_for_one * wanted.nearest, options);
+  // A step begins where the one before is complete, so that a run continued later gives the same numbers.
+  ReachOptions rest = options;
+  if (survey.left_out.tokens > 0) rest.work = 0.0;
+  const std::size_t most = worked_for_one * wanted.nearest;
+  survey.left_out.leads =
+      sharpen_nearest(logits, survey.tokens, survey.sharp, survey.worked, wanted.nearest, most, rest);
+  if (survey.left_out.leads > 0 && survey.worked < most) rest.work = 0.0;
   bound_by_leads(survey);
-  refine(logits, survey, wanted, options);
+  refine(logits, survey, wanted, rest);
 }
 
 }  // namespace normscope::selectability

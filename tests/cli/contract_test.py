@@ -173,8 +173,8 @@ class Usage(CommandTest):
             self.assertLessEqual(self.ok(name, "--help").count("\n"), 40)
 
     def test_usage_errors_exit_with_2(self):
-        for words in ([], ["reprot"], ["report"], ["geometry", "--norm", "batch"], ["geometry", "--eps", "-1"],
-                      ["geometry", "--groups", "0"], ["apply", "x.npy"], ["report", "a", "b"],
+        for words in (["reprot"], ["report"], ["geometry", "--norm", "batch"], ["geometry", "--eps", "-1"],
+                      ["geometry", "--groups", "0"], ["apply"], ["report", "a", "b"],
                       ["apply", "x.npy", "-o", "y.npy", "--step", "fold"], ["geometry"], ["geometry", "--width", "-3"],
                       ["geometry", "--width", "99999999999999"], ["geometry", "--width", "5", "--axes", "-1"],
                       ["geometry", "--width", "5", "--threads", "-1"], ["geometry", "--width", "5", "--gain-offset", "1"],

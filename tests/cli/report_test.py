@@ -39,7 +39,7 @@ class ReportTest(CommandTest):
         first = self.ok("report", self.model, "-o", "page.html", "--budget", "0").splitlines()[0]
         self.assertIn(f"beyond the budget: {len(in_no_time['heads'])} of {len(in_no_time['heads'])} heads", first)
         # The budget counts work: any number of threads leaves out the same.
-        some = [self.report("--budget", "0.02", "--threads", str(threads)) for threads in (1, 3)]
+        some = [self.report("--budget", "0.0005", "--threads", str(threads)) for threads in (1, 3)]
         self.assertFalse(some[0]["complete"])
         self.assertEqual(some[0]["left_out"], some[1]["left_out"])
         self.assertEqual(some[0]["heads"], some[1]["heads"])
@@ -52,10 +52,11 @@ class ReportTest(CommandTest):
     @unittest.skipIf(SANITIZED, "checked once, by the faster build")
     def test_the_extremes_of_gpt2_are_findings(self):
         found = json.loads((Path(os.environ["NORMSCOPE_REPORTS"]) / "whole/gpt2_small_without_mlp.json").read_text())
-        kinds = {finding["kind"]: finding for finding in found["findings"]}
+        kinds = {finding["kind"] for finding in found["findings"]}
         self.assertLessEqual({"stretched_axis", "concentrated_image", "condition_range", "null_direction", "image_change"},
-                             set(kinds))
-        self.assertIn("ln_f", kinds["stretched_axis"]["text"])
+                             kinds)
+        longest = next(finding for finding in found["findings"] if finding["kind"] == "stretched_axis")
+        self.assertIn("ln_f", longest["text"])
 
 
 if __name__ == "__main__":

@@ -55,9 +55,9 @@ struct ReachOptions {
   std::size_t rounds = 200;  ///< most iterations for a token, which then stays undecided
   Progress progress{};
   /// Work after which no further batch of tokens is started, counted anew by `decide` (after the first
-  /// product), for the smallest leads and for the probabilities; the remaining tokens stay as they are. The
-  /// unit is a multiplication, eight of float32 counting as one. Unlike time, it gives the same result on
-  /// every machine; with several processes, a batch is larger.
+  /// product), for the smallest leads and for the probabilities; the remaining tokens and steps stay as they
+  /// are. The unit is a multiplication, eight of float32 counting as one. Unlike time, it gives the same
+  /// result on every machine; with several processes, a batch is larger.
   double work = std::numeric_limits<double>::infinity();
   /// Processes that share the tokens. Each holds all logits, and gets the same result, bit for bit, whatever
   /// their number.

@@ -40,6 +40,7 @@ HWY_NOINLINE void Pull(D d, const BackwardJob<T>& job, std::size_t row, std::siz
   const std::size_t lanes = hn::Lanes(d);
   const T* x[rows];
   const T* dy[rows];
+  T* result[rows];
   T* dx[rows];
   V mean[rows];
   V rest[rows];
@@ -50,7 +51,7 @@ HWY_NOINLINE void Pull(D d, const BackwardJob<T>& job, std::size_t row, std::siz
     const std::size_t k = first + r;
     x[r] = job.x.data() + (row + r) * job.x.stride() + begin;
     dy[r] = job.dy.data() + (row + r) * job.dy.stride() + begin;
-    dx[r] = job.dx.data() + (row + r) * job.dx.stride() + begin;
+    result[r] = job.dx.data() + (row + r) * job.dx.stride() + begin;
     mean[r] = hn::Set(d, near ? by.shift[k] : by.mean[k]);
     rest[r] = hn::Set(d, by.rest[k]);
     scale[r] = hn::Set(d, by.scale[k]);
@@ -106,7 +107,8 @@ HWY_NOINLINE void Pull(D d, const BackwardJob<T>& job, std::size_t row, std::siz
     hn::StoreU(hn::Add(hn::LoadU(d, at_bias), of_bias), d, at_bias);
   };
   const bool is_long = job.layer.width * sizeof(T) >= least_streamed;
-  Columns(n, lanes, dx, !job.at_hand && is_long, job.stream && (sizeof(T) > 2 || is_long), some, whole);
+  const bool stream = job.stream && (sizeof(T) > 2 || is_long);
+  Columns(d, n, result, dx, !job.at_hand && is_long, stream, some, whole);
 }
 
 /// dx of the blocks of `rows` rows with scales [first, first + rows) of `by`. The number of rows taken

@@ -156,7 +156,7 @@ HWY_INLINE void Write(D d, hn::Vec<D> v, T* to) {
   }
 }
 
-/// Requires  `to` aligned to the vector as stored
+/// Requires  `to` aligned to the vector as stored, which fills whole lines
 template <class D, typename T>
 HWY_INLINE void WriteThrough(D d, hn::Vec<D> v, T* to) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -228,36 +228,106 @@ HWY_INLINE void Fetch(const T* at, std::size_t i, std::size_t lanes) {
   if (i * sizeof(T) % 64 < lanes * sizeof(T)) __builtin_prefetch(at + i, 0, 2);
 }
 
+/// Bytes of a cache line, and of a row's results that are computed before they are stored past the caches.
+inline constexpr std::size_t line_bytes = 64;
+inline constexpr std::size_t tile_bytes = 1024;
+
+/// Results of some rows on their way to memory past the caches, where a vector does not fill a cache line.
+/// Processors collect such stores until the line is full, and write out a part of it if another access has
+/// the same address but for a multiple of 4 KB, as the rows of most tensors have: that took up to eight times
+/// as long. So a tile of every row is computed here, and then stored row by row in whole lines. What does not
+/// fill a line waits for the next tile.
+template <std::size_t rows, typename T>
+class Tiles {
+ public:
+  static constexpr std::size_t columns = tile_bytes / sizeof(T);
+
+  /// Where to write the tile that begins at `begin`: column i of row r at `at[r] + i`.
+  HWY_INLINE void Place(std::size_t begin, T* (&at)[rows]) {
+    for (std::size_t r = 0; r < rows; ++r) at[r] = kept_[r] + line - begin;
+  }
+
+  /// Stores that tile, which ends before column `end`.
+  HWY_INLINE void Store(T* const (&to)[rows], std::size_t begin, std::size_t end, bool last) {
+    for (std::size_t r = 0; r < rows; ++r) {
+      T* const tile = kept_[r] + line;
+      const std::size_t behind = reinterpret_cast<std::uintptr_t>(to[r] + end) % line_bytes / sizeof(T);
+      const std::size_t until = last ? end : end - behind;
+      const std::size_t count = until - begin + waiting_[r];
+      StoreLines(tile - waiting_[r], to[r] + begin - waiting_[r], count);
+      waiting_[r] = end - until;
+      std::memcpy(tile - waiting_[r], tile + (until - begin), waiting_[r] * sizeof(T));
+    }
+  }
+
+ private:
+  static constexpr std::size_t line = line_bytes / sizeof(T);
+
+  HWY_INLINE static void StoreLines(const T* from, T* to, std::size_t count) {
+    const hn::ScalableTag<std::uint8_t> d;
+    const std::size_t apart = reinterpret_cast<std::uintptr_t>(to) % line_bytes;
+    const std::size_t head = apart == 0 ? 0 : std::min(count, (line_bytes - apart) / sizeof(T));
+    std::memcpy(to, from, head * sizeof(T));
+    const auto* const source = reinterpret_cast<const std::uint8_t*>(from + head);
+    auto* const target = reinterpret_cast<std::uint8_t*>(to + head);
+    const std::size_t bytes = (count - head) * sizeof(T);
+    const std::size_t lines = bytes / line_bytes * line_bytes;
+    for (std::size_t i = 0; i < lines; i += hn::Lanes(d)) hn::Stream(hn::LoadU(d, source + i), d, target + i);
+    std::memcpy(target + lines, source + lines, bytes - lines);
+  }
+
+  alignas(line_bytes) T kept_[rows][line + columns];
+  std::size_t waiting_[rows] = {};
+};
+
+/// Columns [i, end) in order: `whole(i, way)` for full vectors and `some(i, count)` for the rest.
+template <bool streams, class Some, class Whole>
+HWY_INLINE void EachColumn(std::size_t i, std::size_t end, std::size_t lanes, bool fetch, const Some& some,
+                           const Whole& whole) {
+  if (fetch) {
+    for (; i + lanes <= end; i += lanes) whole(i, Way<true, streams>());
+  }
+  for (; i + lanes <= end; i += lanes) whole(i, Way<false, streams>());
+  if (i < end) some(i, end - i);
+}
+
 /// Processes every column of some rows in order: `whole(i, way)` for full vectors and `some(i, count)` for
-/// the rest. Stores to `to` are aligned if all its rows allow it, and bypass the caches if requested and if
-/// they fill whole lines.
-template <std::size_t rows, typename T, class Some, class Whole>
-HWY_INLINE void Columns(std::size_t n, std::size_t lanes, T* const (&to)[rows], bool fetch, bool stream,
+/// the rest, which write to `at[r] + i`. Stores to `to` are aligned if all its rows allow it, and bypass the
+/// caches if requested and if they fill whole lines.
+template <class D, std::size_t rows, typename T, class Some, class Whole>
+HWY_INLINE void Columns(D d, std::size_t n, T* const (&to)[rows], T* (&at)[rows], bool fetch, bool stream,
                         const Some& some, const Whole& whole) {
-  const auto behind_of = [&](const T* at) {
-    return reinterpret_cast<std::uintptr_t>(at) % (lanes * sizeof(T));
+  const std::size_t lanes = hn::Lanes(d);
+  const auto behind_of = [&](const T* row) {
+    return reinterpret_cast<std::uintptr_t>(row) % (lanes * sizeof(T));
   };
-  std::uintptr_t behind = behind_of(to[0]);
-  const bool alike = std::all_of(to, to + rows, [&](const T* at) { return behind_of(at) == behind; });
-  const bool is_long = n >= 8 * lanes;
-  stream = stream && (behind == 0 || n * sizeof(T) >= least_streamed_apart);
+  const std::uintptr_t behind = behind_of(to[0]);
+  const bool alike = std::all_of(to, to + rows, [&](const T* row) { return behind_of(row) == behind; });
+  const bool can_align = alike && behind % sizeof(T) == 0;
+  stream = stream && can_align && (behind == 0 || n * sizeof(T) >= least_streamed_apart);
+  constexpr bool fills_lines = hn::MaxLanes(d) * sizeof(T) >= line_bytes;
+  if constexpr (!fills_lines && HWY_TARGET != HWY_SCALAR) {
+    if (stream) {
+      Tiles<rows, T> tiles;
+      for (std::size_t begin = 0; begin < n; begin += tiles.columns) {
+        const std::size_t end = std::min(n, begin + tiles.columns);
+        tiles.Place(begin, at);
+        EachColumn<false>(begin, end, lanes, fetch, some, whole);
+        tiles.Store(to, begin, end, end == n);
+      }
+      return;
+    }
+  }
+  std::copy(to, to + rows, at);
   std::size_t i = 0;
-  if (is_long && alike && behind != 0 && behind % sizeof(T) == 0) {
+  if (n >= 8 * lanes && can_align && behind != 0) {
     i = lanes - behind / sizeof(T);
     some(0, i);
-    behind = 0;
   }
-  if (stream && alike && behind == 0 && (is_long || n % lanes == 0)) {
-    if (!fetch) {
-      for (; i + lanes <= n; i += lanes) whole(i, Way<false, true>());
-    }
-    for (; i + lanes <= n; i += lanes) whole(i, Way<true, true>());
+  if constexpr (fills_lines) {
+    if (stream) return EachColumn<true>(i, n, lanes, fetch, some, whole);
   }
-  if (fetch) {
-    for (; i + lanes <= n; i += lanes) whole(i, Way<true, false>());
-  }
-  for (; i + lanes <= n; i += lanes) whole(i, Way<false, false>());
-  if (i < n) some(i, n - i);
+  EachColumn<false>(i, n, lanes, fetch, some, whole);
 }
 
 /// A parameter per feature; without one, the same values for every feature.

@@ -60,6 +60,7 @@ HWY_NOINLINE void Apply(D d, const ForwardJob<T>& job, const Blocks<T>& of, std:
   V rest[blocks];
   V scale[blocks];
   const T* x[blocks];
+  T* result[blocks];
   T* y[blocks];
   Repeat<blocks>([&](auto r) NORMSCOPE_IN_PLACE {
     const std::size_t k = first + r;
@@ -67,7 +68,7 @@ HWY_NOINLINE void Apply(D d, const ForwardJob<T>& job, const Blocks<T>& of, std:
     rest[r] = hn::Set(d, of.by.rest[k]);
     scale[r] = hn::Set(d, of.by.scale[k]);
     x[r] = of.x[k].x;
-    y[r] = of.y[k];
+    result[r] = of.y[k];
   });
   // The same expression for full and partial vectors: bits do not depend on where a row starts.
   const auto value = [&](auto r, V v, V g, V b) NORMSCOPE_IN_PLACE {
@@ -101,7 +102,8 @@ HWY_NOINLINE void Apply(D d, const ForwardJob<T>& job, const Blocks<T>& of, std:
       }
     });
   };
-  Columns(n, lanes, y, ahead != 0, job.stream && job.layer.width * sizeof(T) >= least_streamed, some, whole);
+  const bool stream = job.stream && job.layer.width * sizeof(T) >= least_streamed;
+  Columns(d, n, result, y, ahead != 0, stream, some, whole);
 }
 
 /// y of block k.

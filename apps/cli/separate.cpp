@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -62,6 +64,19 @@ struct Arrays {
 
 /// Records an input array in the result.
 using Describe = std::function<void(const char* role, const std::string& name, const MatrixInput& matrix)>;
+
+/// Errors    Argument for entries whose differences leave the range of float64
+void expect_differences(const Sample& sample, const std::string& name) {
+  constexpr double largest = std::numeric_limits<double>::max() / 4.0;
+  for (const double value : sample.values) {
+    if (std::abs(value) > largest) {
+      throw Error(ErrorCode::Argument,
+                  fmt::format("separate: {}: holds {:.3g}, expected entries up to {:.3g}, whose "
+                              "differences float64 can hold",
+                              printable(name), value, largest));
+    }
+  }
+}
 
 Sample two_classes(const Arrays& arrays, const Describe& describe) {
   const MatrixInput a = read_matrix(arrays.a);
@@ -161,6 +176,7 @@ int run_separate(const Session& session, const SeparateOptions& options) {
   };
   const Sample sample =
       arrays.labels ? labelled_rows(options, arrays, describe) : two_classes(arrays, describe);
+  if (!options.exact) expect_differences(sample, options.a);
   const std::size_t classes = sample.class_rows.size();
   if ((options.check || options.exact) && classes != 2) {
     throw Error(ErrorCode::Argument, fmt::format("separate: {} over {} classes, expected two (see --classes)",

@@ -30,7 +30,7 @@ Character first_character(std::string_view text) {
   return {length, code};
 }
 
-struct Range {
+struct CodePoints {
   unsigned first;
   unsigned last;
 };
@@ -38,13 +38,13 @@ struct Range {
 /// Beyond ASCII: controls; the soft hyphen; marks of direction, and of joining; line and paragraph
 /// separators; embeddings, overrides and isolates; invisible operators; the byte order mark; annotations;
 /// tags.
-constexpr Range hidden[] = {{0x80, 0x9f},     {0xad, 0xad},      {0x61c, 0x61c},   {0x180e, 0x180e},
-                            {0x200b, 0x200f}, {0x2028, 0x202e},  {0x2060, 0x206f}, {0xfeff, 0xfeff},
-                            {0xfff9, 0xfffb}, {0xe0000, 0xe007f}};
+constexpr CodePoints hidden[] = {{0x80, 0x9f},     {0xad, 0xad},      {0x61c, 0x61c},   {0x180e, 0x180e},
+                                 {0x200b, 0x200f}, {0x2028, 0x202e},  {0x2060, 0x206f}, {0xfeff, 0xfeff},
+                                 {0xfff9, 0xfffb}, {0xe0000, 0xe007f}};
 
 bool is_hidden(unsigned code) {
   return std::any_of(std::begin(hidden), std::end(hidden),
-                     [code](const Range& range) { return range.first <= code && code <= range.last; });
+                     [code](const CodePoints& range) { return range.first <= code && code <= range.last; });
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include <normscope/ranges/ranges.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <numeric>
@@ -164,17 +163,20 @@ TEST(Ranges, SummaryOfNothingIsEmpty) {
   EXPECT_EQ(summarize({}).most_uneven, nullptr);
 }
 
-TEST(Ranges, ReadersBeyondTheTimeLimitAreLeftOut) {
+TEST(Ranges, ReadersBeyondTheBudgetAreLeftOut) {
   const checkpoint::Checkpoint checkpoint(std::filesystem::path(NORMSCOPE_SOURCE_DIR) /
                                           "models/wordlist_gpt");
   const model::Model model = model::describe(checkpoint);
-  const ModelRanges found = of_model(checkpoint, model, 1, {}, std::chrono::steady_clock::now());
+  const ModelRanges found = of_model(checkpoint, model, 1, {}, 0.0);
   ASSERT_FALSE(found.norms.empty());
   for (const NormRanges& norm : found.norms) {
     EXPECT_GT(norm.largest, norm.median) << "of the norms themselves all is known";
-    for (const ReaderRanges& reader : norm.readers) EXPECT_EQ(reader.refused, "left out at the time limit");
+    for (const ReaderRanges& reader : norm.readers) {
+      EXPECT_TRUE(reader.left_out);
+      EXPECT_EQ(reader.refused, "left out, beyond the budget for ranges; `normscope ranges` bounds all");
+    }
   }
-  EXPECT_EQ(found.logits_refused, "left out at the time limit");
+  EXPECT_EQ(found.logits_refused, "left out, beyond the budget for ranges; `normscope ranges` bounds all");
 }
 
 TEST(Ranges, MedianFeaturesAreThoseOfTheMiddle) {

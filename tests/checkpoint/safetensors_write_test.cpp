@@ -75,7 +75,7 @@ TEST(WriteSafetensors, RejectsWhatWouldNotReadBack) {
             where + "two tensors are named \"a\"");
   EXPECT_EQ(complaint(ErrorCode::Argument, {{"__metadata__", Dtype::U8, {0}, {}}}),
             where + "a tensor is named __metadata__, which the format reserves");
-  EXPECT_EQ(complaint(ErrorCode::Argument, {{"\xff", Dtype::U8, {0}, {}}}), where + "\"\xff\" is not UTF-8");
+  EXPECT_EQ(complaint(ErrorCode::Argument, {{"\xff", Dtype::U8, {0}, {}}}), where + "\"\\xff\" is not UTF-8");
   EXPECT_TRUE(std::filesystem::is_empty(scratch.folder()));
 }
 

@@ -114,7 +114,9 @@ TEST(RewriteRefusals, StreamsThatKeepTheirMean) {
   EXPECT_TRUE(mentions(reason("bert"), "post-norm"));
   EXPECT_TRUE(mentions(reason("bloom"), "post-norm"));
   EXPECT_TRUE(mentions(reason("gpt2"), "--untie"));
-  EXPECT_TRUE(mentions(reason("nanogpt"), "--untie")) << "its head is a copy of the table";
+  // Its head is a copy of the table, and --untie would be refused.
+  EXPECT_TRUE(mentions(reason("nanogpt"), "the head cannot be untied: without a config.json"));
+  EXPECT_FALSE(mentions(reason("nanogpt"), "--untie"));
   EXPECT_TRUE(mentions(reason("whisper"), "not all of what writes"));
   EXPECT_TRUE(plan_of("gpt2", {.center = true, .untie = true}).streams.at(0).centered);
 }

@@ -32,15 +32,12 @@ struct ReportOptions {
 };
 
 constexpr std::size_t shown_findings = 5;
-/// Billions of multiplications for heads, for ranges, and for tokens after the screen.
-constexpr double default_budget = 40.0;
 
 audit::VocabularyOptions vocabulary_options(const ReportOptions& options) {
   constexpr double no_limit = std::numeric_limits<double>::infinity();
-  const double budget = options.budget.value_or(options.deep ? no_limit : default_budget);
-  audit::VocabularyOptions result{.budget = selectability::budget_unit * budget,
-                                  .skip = options.no_vocabulary};
-  if (options.deep) result.most_work = no_limit;
+  audit::VocabularyOptions result{.skip = options.no_vocabulary};
+  if (options.deep) result.most_work = result.budget = no_limit;
+  if (options.budget) result.budget = selectability::budget_unit * *options.budget;
   return result;
 }
 

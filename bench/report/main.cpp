@@ -1,6 +1,6 @@
 // A report of a model of 0.1, 1 and 7 billion parameters, against reading each byte of its file once; and the
 // description of one of 70 billion in 30 shards, from its headers. The models are synthetic, of the shapes of
-// Llama, in bfloat16; the vocabulary gets the usual time limit of a report. The shards are sparse files.
+// Llama, in bfloat16; the budget is that of a report. The shards are sparse files.
 // Prints the lines of the table of README.md on standard error.
 
 #include <algorithm>
@@ -34,9 +34,6 @@ namespace {
 
 using namespace normscope;
 namespace fs = std::filesystem;
-
-/// Seconds for the vocabulary, the default of `normscope report`.
-constexpr double vocabulary_seconds = 20.0;
 
 struct Size {
   const char* name;
@@ -264,8 +261,7 @@ void rows(bool quick, const bench::Show& show) {
     for (const bool vocabulary : {false, true}) {
       const Usage report = measured([&] {
         const auto checkpoint = checkpoint::open_checkpoint(model.folder());
-        static_cast<void>(
-            audit::audit(*checkpoint, threads, {}, {.seconds = vocabulary_seconds, .skip = !vocabulary}));
+        static_cast<void>(audit::audit(*checkpoint, threads, {}, {.skip = !vocabulary}));
       });
       const char* const task = vocabulary ? "report" : "no vocabulary";
       const double ratio = bytes.seconds / report.seconds;

@@ -201,8 +201,10 @@ async function checkStory(page) {
     if (shown.length !== headlines.length) problems.push(`${shown.length} of ${headlines.length} headlines`);
     headlines.forEach((headline, i) => {
       const text = shown[i]?.textContent ?? "";
+      // A mark that turns the direction of text is shown by its code.
       for (const part of ["number", "of", "why"])
-        if (!text.includes(headline[part])) problems.push(`headline ${i + 1} lacks its ${part}`);
+        if (!text.includes(headline[part].replaceAll("\u202e", "\\u202e")))
+          problems.push(`headline ${i + 1} lacks its ${part}`);
       const norm = headline.norm_index;
       if (norm !== null && shown[i]?.querySelector(`a[href="#norm-${norm}"]`) === null)
         problems.push(`headline ${i + 1} does not lead to its norm`);

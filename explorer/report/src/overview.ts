@@ -49,12 +49,7 @@ function keyFacts(report: Report): HTMLElement[] {
   const stretched = largest(norms, (norm) => norm.image?.condition ?? null);
   if (stretched)
     facts.push(
-      fact(
-        "Most stretched",
-        `${number(stretched.value, 4)} : 1`,
-        "longest to shortest axis, ",
-        at(stretched.norm),
-      ),
+      fact("Most stretched", `${number(stretched.value, 4)} : 1`, "longest to shortest axis, ", at(stretched.norm)),
     );
   const gain = largest(norms, ({ gain: g }) => (g?.min == null || g.max == null ? null : Math.max(-g.min, g.max)));
   if (gain) facts.push(fact("Largest gain", number(gain.value), "by size, ", at(gain.norm)));

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +8,7 @@
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/progress.hpp>
 #include <normscope/model/model.hpp>
+#include <normscope/selectability/reach.hpp>
 #include <normscope/selectability/survey.hpp>
 
 /// Which tokens a checkpoint can output: its vocabulary after the final norm.
@@ -77,12 +77,16 @@ struct VocabularyReach {
 /// Tokens² · width that a report spends on its vocabulary by default: that of GPT-2 small suffices.
 inline constexpr double vocabulary_work = 3e12;
 
+/// Multiplications that a report spends by default on heads, on ranges, and on tokens that the product of all
+/// tokens leaves undecided, each.
+inline constexpr double report_budget = 40.0 * selectability::budget_unit;
+
 struct VocabularyOptions {
   /// Tokens² · width up to which the vocabulary is surveyed at all.
   double most_work = vocabulary_work;
   /// `selectability::ReachOptions::work` of the tokens that the product of all tokens leaves undecided, and
   /// of the extremes.
-  double budget = std::numeric_limits<double>::infinity();
+  double budget = report_budget;
   /// Whether the vocabulary is left out.
   bool skip = false;
 };

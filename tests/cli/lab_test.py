@@ -224,7 +224,7 @@ class Lab(CommandTest):
         self.assertIn("unknown experiment", self.lab_fails(3, "run", "unfold"))
         self.assertIn("does not exist", self.lab_fails(3, "show", EXPERIMENT))
         self.assertIn("does not exist", self.lab_fails(3, "export", EXPERIMENT, "-o", "x.csv"))
-        self.lab_fails(2)
+        self.assertIn("Reproduce the papers' experiments", self.ok("lab"))
         self.lab_fails(2, "run")
         self.lab_fails(2, "list", "--threads", "2")
         self.lab_fails(2, "run", EXPERIMENT, "--runs", "-3")

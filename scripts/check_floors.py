@@ -28,6 +28,7 @@ DEFINES = {
     "cstdio": "fprintf remove snprintf", "cstdlib": "abort atoi atoll strtod", "cstring": "memcpy",
     "filesystem": "filesystem", "functional": "function less", "initializer_list": "initializer_list",
     "limits": "numeric_limits", "map": "map", "memory": "addressof make_unique shared_ptr unique_ptr", "optional": "nullopt optional",
+    "set": "multiset set",
     "span": "span", "stdexcept": "runtime_error", "string": "string to_string", "string_view": "string_view",
     "system_error": "error_code",
     "type_traits": "conditional_t enable_if_t is_same_v is_trivially_copyable_v remove_cv_t remove_reference_t "

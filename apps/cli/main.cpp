@@ -61,7 +61,8 @@ int run(int argc, char** argv) {
       "the .index.json of a sharded model, a Hugging Face folder, or ORG/NAME in its cache (no download).\n"
       "ARRAY is X.npy, X.npz:NAME, MODEL:TENSOR (TENSOR[i] for slice i of its first axis) or literal\n"
       "numbers: 1,2,0.5 is one row; 0,0;1,0;0,1 is three rows.\n"
-      "Exit status: 0 success, 1 negative answer, 2 usage error, 3 bad input, 4 left unproved, 70 bug, 130 interrupted.");
+      "Exit status: 0 success, 1 negative answer, 2 usage error, 3 bad input, 4 left unproved, 70 bug, 130 "
+      "interrupted.");
   return cli::parse_and_run(root, session, argc, argv);
 }
 

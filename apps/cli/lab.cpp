@@ -25,8 +25,8 @@ constexpr std::pair<const char*, const char*> subcommands[] = {
     {"export", "Write every number of an experiment's runs as a table"},
     {"import", "Add exported rules and runs to a store"}};
 
-/// Replaces the process by the program that links torch and MPI. Returns only where that is not built and its
-/// help is asked for, which is then `help`.
+/// Replaces the process by the program that links torch and MPI. If that program is not built, prints `help`
+/// where the arguments ask for it, and throws otherwise.
 int hand_over(const Session& session, const std::string& help, const std::vector<std::string>& arguments) {
   std::error_code unknown;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", unknown);

@@ -125,8 +125,8 @@ void print_ranges(const Session& session, const ranges::ModelRanges& found) {
   }
   session.say(
       "Reader: a linear map that reads the norm's output. /typical: largest magnitude over the root mean "
-      "square "
-      "for inputs in all directions alike. int8: that root mean square in steps, where 127 cover the range.");
+      "square for inputs in all directions alike. int8: that root mean square in steps, where 127 cover the "
+      "range.");
   say_overflows(session, found);
   say_int8(session, found);
   say_uneven(session, found);

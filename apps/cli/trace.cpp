@@ -39,7 +39,7 @@ struct TraceCommand {
   std::string activation;
   std::string page;
   std::string activations;
-  double budget = 100.0;
+  double budget = forward::TraceOptions{}.budget / selectability::budget_unit;
   forward::TraceOptions trace{};
 };
 

@@ -36,6 +36,11 @@ void each_field(Probability& probability, const Visit& visit) {
   visit(probability.weights);
 }
 
+/// What `ReachOptions::work` counts for that many products of a point with all tokens in float32.
+inline double work_of(const Logits& logits, double products) {
+  return products * static_cast<double>(logits.tokens * logits.width) / 8.0;
+}
+
 /// This member's part of `items`.
 template <typename T>
 std::vector<T> own_part(const std::vector<T>& items, const Team& team) {

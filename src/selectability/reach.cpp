@@ -55,8 +55,8 @@ void decide_screened(const ScaledLogits& scaled, const SinglePrecision& single,
   }
 }
 
-/// Work of `rounds` products of one point with all tokens in float32, summed over all members of a team.
-double work_of(const Logits& logits, std::size_t rounds, const Team& team) {
+/// The work of the `rounds` of all members of a team, each a product of a point with all tokens.
+double work_of_team(const Logits& logits, std::size_t rounds, const Team& team) {
   Packer own;
   own.put(static_cast<std::uint64_t>(rounds));
   double total = 0.0;
@@ -64,7 +64,7 @@ double work_of(const Logits& logits, std::size_t rounds, const Team& team) {
     std::uint64_t found = 0;
     Unpacker from(of_member);
     from.get(found);
-    total += static_cast<double>(found) * static_cast<double>(logits.tokens * logits.width) / 8.0;
+    total += work_of(logits, static_cast<double>(found));
   }
   return total;
 }
@@ -192,7 +192,7 @@ void decide(const Logits& logits, std::vector<TokenReach>& tokens, const ReachOp
     unbounded.decide(own, tokens, options);
     for (const std::size_t token : own) tokens[token].done = true;
     exchange(some, tokens, team);
-    spent += work_of(logits, rounds, team);
+    spent += work_of_team(logits, rounds, team);
   }
   together(team, [&] { options.progress("token", left.size(), left.size()); });
 }
@@ -302,7 +302,7 @@ std::size_t sharpen_nearest(const Logits& logits, std::vector<TokenReach>& token
     const std::vector<std::size_t> own = own_part(asked, team);
     std::size_t rounds = 0;
     const std::vector<bool> largest = sharpener->work_out(tokens, own, enough, options, rounds);
-    spent += work_of(logits, rounds, team);
+    spent += work_of_team(logits, rounds, team);
     std::vector<std::byte> finals;
     for (std::size_t i = 0; i < own.size(); ++i) {
       // Bounds that are not final reached `enough`, so that the token is not among the nearest.

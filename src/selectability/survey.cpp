@@ -77,7 +77,7 @@ void refine(const Logits& logits, Survey& survey, const SurveyOptions& wanted, c
                       std::back_inserter(left));
   const Team& team = *options.team;
   const std::size_t group = group_size(logits) * team.size();
-  const double work_for_one = products_for_one * static_cast<double>(logits.tokens * logits.width) / 8.0;
+  const double work_for_one = work_of(logits, products_for_one);
   std::size_t done = 0;
   while (done < left.size() && static_cast<double>(done) * work_for_one < options.work) {
     const std::vector<std::size_t> some(

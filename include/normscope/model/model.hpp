@@ -210,6 +210,7 @@ struct Model {
 
 /// The same for all heads together: why the first one has none. Empty if some head's scores are known.
 [[nodiscard]] std::string why_no_heads(const Model& model);
+
 /// Null for a name that no norm has.
 [[nodiscard]] const Norm* find_norm(const Model& model, const std::string& name);
 

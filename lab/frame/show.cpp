@@ -267,8 +267,8 @@ std::string to_markdown(const ExperimentResult& account, const std::string& imag
   }
   for (const Figure& figure : account.figures) {
     const std::string file = fmt::format("{}/{}-{}", image_folder, account.experiment->name, figure.name);
-    text += fmt::format("\n![{}]({}.svg)\n\n{} `{}` ([data]({}.vl.json))\n", cell(figure.caption), file,
-                        figure.caption, show_command(account), file);
+    text += fmt::format("\n![{}]({}.svg)\n\n{} `{}`\n", cell(figure.caption), file, figure.caption,
+                        show_command(account));
   }
   return text;
 }

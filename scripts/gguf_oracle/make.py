@@ -12,6 +12,7 @@ usage: scripts/gguf_oracle/make.py     (needs scripts/gguf_oracle/requirements.t
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import gguf
@@ -19,8 +20,11 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from model_oracle.fixtures import fixture  # noqa: E402
+
 BLOCKS = ROOT / "tests" / "checkpoint" / "fixtures"
-SOURCES = ROOT / "tests" / "model" / "fixtures"
 MODELS = ROOT / "tests" / "model" / "gguf"
 
 # Byte offsets of a block's float16 factors; other bytes may have any value.
@@ -127,8 +131,8 @@ def main() -> None:
     for folder in (BLOCKS, MODELS):
         folder.mkdir(exist_ok=True)
     write_blocks()
-    write_llama(SOURCES / "llama", MODELS / "llama.gguf")
-    write_gpt2(SOURCES / "gpt2", MODELS / "gpt2.gguf")
+    write_llama(fixture("llama"), MODELS / "llama.gguf")
+    write_gpt2(fixture("gpt2"), MODELS / "gpt2.gguf")
 
 
 if __name__ == "__main__":

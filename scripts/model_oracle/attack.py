@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -32,7 +31,8 @@ import transformers  # noqa: E402
 
 from model_oracle.cases import CASES  # noqa: E402
 from model_oracle.cases.case import Case  # noqa: E402
-from model_oracle.make import FIXTURES, load  # noqa: E402
+from model_oracle.fixtures import FIXTURES, unpack  # noqa: E402
+from model_oracle.make import load  # noqa: E402
 from model_oracle.range_searches import RangeSearches  # noqa: E402
 from model_oracle.searches import POSITIONS, Bounds, FreeInputs, HeadSearches, ascend, batch, modules_read  # noqa: E402
 
@@ -209,14 +209,12 @@ def attained_logits(case: Case, folder: Path, truth: Bounds, logits: Bounds) -> 
             ("minus the lowest logit", float(best[1::2].max()), -logits["lowest"]["bound"])]
 
 
-def copied(fixture: Path, folder: Path, changes: list[str]) -> Path:
-    """A copy of the fixture with other values of some fields of its configuration."""
-    shutil.copytree(fixture, folder)
+def change(folder: Path, changes: list[str]) -> None:
+    """Gives some fields of the configuration other values."""
     if changes:
         config = json.loads((folder / "config.json").read_text())
         config |= {field: json.loads(value) for field, _, value in (change.partition("=") for change in changes)}
         (folder / "config.json").write_text(json.dumps(config))
-    return folder
 
 
 def main() -> int:
@@ -235,7 +233,8 @@ def main() -> int:
     for name in CASES if "all" in arguments.cases else arguments.cases:
         torch.manual_seed(1)
         with tempfile.TemporaryDirectory() as scratch:
-            folder = copied(arguments.fixtures / name, Path(scratch) / name, arguments.set)
+            folder = unpack(name, Path(scratch) / name, arguments.fixtures)
+            change(folder, arguments.set)
             truth = json.loads((folder / "truth.json").read_text())
             for attack in (attack_heads, attack_reach, attack_ranges):
                 good = attack(CASES[name], folder, truth, arguments.command, arguments.rounding) and good

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/model/fields/CASE.json: what each field of a configuration changes in the running model.
+"""Writes fields.json into tests/model/fixtures/CASE.zip: what each field of a configuration changes in the running model.
 
 usage: scripts/model_oracle/fields.py [--out FOLDER] [CASE ...]     (default: all cases that are classes of transformers)
 
@@ -33,12 +33,12 @@ sys.path.insert(0, str(ROOT / "scripts"))
 import torch  # noqa: E402
 import transformers  # noqa: E402
 
+from model_oracle import fixtures  # noqa: E402
 from model_oracle.cases import CASES  # noqa: E402
 from model_oracle.cases.case import Case, tensors  # noqa: E402
-from model_oracle.make import FIXTURES, eager_experts, load  # noqa: E402
+from model_oracle.make import eager_experts, load  # noqa: E402
 from model_oracle.searches import Scores  # noqa: E402
 
-OUT = ROOT / "tests/model/fields"
 Json = Any
 ABSENT = object()
 FACTS = ("norms", "scores", "logits")
@@ -270,20 +270,19 @@ def difference(base: Observed, found: Observed) -> Json:
     return result
 
 
-def write(result: Json, path: Path) -> None:
+def text(result: Json) -> str:
     """One change a line."""
     lines = [f' "{part}": {json.dumps(result[part])}' for part in ("base", "same", "stream")]
     entries = ",\n  ".join(json.dumps(entry) for entry in result["changed"])
     lines.append(f' "changed": [\n  {entries}]' if entries else ' "changed": []')
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def main() -> int:
     cases = [name for name, case in CASES.items() if isinstance(case.model, str)]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", metavar="CASE", choices=[[], *cases])
-    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--out", type=Path, default=fixtures.FIXTURES)
     arguments = parser.parse_args()
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
@@ -291,8 +290,8 @@ def main() -> int:
     transformers.logging.set_verbosity(50)
     transformers.logging.disable_progress_bar()
     for name in arguments.cases or cases:
-        result = observe(CASES[name], FIXTURES / name)
-        write(result, arguments.out / f"{name}.json")
+        result = observe(CASES[name], fixtures.fixture(name))
+        fixtures.write(name, {"fields.json": text(result).encode()}, arguments.out)
         print(name, *(f"{part} {len(result[part])}" for part in ("same", "stream", "changed")), flush=True)
     return 0
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/model/fixtures/CASE: a tiny random model as transformers saves it, and what running it shows.
+"""Writes tests/model/fixtures/CASE.zip: a tiny random model as transformers saves it, and what running it shows.
 
 usage: scripts/model_oracle/make.py [--out FOLDER] [CASE ...]     (default: all cases)
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -22,14 +21,12 @@ import torch  # noqa: E402
 import transformers  # noqa: E402
 from safetensors.torch import save_file  # noqa: E402
 
-from model_oracle import truth  # noqa: E402
+from model_oracle import fixtures, truth  # noqa: E402
 from model_oracle.cases import CASES  # noqa: E402
 from model_oracle.cases.case import Case, tensors  # noqa: E402
 from model_oracle.document import dumps  # noqa: E402
 from model_oracle.trace import record  # noqa: E402
 from model_oracle.weights import SavedTensors, randomize  # noqa: E402
-
-FIXTURES = ROOT / "tests/model/fixtures"
 
 
 def build(case: Case) -> torch.nn.Module:
@@ -117,7 +114,7 @@ def make(case: Case, folder: Path) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", metavar="CASE")
-    parser.add_argument("--out", type=Path, default=FIXTURES)
+    parser.add_argument("--out", type=Path, default=fixtures.FIXTURES)
     arguments = parser.parse_args()
     unknown = [name for name in arguments.cases if name not in CASES]
     if unknown:
@@ -138,9 +135,9 @@ def main() -> int:
                 failed.append(name)
                 print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr)
                 continue
-            shutil.rmtree(arguments.out / name, ignore_errors=True)
-            shutil.copytree(folder, arguments.out / name)
-        print(name, *(f"{path.stat().st_size}" for path in sorted((arguments.out / name).iterdir())), flush=True)
+            files = {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+        fixtures.write(name, files, arguments.out)
+        print(name, *(f"{len(data)}" for data in files.values()), flush=True)
     return 1 if failed else 0
 
 

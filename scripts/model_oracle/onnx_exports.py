@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/cli/fixtures/exported: a GPT-2 and a Llama of random weights, and what torch's two exporters make of them.
+"""Makes tests/model/fixtures/exported_*.zip: a GPT-2 and a Llama of random weights, and what torch's two exporters make of them.
 
 usage: scripts/model_oracle/onnx_exports.py
 
@@ -9,6 +9,8 @@ that each node has in its metadata and that makes up most of a small file.
 
 from __future__ import annotations
 
+import sys
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -16,7 +18,10 @@ import onnx
 import torch
 import transformers
 
-FOLDER = Path(__file__).resolve().parent.parent.parent / "tests/cli/fixtures/exported"
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from model_oracle import fixtures  # noqa: E402
+
 MODELS = {
     "gpt2": lambda: transformers.GPT2LMHeadModel(transformers.GPT2Config(
         n_embd=8, n_layer=1, n_head=2, n_positions=8, vocab_size=11, layer_norm_epsilon=1e-4, attn_implementation="eager")),
@@ -36,10 +41,10 @@ class Logits(torch.nn.Module):
         return self.model(ids, attention_mask=mask, use_cache=False).logits
 
 
-def export(name: str, model: torch.nn.Module) -> None:
+def export(model: torch.nn.Module, folder: Path) -> None:
     ids, mask = torch.tensor([[1, 2, 3, 4, 5]]), torch.ones(1, 1, 5, 5, dtype=torch.bool).tril()
     for exporter, options in EXPORTERS.items():
-        path = FOLDER / f"{name}_{exporter}.onnx"
+        path = folder / f"{exporter}.onnx"
         torch.onnx.export(Logits(model), (ids, mask), str(path), **options)
         document = onnx.load(str(path))
         for part in (*document.graph.node, *document.graph.value_info, document.graph):
@@ -58,9 +63,12 @@ def main() -> None:
             for parameter_name, parameter in model.named_parameters():
                 is_gain = parameter.dim() == 1 and not parameter_name.endswith("bias")
                 parameter.copy_(torch.randn_like(parameter) * 0.3 + is_gain)
-        model.save_pretrained(FOLDER / name)
-        (FOLDER / name / "generation_config.json").unlink(missing_ok=True)
-        export(name, model)
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = Path(scratch)
+            model.save_pretrained(folder)
+            (folder / "generation_config.json").unlink(missing_ok=True)
+            export(model, folder)
+            fixtures.write(f"exported_{name}", {path.name: path.read_bytes() for path in folder.iterdir()})
 
 
 if __name__ == "__main__":

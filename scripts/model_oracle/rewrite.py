@@ -30,7 +30,8 @@ import transformers  # noqa: E402
 
 from model_oracle.cases import CASES  # noqa: E402
 from model_oracle.cases.case import Case, tensors  # noqa: E402
-from model_oracle.make import FIXTURES, load, picked  # noqa: E402
+from model_oracle.fixtures import fixture  # noqa: E402
+from model_oracle.make import load, picked  # noqa: E402
 
 PAGE = ROOT / "docs/rewrite.md"
 BEGIN, END = "<!-- scripts/model_oracle/rewrite.py -->", "<!-- end -->"
@@ -178,7 +179,7 @@ def main() -> int:
     transformers.logging.disable_progress_bar()
     lines, wrong = [], 0
     scratch = tempfile.TemporaryDirectory()
-    known = {name: (case, FIXTURES / name) for name, case in CASES.items()} | trained(Path(scratch.name))
+    known = {name: (case, fixture(name)) for name, case in CASES.items()} | trained(Path(scratch.name))
     for name in arguments.cases or known:
         if not known[name][1].exists():
             print(f"{name}: absent: {known[name][1]}", file=sys.stderr)

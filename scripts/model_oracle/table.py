@@ -9,6 +9,10 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from model_oracle.fixtures import cases, read  # noqa: E402
+
 PAGE = ROOT / "docs/models.md"
 HEAD = """# Models
 
@@ -25,9 +29,9 @@ writes this page.
 
 A class may store a field without using it, or use it elsewhere: Gemma 3 keeps `attn_logit_softcapping` and applies no cap.
 [fields.py](../scripts/model_oracle/README.md#fields-of-configurations) therefore changes each field of the configuration, and
-fields of other classes and older versions, with the same weights, and records in `tests/model/fields`, for the classes that
-have a file there, which norms, scores and logits the running model changes. The test `FieldsOracle` computes
-the same numbers from the description of each changed file. Where versions of transformers differ, or other programs use
+fields of other classes and older versions, with the same weights, and records in `fields.json`, in the archives of most
+classes of transformers, which norms, scores and logits the running model changes. The test `FieldsOracle` computes the
+same numbers from the description of each changed file. Where versions of transformers differ, or other programs use
 what transformers ignores, heads are called "not modelled": a rotary base beside another one in `rope_scaling`,
 `partial_rotary_factor` of a class that rotates whole heads.
 
@@ -70,8 +74,10 @@ def page() -> str:
     listed = re.search(r"not_described = \{(.*?)\};", text, re.DOTALL)
     missing = set(re.findall(r'"([^"]+)"', listed.group(1))) if listed else set()
     rows = []
-    for path in sorted((ROOT / "tests/model/fixtures").glob("*/truth.json")):
-        truth = json.loads(path.read_text())
+    for files in map(read, cases()):
+        if "truth.json" not in files:
+            continue
+        truth = json.loads(files["truth.json"])
         kinds = ", ".join(sorted({norm["kind"] for norm in truth["norms"]}))
         heads = sum(attention["heads"] for attention in truth["attention"])
         described = "not yet" if truth["case"] in missing else "yes"

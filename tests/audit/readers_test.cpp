@@ -1,10 +1,11 @@
 #include <cmath>
-#include <filesystem>
 
 #include <gtest/gtest.h>
 #include <Eigen/Dense>
 
 #include <normscope/audit/report.hpp>
+
+#include "support/fixtures.hpp"
 
 namespace normscope::audit {
 namespace {
@@ -13,8 +14,7 @@ using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowM
 
 TEST(Readers, SharesAreThoseOfTheProjectedWeights) {
   for (const char* name : {"gpt2", "llama"}) {
-    const checkpoint::Checkpoint checkpoint(std::filesystem::path(NORMSCOPE_SOURCE_DIR) /
-                                            "tests/model/fixtures" / name);
+    const checkpoint::Checkpoint checkpoint(test::fixture(name));
     const Report report = audit(checkpoint);
     std::size_t seen = 0;
     for (const NormReport& norm : report.norms) {

@@ -5,6 +5,7 @@ import json
 import os
 import struct
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -17,6 +18,9 @@ SOURCE = Path(os.environ["NORMSCOPE_SOURCE_DIR"])
 CHECKPOINTS = Path(os.environ["NORMSCOPE_DATA"]) / "checkpoints"
 SANITIZED = bool(os.environ.get("NORMSCOPE_SANITIZE"))
 OWN_MODEL = SOURCE / "models/wordlist_gpt"
+sys.path.append(str(SOURCE / "scripts"))
+from model_oracle.fixtures import cases, fixture  # noqa: E402, F401: for the tests
+
 DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16}
 
 

@@ -8,10 +8,8 @@ import unittest
 import numpy as np
 
 import onnx_graphs
-from command import SOURCE, CommandTest, safetensors
+from command import CommandTest, fixture, safetensors
 from forward_pass import tensors
-
-FIXTURES = SOURCE / "tests/model/fixtures"
 
 
 class Compare(CommandTest):
@@ -20,16 +18,16 @@ class Compare(CommandTest):
         folder = self.folder / "NEW"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        weights = {name: array.astype(np.float32) for name, array in tensors(FIXTURES / case / "model.safetensors").items()}
+        weights = {name: array.astype(np.float32) for name, array in tensors(fixture(case) / "model.safetensors").items()}
         change(weights)
         safetensors(folder / "model.safetensors", weights)
-        settings = json.loads((FIXTURES / case / "config.json").read_text())
+        settings = json.loads((fixture(case) / "config.json").read_text())
         config(settings)
         (folder / "config.json").write_text(json.dumps(settings))
         return folder
 
     def compared(self, case, new, status):
-        done = self.run_command("compare", FIXTURES / case, new, "--json", "c.json")
+        done = self.run_command("compare", fixture(case), new, "--json", "c.json")
         self.assertEqual((done.returncode, done.stderr), (status, ""), done.stdout)
         document = json.loads((self.folder / "c.json").read_text())
         self.conforms("compare", document)
@@ -45,14 +43,14 @@ class Compare(CommandTest):
 
     def test_a_model_is_the_same_as_itself(self):
         for case in ("gpt2", "gemma2", "falcon_40b", "deepseek_v2"):
-            document = self.compared(case, FIXTURES / case, 0)
+            document = self.compared(case, fixture(case), 0)
             self.assertEqual((document["agreement"], document["findings"]), ("same", []), case)
 
     def test_rewrites_are_equivalent(self):
         for case, options in (("gpt2", ("--center", "--untie")), ("stablelm", ("--center",)), ("gemma", ()), ("phimoe", ()),
                               ("clip", ("--center",)), ("t5", ()), ("nemotron", ("--center",))):
             shutil.rmtree(self.folder / "out", ignore_errors=True)
-            self.ok("rewrite", FIXTURES / case, "-o", "out", "--fold", "gains", "-q", *options)
+            self.ok("rewrite", fixture(case), "-o", "out", "--fold", "gains", "-q", *options)
             document = self.compared(case, "out", 0)
             self.assertEqual(document["agreement"], "equivalent", case)
             kinds = {finding["kind"] for finding in document["findings"]}
@@ -60,7 +58,7 @@ class Compare(CommandTest):
 
     def test_a_page_holds_the_comparison(self):
         new = self.changed("gpt2", lambda weights: weights.update({"transformer.ln_f.weight": 2 * weights["transformer.ln_f.weight"]}))
-        done = self.run_command("compare", FIXTURES / "gpt2", new, "-o", "page.html", "--json", "c.json")
+        done = self.run_command("compare", fixture("gpt2"), new, "-o", "page.html", "--json", "c.json")
         self.assertEqual((done.returncode, done.stderr), (1, ""))
         page = (self.folder / "page.html").read_text()
         data, charts = (json.loads(re.search(f'id="{name}">(.*?)</script>', page, re.S).group(1)) for name in ("report-data", "chart-data"))
@@ -70,12 +68,12 @@ class Compare(CommandTest):
         self.assertNotIn("turn", ids, "a gain that is only longer has not turned")
         self.assertEqual([chart["panel"][:3] for chart in charts if chart["id"].startswith("gains-")], ["OLD", "NEW"])
         self.assertIn("transformer.ln_f has changed most, by 1 of its length", charts[0]["answer"])
-        self.assertIn("would overwrite", self.fails(3, "compare", FIXTURES / "gpt2", new, "-o", new / "model.safetensors"))
+        self.assertIn("would overwrite", self.fails(3, "compare", fixture("gpt2"), new, "-o", new / "model.safetensors"))
 
     def test_migrated_scales_are_equivalent(self):
         for case in ("gpt2", "gemma2", "phimoe"):
             shutil.rmtree(self.folder / "out", ignore_errors=True)
-            self.ok("rewrite", FIXTURES / case, "-o", "out", "--migrate", "-q")
+            self.ok("rewrite", fixture(case), "-o", "out", "--migrate", "-q")
             self.assertEqual(self.compared(case, "out", 0)["agreement"], "equivalent", case)
 
     def test_gains_read_with_another_offset(self):
@@ -157,7 +155,7 @@ class Compare(CommandTest):
 
     def test_a_missing_gain(self):
         new = self.changed("llama", lambda weights: weights.pop("model.layers.1.input_layernorm.weight"))
-        self.assertIn("model.layers.1.input_layernorm.weight is missing", self.fails(3, "compare", FIXTURES / "llama", new))
+        self.assertIn("model.layers.1.input_layernorm.weight is missing", self.fails(3, "compare", fixture("llama"), new))
 
     def test_a_norm_wired_to_the_wrong_reader(self):
         def exchanged(weights):
@@ -181,9 +179,9 @@ class Compare(CommandTest):
 
     def onnx(self, case, change=lambda weights: None, eps=None):
         """The ONNX file of a fixture."""
-        weights = {name: array.astype(np.float32) for name, array in tensors(FIXTURES / case / "model.safetensors").items()}
+        weights = {name: array.astype(np.float32) for name, array in tensors(fixture(case) / "model.safetensors").items()}
         change(weights)
-        config = json.loads((FIXTURES / case / "config.json").read_text())
+        config = json.loads((fixture(case) / "config.json").read_text())
         write = {"llama": onnx_graphs.llama, "gpt2": onnx_graphs.gpt2}[case]
         return write(self.folder / "model.onnx", weights, 2, eps or config.get("rms_norm_eps") or config["layer_norm_epsilon"])
 
@@ -202,11 +200,11 @@ class Compare(CommandTest):
         document = self.compared("gpt2", self.onnx("gpt2"), 1)
         self.assertEqual((document["agreement"], document["findings"], document["not_compared"]), ("undecided", [], [self.OPERATIONS]))
         self.onnx("llama")
-        text = self.run_command("compare", "model.onnx", FIXTURES / "llama").stdout
+        text = self.run_command("compare", "model.onnx", fixture("llama")).stdout
         self.assertIn("undecided: nothing differs of what could be compared", text)
 
     def test_an_onnx_file_of_a_rewritten_model(self):
-        self.ok("rewrite", FIXTURES / "llama", "-o", "out", "--fold", "gains", "-q")
+        self.ok("rewrite", fixture("llama"), "-o", "out", "--fold", "gains", "-q")
         folded = tensors(self.folder / "out/model.safetensors")
         document = self.compared("llama", self.onnx("llama", lambda weights: weights.update(folded)), 1)
         self.assertEqual(document["agreement"], "undecided")
@@ -242,13 +240,14 @@ class Compare(CommandTest):
 
     def exported(self, name, old=None, new=None):
         """The document of a checkpoint and what torch exported of it, with some of its bytes replaced."""
-        source = SOURCE / "tests/cli/fixtures/exported"
-        data = (source / f"{name}.onnx").read_bytes()
+        model, exporter = name.split("_")
+        source = fixture(f"exported_{model}")
+        data = (source / f"{exporter}.onnx").read_bytes()
         if old is not None:
             self.assertIn(old, data, name)
             data = data.replace(old, new)
         (self.folder / "new.onnx").write_bytes(data)
-        done = self.run_command("compare", source / name.partition("_")[0], "new.onnx", "--json", "c.json")
+        done = self.run_command("compare", source, "new.onnx", "--json", "c.json")
         self.assertEqual(done.stderr, "", name)
         document = json.loads((self.folder / "c.json").read_text())
         self.conforms("compare", document)
@@ -268,7 +267,7 @@ class Compare(CommandTest):
         number = lambda value: np.float32(value).tobytes()
         for name in self.NOT_OF_OLD:
             model = name.partition("_")[0]
-            old = tensors(SOURCE / "tests/cli/fixtures/exported" / model / "model.safetensors")
+            old = tensors(fixture(f"exported_{model}") / "model.safetensors")
             gain, reader, writer = {"gpt2": ("transformer.h.0.ln_2.weight", "transformer.h.0.mlp.c_fc.weight", "transformer.h.0.mlp.c_proj.weight"),
                                     "llama": ("model.layers.0.post_attention_layernorm.weight", "model.layers.0.mlp.up_proj.weight",
                                               "model.layers.0.mlp.down_proj.weight")}[model]
@@ -285,9 +284,9 @@ class Compare(CommandTest):
             self.assertTrue(any(writer in line for line in said), (name, said))
 
     def test_a_rewritten_checkpoint_and_what_torch_exported_before(self):
-        for name in ("gpt2_dynamo", "llama_script"):
-            self.ok("rewrite", SOURCE / "tests/cli/fixtures/exported" / name.partition("_")[0], "-o", "out", "--fold", "gains", "-q")
-            shutil.copy(SOURCE / "tests/cli/fixtures/exported" / f"{name}.onnx", self.folder / "new.onnx")
+        for name, exporter in (("exported_gpt2", "dynamo"), ("exported_llama", "script")):
+            self.ok("rewrite", fixture(name), "-o", "out", "--fold", "gains", "-q")
+            shutil.copy(fixture(name) / f"{exporter}.onnx", self.folder / "new.onnx")
             self.assertEqual(self.run_command("compare", "out", "new.onnx", "--json", "c.json").returncode, 1)
             document = json.loads((self.folder / "c.json").read_text())
             self.assertEqual(document["agreement"], "undecided", name)
@@ -362,7 +361,7 @@ class Compare(CommandTest):
         def attention(weights):
             weights["model.layers.0.self_attn.o_proj.weight"][0, 0] += 0.01
         self.assertIn("writes something else", self.findings("llama", attention)["writer"])
-        self.assertIn("expected one known architecture", self.fails(3, "compare", FIXTURES / "llama", FIXTURES / "gpt2"))
+        self.assertIn("expected one known architecture", self.fails(3, "compare", fixture("llama"), fixture("gpt2")))
 
 
 if __name__ == "__main__":

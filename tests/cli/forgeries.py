@@ -15,7 +15,7 @@ import json
 import re
 from typing import Any, Callable, NamedTuple
 
-FIXTURES = "tests/model/fixtures/"
+FIXTURE = "fixture:"  # a word that names a case of the model oracle
 
 
 class Source(NamedTuple):
@@ -61,13 +61,13 @@ SOURCES = {
     "reach_tiny": Source(("reach", "--unembedding", "1e-200,0;-1e-200,0;0,1e-200;0,-1e-200;1e-201,1e-201", "--norm", "rms"),
                          {"norm.kind": "rms", "norm.eps": 1e-5, "norm.name": None, "logit_scale": 1.0, "soft_cap": 0.0}),
     "reach_model": Source(("reach", "models/wordlist_gpt"), {}),
-    "reach_cap": Source(("reach", FIXTURES + "gemma2", "--probability", "full"), {}),
-    "heads": Source(("heads", FIXTURES + "gpt2", "--certificates"), {}),
-    "heads_rotary": Source(("heads", FIXTURES + "llama", "--certificates"), {}),
-    "heads_cap": Source(("heads", FIXTURES + "gemma2", "--certificates"), {}),
-    "heads_own_norms": Source(("heads", FIXTURES + "qwen3", "--certificates"), {}),
-    "heads_biased": Source(("heads", FIXTURES + "gpt_neox", "--certificates"), {}),
-    "heads_between": Source(("heads", FIXTURES + "albert", "--certificates"), {}),
+    "reach_cap": Source(("reach", FIXTURE + "gemma2", "--probability", "full"), {}),
+    "heads": Source(("heads", FIXTURE + "gpt2", "--certificates"), {}),
+    "heads_rotary": Source(("heads", FIXTURE + "llama", "--certificates"), {}),
+    "heads_cap": Source(("heads", FIXTURE + "gemma2", "--certificates"), {}),
+    "heads_own_norms": Source(("heads", FIXTURE + "qwen3", "--certificates"), {}),
+    "heads_biased": Source(("heads", FIXTURE + "gpt_neox", "--certificates"), {}),
+    "heads_between": Source(("heads", FIXTURE + "albert", "--certificates"), {}),
     "heads_bare": Source(("heads", "models/wordlist_gpt"), {}),
 }
 

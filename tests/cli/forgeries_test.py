@@ -10,8 +10,8 @@ import unittest
 
 import numpy as np
 
-from command import SOURCE, CommandTest
-from forgeries import SOURCES, forgeries, value_at
+from command import SOURCE, CommandTest, fixture
+from forgeries import FIXTURE, SOURCES, forgeries, value_at
 
 sys.path.insert(0, str(SOURCE / "python/normscope"))
 import checker  # noqa: E402
@@ -61,7 +61,8 @@ class Forged(CommandTest):
     true = ()  # results that are true as well where a checker knows less of the command line
 
     def genuine(self, source):
-        words = [str(SOURCE / word) if (SOURCE / word).exists() else word for word in SOURCES[source].command]
+        words = [str(SOURCE / word) if (SOURCE / word).exists() else fixture(word[len(FIXTURE):]) if word.startswith(FIXTURE) else word
+                 for word in SOURCES[source].command]
         document = self.json(*words)
         named = {argument["role"]: argument["name"] for argument in document["inputs"]["arguments"]}
         stated = document["inputs"]["arrays"]

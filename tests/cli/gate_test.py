@@ -7,10 +7,9 @@ import unittest
 
 import numpy as np
 
-from command import SOURCE, CommandTest
+from command import CommandTest, fixture
 from forward_pass import tensors
 
-FIXTURE = SOURCE / "tests/model/fixtures/llama"
 LAYERS = ("model.layers.0.", "model.layers.1.")
 MAPS = [f"{layer}{map}_proj" for layer in LAYERS for map in
         ("self_attn.q", "self_attn.k", "self_attn.v", "self_attn.o", "mlp.gate", "mlp.up", "mlp.down")]
@@ -166,8 +165,8 @@ OF_LOGITS = {"tie", "field", "type", "mlx", "nf4", "gptq", "awq", "weight_scale"
 
 class Gate(CommandTest):
     def with_obstacle(self, name):
-        weights = {key: value.astype(np.float32) for key, value in tensors(FIXTURE / "model.safetensors").items()}
-        config = json.loads((FIXTURE / "config.json").read_text())
+        weights = {key: value.astype(np.float32) for key, value in tensors(fixture("llama") / "model.safetensors").items()}
+        config = json.loads((fixture("llama") / "config.json").read_text())
         concerned = OBSTACLES[name](weights, config)
         folder = self.folder / name.replace(" ", "_")
         shutil.rmtree(folder, ignore_errors=True)
@@ -262,7 +261,7 @@ class Gate(CommandTest):
         for name, folder, _, _ in self.each():
             itself = self.json("compare", folder, folder)
             self.assertEqual((itself["agreement"], itself["configuration"]), ("same", []), name)
-            done = self.run_command("compare", FIXTURE, folder, "--json", "c.json")
+            done = self.run_command("compare", fixture("llama"), folder, "--json", "c.json")
             if done.returncode == 3:
                 self.assertIn("not modelled", done.stderr)
                 continue

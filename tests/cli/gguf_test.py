@@ -5,7 +5,7 @@ import unittest
 
 import numpy as np
 
-from command import SOURCE, CommandTest
+from command import SOURCE, CommandTest, fixture
 from forward_pass import tensors
 
 MODELS = SOURCE / "tests/model"
@@ -15,7 +15,7 @@ class Gguf(CommandTest):
     def both(self, case, *arguments):
         """The documents of a command for the GGUF file and for the safetensors file it was converted from."""
         documents = []
-        for model in (MODELS / f"gguf/{case}.gguf", MODELS / "fixtures" / case):
+        for model in (MODELS / f"gguf/{case}.gguf", fixture(case)):
             done = self.run_command(arguments[0], model, *arguments[1:], "--json", "r.json", "-q")
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             documents.append(json.loads((self.folder / "r.json").read_text()))
@@ -81,7 +81,7 @@ class Gguf(CommandTest):
 
     def test_it_is_the_same_as_the_checkpoint_that_it_was_made_of(self):
         for case in ("llama", "gpt2"):
-            twin, model = MODELS / "fixtures" / case, MODELS / f"gguf/{case}.gguf"
+            twin, model = fixture(case), MODELS / f"gguf/{case}.gguf"
             for one, other in ((twin, model), (model, twin)):
                 done = self.run_command("compare", one, other, "--json", "c.json")
                 self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)

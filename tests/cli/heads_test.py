@@ -1,15 +1,13 @@
 """`normscope heads`: the most uniform and the sharpest attention of each head."""
 
 import json
-import os
 import struct
 import unittest
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 
-from command import CHECKPOINTS, OWN_MODEL, CommandTest, safetensors
+from command import CHECKPOINTS, OWN_MODEL, CommandTest, fixture, safetensors
 from head_models import normed_heads
 
 
@@ -91,20 +89,18 @@ def stories_spreads(weights, tokens):
         x = x + (gate / (1 + np.exp(-gate)) * (h @ part("w3", 172, width).T)) @ part("w2", width, 172).T
 
 
-FIXTURES = Path(os.environ["NORMSCOPE_SOURCE_DIR"]) / "tests/model/fixtures"
-
 
 class Heads(CommandTest):
     def test_heads_of_several_stacks_name_theirs(self):
-        for fixture, stacks in (("clip", {"vision", "text"}), ("bart", {"encoder", "decoder"}), ("gpt2", {""}),
+        for case, stacks in (("clip", {"vision", "text"}), ("bart", {"encoder", "decoder"}), ("gpt2", {""}),
                                 ("t5_encoder", {""})):
-            with self.subTest(fixture):
-                names = {head["stack"] for head in self.json("report", FIXTURES / fixture)["heads"]}
+            with self.subTest(case):
+                names = {head["stack"] for head in self.json("report", fixture(case))["heads"]}
                 self.assertEqual(names, stacks)
-        places = {(head["stack"], head["layer"], head["head"]) for head in self.json("heads", FIXTURES / "clip")["heads"]}
+        places = {(head["stack"], head["layer"], head["head"]) for head in self.json("heads", fixture("clip"))["heads"]}
         self.assertEqual(len(places), 10)
-        self.assertRegex(self.ok("heads", FIXTURES / "clip"), r"(?m)^vision +0 +0 .*\n(.*\n)*text   +0 +0 ")
-        self.assertNotRegex(self.ok("heads", FIXTURES / "gpt2"), "stack|decoder")
+        self.assertRegex(self.ok("heads", fixture("clip")), r"(?m)^vision +0 +0 .*\n(.*\n)*text   +0 +0 ")
+        self.assertNotRegex(self.ok("heads", fixture("gpt2")), "stack|decoder")
 
     def test_extremes_are_those_of_a_dense_solver(self):
         weights = tensors(OWN_MODEL / "model.safetensors")
@@ -127,13 +123,13 @@ class Heads(CommandTest):
 
     def test_what_the_file_does_not_state_can_be_stated(self):
         model = self.folder / "bare.safetensors"
-        model.write_bytes((FIXTURES / "gpt2/model.safetensors").read_bytes())
+        model.write_bytes((fixture("gpt2") / "model.safetensors").read_bytes())
         self.assertIn("the number of heads is not known", self.fails(3, "heads", model))
         stated = ["--arch", "gpt2", "--heads", "3"]
         heads = self.json("heads", model, *stated, "--certificates")
         (self.folder / "heads.json").write_text(json.dumps(heads))
         self.assertEqual((heads["inputs"]["architecture"], heads["inputs"]["heads"]), ("gpt2", 3))
-        own = self.json("heads", FIXTURES / "gpt2")
+        own = self.json("heads", fixture("gpt2"))
         self.assertEqual([head["sharp_bounds"] for head in heads["heads"]],
                          [head["sharp_bounds"] for head in own["heads"]])
         self.assertIn(" 0 failed", self.ok("verify", "heads.json"))
@@ -143,7 +139,7 @@ class Heads(CommandTest):
         self.ok("rewrite", model, *stated, "--fold", "gains", "-o", "folded.safetensors")
         self.assertIn("equivalent", self.ok("compare", model, "folded.safetensors", *stated))
         self.fails(3, "heads", model, "--arch", "llama")
-        self.fails(3, "heads", FIXTURES / "gpt2", "--heads", "6")
+        self.fails(3, "heads", fixture("gpt2"), "--heads", "6")
 
     def test_queries_are_in_the_document_only_on_request(self):
         for got in self.json("heads", OWN_MODEL, "--queries")["heads"]:

@@ -9,7 +9,7 @@ import unittest
 
 import numpy as np
 
-from command import COMMAND, OWN_MODEL, SOURCE, CommandTest, safetensors
+from command import COMMAND, OWN_MODEL, CommandTest, fixture, safetensors
 
 
 class ChangingInputs(CommandTest):
@@ -80,7 +80,7 @@ class ChangingInputs(CommandTest):
 
 class Places(CommandTest):
     def test_a_mount_of_the_input_is_the_input(self):
-        shutil.copytree(SOURCE / "tests/model/fixtures/gpt2", self.folder / "m")
+        shutil.copytree(fixture("gpt2"), self.folder / "m")
         (self.folder / "b").mkdir()
         before = sorted(os.listdir(self.folder / "m"))
         for output in ("b", "b/sub", "b/new/sub"):

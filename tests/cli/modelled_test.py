@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from command import SOURCE, CommandTest, safetensors
+from command import CommandTest, fixture, safetensors
 from random_models import llama_shapes
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), None)
@@ -126,7 +126,7 @@ class ModelledTest(CommandTest):
         self.assertTrue(any("minicpm is not known" in note and "are assumed" in note for note in document["model"]["notes"]))
 
     def test_nothing_is_proved_of_an_unknown_type_without_heads_and_vocabulary(self):
-        folder = Path(shutil.copytree(SOURCE / "tests/model/fixtures/convnext", self.folder / "convnext"))
+        folder = Path(shutil.copytree(fixture("convnext"), self.folder / "convnext"))
         config = json.loads((folder / "config.json").read_text())
         (folder / "config.json").write_text(json.dumps(config | {"model_type": "stranger"}))
         document = self.json("report", folder)

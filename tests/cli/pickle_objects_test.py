@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 
 import numpy as np
 
-from command import SOURCE, CommandTest, safetensors
+from command import CommandTest, fixture, safetensors
 
 
 def as_of(module, name):
@@ -133,9 +133,9 @@ class PickleObjects(CommandTest):
 
 class TiedModel(CommandTest):
     def test_a_tied_table_may_be_stored_as_the_head_alone(self):
-        fixture = SOURCE / "tests/model/fixtures/llama"
-        config = json.loads((fixture / "config.json").read_text())
-        whole = (fixture / "model.safetensors").read_bytes()
+        model = fixture("llama")
+        config = json.loads((model / "config.json").read_text())
+        whole = (model / "model.safetensors").read_bytes()
         size = int.from_bytes(whole[:8], "little")
         header = json.loads(whole[8:8 + size])
         header.pop("model.embed_tokens.weight")

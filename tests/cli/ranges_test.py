@@ -9,10 +9,8 @@ import unittest
 
 import numpy as np
 
-from command import OWN_MODEL, SOURCE, CommandTest
+from command import OWN_MODEL, SOURCE, CommandTest, cases, fixture
 from forward_pass import tensors
-
-FIXTURES = SOURCE / "tests/model/fixtures"
 
 
 def normalized(x, norm, eps):
@@ -63,9 +61,9 @@ class Ranges(CommandTest):
         self.assertIn("Reader: a linear map that reads the norm's output.", text)
 
     def test_an_attack_on_gpt2(self):
-        weights = tensors(FIXTURES / "gpt2/model.safetensors")
-        document = self.ranges(FIXTURES / "gpt2")
-        config = json.loads((FIXTURES / "gpt2/config.json").read_text())
+        weights = tensors(fixture("gpt2") / "model.safetensors")
+        document = self.ranges(fixture("gpt2"))
+        config = json.loads((fixture("gpt2") / "config.json").read_text())
         prefix = "transformer." if any(name.startswith("transformer.") for name in weights) else ""
         take = lambda name: np.asarray(weights[prefix + name], float)
         mlp = next(norm for norm in document["norms"] if norm["name"].endswith("h.0.ln_2"))
@@ -77,9 +75,9 @@ class Ranges(CommandTest):
                     config["layer_norm_epsilon"])
 
     def test_an_attack_on_llama(self):
-        weights = tensors(FIXTURES / "llama/model.safetensors")
-        document = self.ranges(FIXTURES / "llama")
-        config = json.loads((FIXTURES / "llama/config.json").read_text())
+        weights = tensors(fixture("llama") / "model.safetensors")
+        document = self.ranges(fixture("llama"))
+        config = json.loads((fixture("llama") / "config.json").read_text())
         norm = document["norms"][1]
         for reader in norm["readers"]:
             rows = np.asarray(weights[reader["weight"]], float)
@@ -87,18 +85,18 @@ class Ranges(CommandTest):
                         np.zeros(len(rows)), config["rms_norm_eps"])
 
     def test_soft_caps_and_logits_that_are_not_modelled(self):
-        capped = self.ranges(FIXTURES / "gemma2")["logits"]
+        capped = self.ranges(fixture("gemma2"))["logits"]
         self.assertGreater(capped["soft_cap"], 0.0)
         self.assertLessEqual(capped["highest"]["bound"], capped["soft_cap"] * (1 + 1e-12))
-        self.assertIsNone(self.ranges(FIXTURES / "vit")["logits"])
+        self.assertIsNone(self.ranges(fixture("vit"))["logits"])
 
     def test_units_that_never_fire(self):
         import shutil
 
         from command import safetensors
 
-        shutil.copytree(FIXTURES / "gpt2", self.folder / "dead")
-        weights = {name: np.array(array, np.float32) for name, array in tensors(FIXTURES / "gpt2/model.safetensors").items()}
+        shutil.copytree(fixture("gpt2"), self.folder / "dead")
+        weights = {name: np.array(array, np.float32) for name, array in tensors(fixture("gpt2") / "model.safetensors").items()}
         name = next(name for name in weights if name.endswith("h.0.mlp.c_fc.bias"))
         weights[name][:3], weights[name][5] = -1e4, 1e4
         safetensors(self.folder / "dead/model.safetensors", weights)
@@ -109,7 +107,7 @@ class Ranges(CommandTest):
         self.assertEqual(reader["may_overflow"], ["float8_e4m3"])
 
     def test_every_fixture(self):
-        for folder in sorted(FIXTURES.iterdir()):
+        for folder in map(fixture, cases()):
             if not (folder / "config.json").is_file():
                 continue
             for norm in self.ranges(folder)["norms"]:
@@ -119,18 +117,18 @@ class Ranges(CommandTest):
                         self.assertGreaterEqual(reader["highest"]["bound"], reader["highest"]["attained"], (folder, norm["name"]))
 
     def test_what_shared_layers_read_beside_a_norm_is_named(self):
-        notes = [note for note in self.ranges(FIXTURES / "albert")["notes"] if "its range covers" in note]
+        notes = [note for note in self.ranges(fixture("albert"))["notes"] if "its range covers" in note]
         layer = "albert.encoder.albert_layer_groups.0.albert_layers.0.attention."
         self.assertEqual(notes, [
             f'"{layer}{part}.weight" reads "albert.encoder.embedding_hidden_mapping_in.weight" in one layer, which reads '
             "albert.embeddings.LayerNorm: its range covers the layers that read a norm" for part in ("query", "key", "value")])
-        self.assertIn(notes[0], self.ok("ranges", FIXTURES / "albert"))
-        self.assertFalse(any("its range covers" in note for note in self.ranges(FIXTURES / "bert")["notes"]))
+        self.assertIn(notes[0], self.ok("ranges", fixture("albert")))
+        self.assertFalse(any("its range covers" in note for note in self.ranges(fixture("bert"))["notes"]))
 
     def test_int8_scales_before_and_after_migration(self):
         for case in ("gpt2", "mistral"):
-            before = self.ranges(FIXTURES / case)
-            self.ok("rewrite", FIXTURES / case, "-o", case, "--migrate", "-q")
+            before = self.ranges(fixture(case))
+            self.ok("rewrite", fixture(case), "-o", case, "--migrate", "-q")
             after = self.ranges(case)
             for old, new in zip(before["norms"], after["norms"]):
                 folded = next(norm for norm in json.loads((self.folder / case / "rewrite.json").read_text())["norms"]
@@ -145,9 +143,9 @@ class Ranges(CommandTest):
             self.assertTrue(any(old["output"] != new["output"] for old, new in zip(before["norms"], after["norms"])), case)
 
     def test_what_evens_features_is_named(self):
-        text = self.ok("ranges", FIXTURES / "gpt2")
+        text = self.ok("ranges", fixture("gpt2"))
         self.assertIn("`normscope rewrite MODEL -o OUT --migrate` evens them out", text)
-        self.ok("rewrite", FIXTURES / "gpt2", "-o", "even", "--migrate", "--untie", "-q")
+        self.ok("rewrite", fixture("gpt2"), "-o", "even", "--migrate", "--untie", "-q")
         self.assertNotIn("--migrate", self.ok("ranges", "even"))
 
     def test_a_page_holds_the_ranges(self):
@@ -179,13 +177,13 @@ class Ranges(CommandTest):
 
     def test_the_checker_of_checkpoints_agrees(self):
         for case in ("gpt2", "llama", "gemma2", "gpt_neox", "bloom", "t5", "cohere_qk_norm", "phimoe", "lucidrains_gpt_scale", "clip"):
-            status, text = self.checked(self.ranges(FIXTURES / case), FIXTURES / case)
+            status, text = self.checked(self.ranges(fixture(case)), fixture(case))
             self.assertEqual((status, "failed" in text), (4, False), (case, text[:400]))
             # Which map reads which norm, and what typical inputs give, are not in the tensors.
             self.assertIn("not proved: norms[0].source", text)
             self.assertNotRegex(text, r"readers\[\d+\]\.(rows|lowest|highest|never_positive|never_negative|may_overflow|int8.scale)", case)
             self.assertNotRegex(text, r"output\.(largest|feature|may_overflow|int8.scale)|logits\.\w+\.bound", case)
-        model = FIXTURES / "gpt2"
+        model = fixture("gpt2")
         document = self.ranges(model)
         for forge, wrong in (
             (lambda norm, reader: reader["highest"].update(bound=reader["highest"]["bound"] * (1 - 1e-6)), "highest"),

@@ -9,10 +9,8 @@ import unittest
 
 import numpy as np
 
-from command import SOURCE, CommandTest, safetensors
+from command import SOURCE, CommandTest, fixture, safetensors
 from forward_pass import tensors
-
-FIXTURES = SOURCE / "tests/model/fixtures"
 
 
 class RewriteChecker(CommandTest):
@@ -29,7 +27,7 @@ class RewriteChecker(CommandTest):
         for case, options in (("llama", ["--fold", "gains"]), ("gpt2", ["--fold", "gains", "--center", "--untie"]), ("gpt2", ["--fold", "gains"]),
                               ("gpt2", ["--migrate"]), ("gemma", ["--fold", "gains"]), ("falcon_40b", ["--fold", "gains", "--untie"]),
                               ("stablelm", ["--fold", "gains", "--center"]), ("gpt_neox", ["--fold", "gains"]), ("mixtral", ["--migrate"])):
-            source = FIXTURES / case
+            source = fixture(case)
             document = self.json("rewrite", source, "-o", "out", *options)
             self.assertEqual(self.checked(document, source, "out"), [], (case, options))
             shutil.rmtree(self.folder / "out")
@@ -37,7 +35,7 @@ class RewriteChecker(CommandTest):
     def test_the_checker_draws_rotations_itself(self):
         for case, options in (("llama", ["--fold", "gains"]), ("gpt2", ["--fold", "gains", "--untie"]), ("clip", ["--fold", "gains"]),
                               ("gpt2", ["--fold", "gains", "--center", "--untie"]), ("stablelm", ["--fold", "gains", "--center"])):
-            source = FIXTURES / case
+            source = fixture(case)
             document = self.json("rewrite", source, "-o", "out", *options, "--rotate", "random:11")
             self.assertIn("rotate_inputs", {item["change"] for item in document["certificates"]}, case)
             self.assertEqual(self.checked(document, source, "out", "random:11"), [], (case, options))
@@ -51,11 +49,11 @@ class RewriteChecker(CommandTest):
             shutil.rmtree(self.folder / "out")
         q, _ = np.linalg.qr(np.random.default_rng(2).normal(size=(16, 16)))
         np.save(self.folder / "q.npy", q.astype(np.float32))
-        document = self.json("rewrite", FIXTURES / "llama", "-o", "out", "--fold", "gains", "--rotate", "q.npy")
-        self.assertEqual(self.checked(document, FIXTURES / "llama", "out", "q.npy"), [])
+        document = self.json("rewrite", fixture("llama"), "-o", "out", "--fold", "gains", "--rotate", "q.npy")
+        self.assertEqual(self.checked(document, fixture("llama"), "out", "q.npy"), [])
 
     def test_forged_certificates_are_refused(self):
-        source = FIXTURES / "gpt2"
+        source = fixture("gpt2")
         document = self.json("rewrite", source, "-o", "out", "--fold", "gains", "--center", "--untie")
         matrix = next(item for item in document["certificates"] if item["change"] == "scale_inputs")["tensor"]
         writer = next(item for item in document["certificates"] if item["change"] == "center_outputs")["tensor"]

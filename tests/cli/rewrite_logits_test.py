@@ -7,11 +7,10 @@ import unittest
 
 import numpy as np
 
-from command import CHECKPOINTS, OWN_MODEL, SOURCE, CommandTest, safetensors
+from command import CHECKPOINTS, OWN_MODEL, CommandTest, fixture, safetensors
 from forward_pass import logits, tensors
 from signature_models import SORT, STORIES, sort, stories
 
-FIXTURES = SOURCE / "tests/model/fixtures"
 # Streams that can be centred: of LayerNorms before their readers.
 LAYER_NORMS = ("codegen", "cohere", "cohere2", "cohere_qk_norm", "falcon_11b", "falcon_40b", "falcon_7b", "falcon_alibi", "gpt2",
                "gpt2_scaled", "gpt_bigcode", "gpt_bigcode_multi_head", "gpt_neo", "gpt_neox", "gpt_neox_sequential", "gptj", "mpt",
@@ -41,7 +40,7 @@ class RewriteLogits(CommandTest):
 
     def test_logits_are_those_of_transformers_before_and_after(self):
         for case in LAYER_NORMS + RMS_NORMS + OTHERS:
-            source = FIXTURES / case
+            source = fixture(case)
             truth = json.loads((source / "truth.json").read_text())
             ids = np.array(truth["inputs"]["input_ids"]).ravel()
             old = logits(source, ids)
@@ -78,13 +77,13 @@ class RewriteLogits(CommandTest):
 
     def test_a_gain_that_is_lost_changes_logits(self):
         for case in ("llama", "gpt_neox", "gemma", "mixtral"):
-            shutil.copytree(FIXTURES / case, self.folder / case)
-            weights = {name: array.astype(np.float32) for name, array in tensors(FIXTURES / case / "model.safetensors").items()}
+            shutil.copytree(fixture(case), self.folder / case)
+            weights = {name: array.astype(np.float32) for name, array in tensors(fixture(case) / "model.safetensors").items()}
             norm = next(name for name in weights if name.endswith("layers.1.input_layernorm.weight"))
             weights[norm][:] = 1
             safetensors(self.folder / case / "model.safetensors", weights)
             ids = np.array([7, 19, 3])
-            self.assertGreater(np.abs(logits(self.folder / case, ids) - logits(FIXTURES / case, ids)).max(), 1e-2)
+            self.assertGreater(np.abs(logits(self.folder / case, ids) - logits(fixture(case), ids)).max(), 1e-2)
 
 
 if __name__ == "__main__":

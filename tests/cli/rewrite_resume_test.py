@@ -12,7 +12,7 @@ import unittest
 
 import numpy as np
 
-from command import COMMAND, SOURCE, CommandTest, safetensors
+from command import COMMAND, CommandTest, fixture, safetensors
 
 WORDS = ["rewrite", "in", "-o", "out", "--fold", "gains", "--untie", "--center"]
 LAYERS, WIDTH = 6, 128
@@ -39,7 +39,7 @@ def make_model(folder):
         safetensors(folder / name, tensors, {"format": "pt"})
         index.update(dict.fromkeys(tensors, name))
     (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {"total_size": 0}, "weight_map": index}))
-    config = json.loads((SOURCE / "tests/model/fixtures/gpt2/config.json").read_text())
+    config = json.loads((fixture("gpt2") / "config.json").read_text())
     config.update(n_layer=LAYERS, n_embd=WIDTH, n_inner=24 * WIDTH, n_head=4, n_positions=64, n_ctx=64, vocab_size=40_000)
     (folder / "config.json").write_text(json.dumps(config))
 

@@ -9,14 +9,12 @@ import unittest
 
 import numpy as np
 
-from command import COMMAND, OWN_MODEL, SOURCE, CommandTest, safetensors
+from command import COMMAND, OWN_MODEL, CommandTest, fixture, safetensors
 from forward_pass import logits, tensors
-
-FIXTURES = SOURCE / "tests/model/fixtures"
 
 
 class Rewrite(CommandTest):
-    source = FIXTURES / "gpt2"
+    source = fixture("gpt2")
 
     def setUp(self):
         super().setUp()
@@ -166,9 +164,9 @@ class Rewrite(CommandTest):
 
     def test_what_is_not_exact_is_refused_by_name(self):
         self.assertIn("no gain can be folded exactly: its output is also the residual stream (post-norm)",
-                      self.fails(3, "rewrite", FIXTURES / "bloom_post_residual", "-o", "out", "--fold", "gains"))
+                      self.fails(3, "rewrite", fixture("bloom_post_residual"), "-o", "out", "--fold", "gains"))
         self.assertIn("cannot be centred exactly: model.layers.0.input_layernorm is an RMSNorm",
-                      self.fails(3, "rewrite", FIXTURES / "llama", "-o", "out", "--center"))
+                      self.fails(3, "rewrite", fixture("llama"), "-o", "out", "--center"))
         safetensors(self.folder / "a.safetensors", {"x": np.ones(3)})
         self.assertIn("not modelled: unknown architecture", self.fails(3, "rewrite", "a.safetensors", "-o", "out", "--fold", "gains"))
 

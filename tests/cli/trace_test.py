@@ -6,11 +6,10 @@ import unittest
 
 import numpy as np
 
-from command import CHECKPOINTS, OWN_MODEL, SOURCE, CommandTest
+from command import CHECKPOINTS, OWN_MODEL, CommandTest, fixture
 from forward_pass import Decoder, logits
 from signature_models import STORIES, stories
 
-FIXTURES = SOURCE / "tests/model/fixtures"
 WORD = "understanding"
 IDS = [json.loads((OWN_MODEL / "vocab.json").read_text())[letter] for letter in WORD]
 
@@ -82,7 +81,7 @@ class Trace(CommandTest):
             self.assertEqual((head["selectable"], head["refused"]), (list(range(len(WORD))), ""))
         # Of many keys in few dimensions some are inside the hull of the others.
         tokens = ",".join(str(7 * i % 29) for i in range(12))
-        self.ok("trace", FIXTURES / "phi", "--tokens", tokens, "--json", "t.json", "--activations", "a.json", "-q")
+        self.ok("trace", fixture("phi"), "--tokens", tokens, "--json", "t.json", "--activations", "a.json", "-q")
         heads, counted = (json.loads((self.folder / name).read_text()) for name in ("t.json", "a.json"))
         hidden = 0
         for head, count in zip(heads["heads"], counted["in_model"]["heads"], strict=True):
@@ -127,27 +126,27 @@ class Trace(CommandTest):
         self.assertIn('the text has "Z", which is not in the vocabulary', fails(3, OWN_MODEL, "Zebra"))
         self.assertIn("token 28 is not in the vocabulary, expected 0 to 27", fails(3, OWN_MODEL, "--tokens", "1,28"))
         self.assertIn("the context has 33 tokens, expected at most 32", fails(3, OWN_MODEL, "a" * 33))
-        self.assertIn("not modelled: the forward pass of BERT", fails(3, FIXTURES / "bert", "--tokens", "1"))
-        self.assertIn("not modelled: clip_qkv: 0.8", fails(3, FIXTURES / "olmo", "--tokens", "1"))
+        self.assertIn("not modelled: the forward pass of BERT", fails(3, fixture("bert"), "--tokens", "1"))
+        self.assertIn("not modelled: clip_qkv: 0.8", fails(3, fixture("olmo"), "--tokens", "1"))
         self.assertIn("expected either TEXT or --tokens", fails(2, OWN_MODEL))
         self.assertIn("expected either TEXT or --tokens", fails(2, OWN_MODEL, "a", "--tokens", "1"))
         self.assertIn("vocab.json", fails(3, OWN_MODEL, "a", "-o", OWN_MODEL / "vocab.json"))
 
     def test_fields_that_change_the_result_are_refused(self):
         for field, value in (("hidden_act", "quick_gelu"), ("a_field_of_tomorrow", 3), ("attention_sink", True)):
-            shutil.copytree(FIXTURES / "llama", self.folder / field)
+            shutil.copytree(fixture("llama"), self.folder / field)
             config = json.loads((self.folder / field / "config.json").read_text()) | {field: value}
             (self.folder / field / "config.json").write_text(json.dumps(config))
             self.assertIn(f"not modelled: {field}: ", self.fails(3, "trace", field, "--tokens", "1,2"))
 
     def test_a_stated_activation_is_used(self):
-        shown = [self.json("trace", FIXTURES / "nanogpt", "--heads", 3, "--tokens", "7,19", "--activation", name, "-q")
+        shown = [self.json("trace", fixture("nanogpt"), "--heads", 3, "--tokens", "7,19", "--activation", name, "-q")
                  for name in ("gelu", "gelu_new")]
         first, second = (document["predictions"][-1]["likeliest"][0]["logit"] for document in shown)
         self.assertNotEqual(first, second)
-        self.assertIn("not modelled: the activation", self.fails(3, "trace", FIXTURES / "nanogpt", "--heads", 3, "--tokens", "7"))
+        self.assertIn("not modelled: the activation", self.fails(3, "trace", fixture("nanogpt"), "--heads", 3, "--tokens", "7"))
         self.assertIn("states its activation itself",
-                      self.fails(3, "trace", FIXTURES / "gpt2", "--tokens", "7", "--activation", "gelu"))
+                      self.fails(3, "trace", fixture("gpt2"), "--tokens", "7", "--activation", "gelu"))
 
 
 if __name__ == "__main__":

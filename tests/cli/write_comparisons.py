@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from command import COMMAND, SOURCE, safetensors
+from command import COMMAND, fixture, safetensors
 from forward_pass import tensors
 
 folder = Path(sys.argv[1])
 folder.mkdir(parents=True, exist_ok=True)
-source = SOURCE / "tests/model/fixtures/gpt2"
+source = fixture("gpt2")
 with tempfile.TemporaryDirectory() as scratch:
     folded, trained = Path(scratch) / "folded", Path(scratch) / "trained"
     subprocess.run([COMMAND, "rewrite", source, "-o", folded, "--fold", "gains", "-q"], check=True)

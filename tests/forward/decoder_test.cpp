@@ -4,7 +4,6 @@
 #include <normscope/forward/decoder.hpp>
 
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <span>
@@ -18,14 +17,13 @@
 #include <normscope/core/error.hpp>
 
 #include "support/files.hpp"
+#include "support/fixtures.hpp"
 
 namespace normscope::forward {
 namespace {
 
-const std::filesystem::path fixtures = std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests/model/fixtures";
-
 nlohmann::json truth_of(const std::string& name) {
-  std::ifstream file(fixtures / name / "truth.json");
+  std::ifstream file(test::fixture(name) / "truth.json");
   return nlohmann::json::parse(file);
 }
 
@@ -66,7 +64,7 @@ class DecoderFixture : public testing::TestWithParam<std::string> {};
 
 TEST_P(DecoderFixture, HasTheLogitsOfTransformers) {
   const nlohmann::json truth = truth_of(GetParam());
-  const checkpoint::Checkpoint checkpoint(fixtures / GetParam());
+  const checkpoint::Checkpoint checkpoint(test::fixture(GetParam()));
   expect_truth(truth, logits_of(checkpoint, model::describe(checkpoint), tokens_of(truth)));
 }
 
@@ -82,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(Decoder, DecoderFixture,
                          [](const auto& instance) { return instance.param; });
 
 TEST(Decoder, NeedsTheActivationOfAFileThatStatesNone) {
-  const checkpoint::Checkpoint checkpoint(fixtures / "nanogpt");
+  const checkpoint::Checkpoint checkpoint(test::fixture("nanogpt"));
   model::Model model = model::describe(checkpoint, {.heads = 3});
   EXPECT_EQ(
       refusal_of(checkpoint, model),
@@ -101,17 +99,17 @@ TEST(Decoder, RefusesWhatIsNotModelled) {
       {"phi3_longrope", "a rotary embedding whose frequencies depend on the length of the context"},
       {"mixtral", "the forward pass of Mixtral or Phi-3.5-MoE"}};
   for (const auto& [name, what] : cases) {
-    const checkpoint::Checkpoint checkpoint(fixtures / name);
+    const checkpoint::Checkpoint checkpoint(test::fixture(name));
     EXPECT_EQ(refusal_of(checkpoint, model::describe(checkpoint)), std::string("not modelled: ") + what)
         << name;
   }
-  const checkpoint::Checkpoint post(fixtures / "opt_post");
+  const checkpoint::Checkpoint post(test::fixture("opt_post"));
   EXPECT_EQ(refusal_of(post, model::describe(post)),
             "its language head does not read a norm directly, expected a final norm before it");
 }
 
 TEST(Decoder, RefusesChangedFilesThatItDoesNotModel) {
-  const checkpoint::Checkpoint checkpoint(fixtures / "llama");
+  const checkpoint::Checkpoint checkpoint(test::fixture("llama"));
   const model::Model model = model::describe(checkpoint);
   const auto refusal = [&](const std::function<void(model::Model&)>& change) {
     model::Model other = model;
@@ -134,7 +132,7 @@ TEST(Decoder, RefusesChangedFilesThatItDoesNotModel) {
 }
 
 TEST(Decoder, RefusesContextsThatItCannotRun) {
-  const checkpoint::Checkpoint checkpoint(fixtures / "gpt2");
+  const checkpoint::Checkpoint checkpoint(test::fixture("gpt2"));
   const model::Model model = model::describe(checkpoint);
   const Decoder decoder(checkpoint, model);
   EXPECT_EQ(decoder.positions(), 12U);
@@ -151,7 +149,7 @@ TEST(Decoder, RefusesContextsThatItCannotRun) {
 
 // A position sees the tokens before it alone.
 TEST(Decoder, IsCausalAndDoesNotDependOnThreads) {
-  const checkpoint::Checkpoint checkpoint(fixtures / "gemma3");
+  const checkpoint::Checkpoint checkpoint(test::fixture("gemma3"));
   const model::Model model = model::describe(checkpoint);
   const std::vector<std::size_t> tokens = {7, 19, 3, 26, 11};
   const std::vector<double> all = Decoder(checkpoint, model, 1).run(tokens);
@@ -161,7 +159,7 @@ TEST(Decoder, IsCausalAndDoesNotDependOnThreads) {
 }
 
 TEST(Decoder, PredictsTheTokensWithTheLargestLogits) {
-  const checkpoint::Checkpoint checkpoint(fixtures / "llama");
+  const checkpoint::Checkpoint checkpoint(test::fixture("llama"));
   const model::Model model = model::describe(checkpoint);
   const std::vector<std::size_t> tokens = {7, 19, 3};
   const Decoder decoder(checkpoint, model, 1);

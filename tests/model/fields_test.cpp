@@ -20,6 +20,7 @@
 #include <normscope/core/norm_spec.hpp>
 #include <normscope/model/model.hpp>
 
+#include "support/fixtures.hpp"
 #include "support/scratch.hpp"
 
 namespace normscope::model {
@@ -27,19 +28,6 @@ namespace {
 
 using Json = nlohmann::json;
 using Row = std::vector<double>;
-
-std::filesystem::path fields_folder() {
-  return std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests/model/fields";
-}
-
-std::vector<std::string> fields_cases() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(fields_folder())) {
-    names.push_back(entry.path().stem());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 // What the running model's norms read at a position: `rows` of fields.py.
 Row input_row(std::size_t width, std::size_t position) {
@@ -245,10 +233,10 @@ const std::set<std::string> used_elsewhere = {
 class Fields {
  public:
   explicit Fields(const std::string& name)
-      : folder_(scratch_ / "model"), original_(read(fixture(name) / "config.json")) {
+      : folder_(scratch_ / "model"), original_(read(test::fixture(name) / "config.json")) {
     std::filesystem::create_directory(folder_);
-    std::filesystem::create_symlink(fixture(name) / "model.safetensors", folder_ / "model.safetensors");
-    const Json truth = read(fields_folder() / (name + ".json"));
+    std::filesystem::create_symlink(test::fixture(name) / "model.safetensors", folder_ / "model.safetensors");
+    const Json truth = read(test::fixture(name) / "fields.json");
     const Json& base = truth.at("base");
     unchanged_ = compare(original_, base, "the fixture");
     for (const char* part : {"same", "stream"}) {
@@ -277,9 +265,6 @@ class Fields {
   std::vector<std::string> differences;
 
  private:
-  static std::filesystem::path fixture(const std::string& name) {
-    return std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests/model/fixtures" / name;
-  }
   static Json read(const std::filesystem::path& path) {
     std::ifstream file(path);
     return Json::parse(file);
@@ -346,7 +331,7 @@ TEST_P(FieldsOracle, ChangeInTheDescriptionWhatTheyChangeInTheRunningModel) {
   EXPECT_TRUE(fields.differences.empty()) << fmt::format("{}", fmt::join(fields.differences, "\n"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Fixtures, FieldsOracle, testing::ValuesIn(fields_cases()),
+INSTANTIATE_TEST_SUITE_P(Fixtures, FieldsOracle, testing::ValuesIn(test::fixtures_with("fields.json")),
                          [](const auto& instance) { return instance.param; });
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "checkpoint/gguf_files.hpp"
 #include "model/synthetic.hpp"
 #include "support/files.hpp"
+#include "support/fixtures.hpp"
 #include "support/scratch.hpp"
 
 namespace normscope::model {
@@ -74,7 +75,7 @@ void expect_same_head(const Head& head, const Head& expected) {
 void expect_twin(const std::string& name, const std::string& architecture) {
   const fs::path folder = fs::path(NORMSCOPE_SOURCE_DIR) / "tests/model";
   const Checkpoint file(folder / "gguf" / (name + ".gguf"));
-  const Checkpoint twin(folder / "fixtures" / name);
+  const Checkpoint twin(test::fixture(name));
   const Model model = describe(file);
   const Model expected = describe(twin);
   EXPECT_EQ(model.architecture, architecture);
@@ -122,7 +123,7 @@ TEST(GgufModel, LlamaIsThatOfItsSafetensorsFile) { expect_twin("llama", "gguf_ll
 TEST(GgufModel, PairsThatTurnTogetherAreNeighboursInLlamaOnly) {
   const fs::path folder = fs::path(NORMSCOPE_SOURCE_DIR) / "tests/model";
   const Checkpoint file(folder / "gguf/llama.gguf");
-  const Checkpoint twin(folder / "fixtures/llama");
+  const Checkpoint twin(test::fixture("llama"));
   const Model model = describe(file);
   const Model expected = describe(twin);
   for (std::size_t i = 0; i < expected.heads.size(); ++i) {

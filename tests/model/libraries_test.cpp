@@ -8,6 +8,7 @@
 
 #include "model/oracle_norms.hpp"
 #include "model/synthetic.hpp"
+#include "support/fixtures.hpp"
 
 namespace normscope::model {
 namespace {
@@ -45,7 +46,7 @@ TEST(TransformerLens, PromisesNothingOfScoresWithoutAMask) {
 }
 
 TEST(XTransformers, OneNumberIsTheGainOfEveryFeature) {
-  const checkpoint::Checkpoint file(test::oracle_folder() / "lucidrains_gpt_scale");
+  const checkpoint::Checkpoint file(test::fixture("lucidrains_gpt_scale"));
   const Model model = describe(file);
   const NormSpec spec = read_norm(file, model.norms.at(0));
   ASSERT_EQ(spec.gain.size(), 12u);
@@ -54,7 +55,7 @@ TEST(XTransformers, OneNumberIsTheGainOfEveryFeature) {
 
 TEST(TorchEncoder, IsNotTakenForADetector) {
   // Its queries and keys have positions added, which the same names of the stack do not show.
-  const checkpoint::Checkpoint file(test::oracle_folder() / "torch_encoder");
+  const checkpoint::Checkpoint file(test::fixture("torch_encoder"));
   EXPECT_EQ(describe(file).architecture, "torch_encoder");
   test::Synthetic detector;
   detector.add("query_embed.weight", {3, 6});

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/oracle_norms.hpp"
+#include "support/fixtures.hpp"
 #include "support/scratch.hpp"
 
 namespace normscope::test {
@@ -264,13 +265,13 @@ class OracleComparison : OracleNorms {
 inline std::vector<std::string> oracle_differences(const std::string& name, const std::string& config = {}) {
   try {
     const Scratch scratch;
-    const std::filesystem::path folder = config.empty() ? oracle_folder() / name : scratch / "model";
+    const std::filesystem::path folder = config.empty() ? fixture(name) : scratch / "model";
     if (!config.empty()) {
-      std::filesystem::copy(oracle_folder() / name, folder);
+      std::filesystem::copy(fixture(name), folder);
       std::ofstream(folder / "config.json") << config;
     }
     const checkpoint::Checkpoint checkpoint(folder);
-    std::ifstream file(oracle_folder() / name / "truth.json");
+    std::ifstream file(fixture(name) / "truth.json");
     return OracleComparison(checkpoint, nlohmann::json::parse(file)).run();
   } catch (const std::exception& error) {
     return {fmt::format("{}: {}", name, error.what())};

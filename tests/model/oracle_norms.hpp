@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -25,20 +24,6 @@
 /// must be what the truth's one map covers. Norms are matched by their gain's tensor, by their name where
 /// they have none.
 namespace normscope::test {
-
-inline std::filesystem::path oracle_folder() {
-  return std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests/model/fixtures";
-}
-
-/// Every fixture, by the name of its folder.
-inline std::vector<std::string> oracle_cases() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(oracle_folder())) {
-    if (std::filesystem::exists(entry.path() / "truth.json")) names.push_back(entry.path().filename());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 class OracleNorms {
  public:

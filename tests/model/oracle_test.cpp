@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "model/oracle.hpp"
+#include "support/fixtures.hpp"
 
 namespace normscope::model {
 namespace {
@@ -28,7 +29,7 @@ TEST_P(Oracle, DescribesWhatRunningTheModelShows) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Fixtures, Oracle, testing::ValuesIn(test::oracle_cases()),
+INSTANTIATE_TEST_SUITE_P(Fixtures, Oracle, testing::ValuesIn(test::fixtures_with("truth.json")),
                          [](const auto& instance) { return instance.param; });
 
 // The files of torch.nn's stacks do not show norm_first and the number of heads; a configuration may.
@@ -47,7 +48,7 @@ TEST(OracleOfTorchModules, AreDescribedByWhatAConfigurationStates) {
 }
 
 TEST(OracleList, NamesOnlyCasesThatExist) {
-  const std::vector<std::string> cases = test::oracle_cases();
+  const std::vector<std::string> cases = test::fixtures_with("truth.json");
   for (const std::string& name : not_described) {
     EXPECT_EQ(std::count(cases.begin(), cases.end(), name), 1) << name;
   }

@@ -1,14 +1,12 @@
 """`watch` without torch: modules with the interface of torch's, on the models of the fixtures."""
 
 import json
-import os
 import unittest
-from pathlib import Path
 
 import normscope as ns
 import numpy as np
+from model_oracle.fixtures import fixture
 
-FIXTURES = Path(os.environ["NORMSCOPE_SOURCE_DIR"]) / "tests/model/fixtures"
 RNG = np.random.default_rng(8)
 
 
@@ -62,7 +60,7 @@ class Fake:
     """The norms of a fixture under a prefix, as a module."""
 
     def __init__(self, name):
-        self.model = ns.open(FIXTURES / name)
+        self.model = ns.open(fixture(name))
         self.norms = {norm: LayerNorm(self.model.norm(norm)) for norm in self.model.norms()}
 
     def named_modules(self):
@@ -283,7 +281,7 @@ class InModel(unittest.TestCase):
     def test_caps_and_models_that_do_not_fit(self):
         fake, _, seen = watched("gpt2", contexts=5)
         self.assertEqual(len(seen.within(fake.model, heads=1).in_model.heads), 1)
-        other = seen.within(FIXTURES / "vit").in_model
+        other = seen.within(fixture("vit")).in_model
         self.assertEqual(other.heads, [])
         self.assertIn("unembedding", other.next_refused)
         self.assertIsNone(seen.document.in_model)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import normscope as ns
 import numpy as np
+from model_oracle.fixtures import fixture
 from normscope import _core, checker
 from normscope._kinds import KINDS
 
 SOURCE = Path(os.environ["NORMSCOPE_SOURCE_DIR"])
-FIXTURES = SOURCE / "tests/model/fixtures"
 KEYS = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0], [1.0, 1.0]])
 
 
@@ -121,7 +121,7 @@ class Parts(unittest.TestCase):
             ns.Norm(12).sigma(np.ones(4))
 
     def test_logits_are_the_sum_of_what_parts_add(self):
-        head = ns.open(FIXTURES / "gpt2").head()
+        head = ns.open(fixture("gpt2")).head()
         width = head.norm.width
         parts = np.random.default_rng(12).normal(size=(6, 2, width))
         x = parts.sum(0)
@@ -161,7 +161,7 @@ class Checker(unittest.TestCase):
 class Models(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.model = ns.open(FIXTURES / "gpt2")
+        cls.model = ns.open(fixture("gpt2"))
 
     def test_what_is_in_the_file(self):
         self.assertEqual(len(self.model.norms()), 5)
@@ -192,10 +192,10 @@ class Models(unittest.TestCase):
         self.assertEqual(len(heads.heads), 6)
         self.assertEqual(ns.verify(heads, self.model).failed, [])
         reach = self.model.reach()
-        self.assertEqual(ns.verify(reach, FIXTURES / "gpt2").failed, [])
+        self.assertEqual(ns.verify(reach, fixture("gpt2")).failed, [])
 
     def test_a_text_through_the_model(self):
-        own = ns.open(FIXTURES.parents[2] / "models/wordlist_gpt")
+        own = ns.open(SOURCE / "models/wordlist_gpt")
         found = own.trace("under", threads=1)
         self.assertEqual([token.name for token in found.tokens], list("under"))
         self.assertEqual(len(found.norms), 9)
@@ -306,7 +306,7 @@ class Models(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "^verify: 1 inputs of a result of rewrite, expected 2 to 3$"):
             ns.verify(written, self.model)
         with self.assertRaisesRegex(ValueError, "^verify: the result does not fit .*: no norm 'transformer"):
-            ns.verify(ranges, FIXTURES / "llama")
+            ns.verify(ranges, fixture("llama"))
         for broken in ({}, {"norms": None}, {"norms": [3]}, {"norms": [{"name": [], "source": {}}]}):
             with self.assertRaisesRegex(ValueError, "^verify: the result does not fit "):
                 ns.verify(json.dumps({"schema": "normscope.ranges/1", **broken}), self.model)
@@ -322,7 +322,7 @@ class Models(unittest.TestCase):
     def test_what_a_file_does_not_state_is_stated(self):
         with tempfile.TemporaryDirectory() as folder:
             bare = Path(folder) / "bare.safetensors"
-            bare.write_bytes((FIXTURES / "gpt2/model.safetensors").read_bytes())
+            bare.write_bytes((fixture("gpt2") / "model.safetensors").read_bytes())
             self.assertEqual(ns.open(bare).heads().heads, [])
             stated = ns.open(bare, architecture="gpt2", heads=3)
             self.assertEqual(len(stated.heads().heads), len(self.model.heads().heads))
@@ -330,7 +330,7 @@ class Models(unittest.TestCase):
                 ns.open(bare, architecture="lama")
 
     def test_a_rewrite_that_is_exact_for_nothing_is_refused(self):
-        model = ns.open(FIXTURES / "llama")
+        model = ns.open(fixture("llama"))
         self.assertFalse(any(stream.centered for stream in model.rewrite(center=True).streams))
         with tempfile.TemporaryDirectory() as folder:
             with self.assertRaisesRegex(ValueError, "cannot be centred exactly: model.layers.0.input_layernorm is an RMSNorm"):

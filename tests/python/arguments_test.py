@@ -7,18 +7,17 @@ import sys
 import tempfile
 import types
 import unittest
-from pathlib import Path
 
 import normscope as ns
 import numpy as np
 from activations_test import Fake, watched
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from model_oracle.fixtures import fixture
 
 # Tables are only asked for, and are pandas's own afterwards.
 sys.modules.setdefault("pandas", types.SimpleNamespace(DataFrame=dict, json_normalize=list))
 
-FIXTURES = Path(os.environ["NORMSCOPE_SOURCE_DIR"]) / "tests/model/fixtures"
 X = np.random.default_rng(4).normal(size=(4, 6))
 X.setflags(write=False)  # it is an `out` below
 NORM = ns.Norm(6, gain=np.arange(1.0, 7.0))
@@ -71,7 +70,7 @@ REFUSALS = (TypeError, ValueError, OSError)
 
 @functools.lru_cache(maxsize=None)
 def model():
-    return ns.open(FIXTURES / "gpt2")
+    return ns.open(fixture("gpt2"))
 
 
 @functools.lru_cache(maxsize=None)
@@ -138,11 +137,11 @@ CALLS = {
     "signature.kind": (ns.signature.kind, [OUTPUTS], dict(temperature=1.0, precision=None, threads=1)),
     "signature.compare": (lambda *a, **k: ns.signature.compare(*a, **k), [ellipse(), ellipse()], dict(threads=1)),
     "signature.Ellipse": (ns.signature.Ellipse, ["absent"], {}),
-    "open": (ns.open, [FIXTURES / "gpt2"], dict(architecture="", heads=0)),
+    "open": (ns.open, [fixture("gpt2")], dict(architecture="", heads=0)),
     "watch": (ns.watch, [Fake("gpt2")], dict(which=None, axes=1, features=1, sample=1, contexts=1, positions=2,
                                              most_rows=0, seed=1)),
-    "Activations.within": (lambda *a, **k: seen().within(*a, **k), [FIXTURES / "gpt2"], dict(heads=1, budget=1.0, threads=1)),
-    "Activations.report": (lambda *a, **k: seen().report(*a, **k), [FIXTURES / "gpt2"],
+    "Activations.within": (lambda *a, **k: seen().within(*a, **k), [fixture("gpt2")], dict(heads=1, budget=1.0, threads=1)),
+    "Activations.report": (lambda *a, **k: seen().report(*a, **k), [fixture("gpt2")],
                            dict(vocabulary=False, budget=1.0, threads=1)),
     "Activations.save": (lambda *a: seen().save(*a), ["seen.json"], {}),
     "Result.plot": (lambda *a: selection().plot(*a), ["margins"], {}),
@@ -184,7 +183,7 @@ CALLS = {
     "Model.rewrite": (lambda **k: model().rewrite(**k), [], dict(output=None, fold=True, migrate=False, center=False,
                                                                  untie=False, rotate=None)),
     "Model.undo": (lambda *a: model().undo(*a), ["absent"], {}),
-    "Model.compare": (lambda *a: model().compare(*a), [FIXTURES / "gpt2"], {}),
+    "Model.compare": (lambda *a: model().compare(*a), [fixture("gpt2")], {}),
 }
 
 

@@ -30,9 +30,9 @@ using test::Scratch;
 /// A checkpoint, and the ONNX file that torch exported of it.
 struct Exported {
   Exported() {
-    const auto folder = std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests/cli/fixtures/exported";
-    before.emplace(folder / "llama");
-    after.emplace(folder / "llama_script.onnx");
+    const std::filesystem::path folder = fixture("exported_llama");
+    before.emplace(folder);
+    after.emplace(folder / "script.onnx");
     old_model = model::describe(*before);
     new_model = model::describe(*after);
   }
@@ -79,7 +79,7 @@ TEST(RewriteCompareGraph, ReadersAreMatchedByTheirShapes) {
 
   // A gain that changed and a reader that is not there: the reader may not make up for it.
   const Scratch scratch;
-  Copy copy(std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests/cli/fixtures/exported/llama");
+  Copy copy(fixture("exported_llama"));
   for (double& gain : copy.tensors.at("model.layers.0.input_layernorm.weight").values) gain *= 2.0;
   for (const char* name : {"q", "k", "v"}) {
     auto& weight = copy.tensors.at(std::string("model.layers.0.self_attn.") + name + "_proj.weight").values;
@@ -94,7 +94,7 @@ TEST(RewriteCompareGraph, ReadersAreMatchedByTheirShapes) {
 
 TEST(RewriteCompareGraph, EachReaderIsMatchedOnce) {
   const Scratch scratch;
-  Copy copy(std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests/cli/fixtures/exported/llama");
+  Copy copy(fixture("exported_llama"));
   const std::string at = "model.layers.0.self_attn.";
   copy.tensors.at(at + "v_proj.weight").values = copy.tensors.at(at + "k_proj.weight").values;
   Exported exported;
@@ -113,7 +113,7 @@ TEST(RewriteCompareGraph, EachReaderIsMatchedOnce) {
 
 TEST(RewriteCompareGraph, ATransposedTensorOfTheSameNameIsFound) {
   const Scratch scratch;
-  Copy copy(std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests/cli/fixtures/exported/llama");
+  Copy copy(fixture("exported_llama"));
   Copy::Values& table = copy.tensors.at("model.embed_tokens.weight");
   const std::vector<double> values = table.values;
   table.shape = {8, 11};
@@ -166,7 +166,7 @@ TEST(RewriteCompareGraph, ATensorOfTheSameNameHasTheSameShape) {
 
 TEST(RewriteCompareGraph, TensorsOfOtherShapesAreNotMatched) {
   const Scratch scratch;
-  Copy copy(std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests/cli/fixtures/exported/llama");
+  Copy copy(fixture("exported_llama"));
   copy.tensors["lonely"] = {Dtype::F32, {3}, {1.0, 2.0, 3.0}};
   copy.tensors["model.layers.0.mlp.extra.weight"] = {Dtype::F32, {2, 48}, std::vector<double>(96, 1.0)};
   Exported exported;

@@ -13,6 +13,7 @@
 #include <normscope/model/model.hpp>
 #include <normscope/rewrite/rewrite.hpp>
 
+#include "support/fixtures.hpp"
 #include "support/scratch.hpp"
 
 namespace normscope::test {
@@ -20,10 +21,6 @@ namespace normscope::test {
 inline std::string text_of(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
-}
-
-inline std::filesystem::path fixture(const std::string& name) {
-  return std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests/model/fixtures" / name;
 }
 
 /// A checkpoint in memory, to change and to write again.

@@ -67,11 +67,9 @@ std::set<std::string> gains_read_otherwise(const std::string& name) {
 TEST(RewriteRefusals, NormsThatNotOnlyLinearMapsReadKeepTheirGains) {
   std::size_t architectures = 0;
   std::size_t left = 0;
-  for (const auto& entry : fs::directory_iterator(fixture(""))) {
-    const std::string name = entry.path().filename().string();
-    if (!fs::exists(entry.path() / "truth.json")) continue;
+  for (const std::string& name : test::fixtures_with("truth.json")) {
     const std::set<std::string> otherwise = gains_read_otherwise(name);
-    const checkpoint::Checkpoint source(entry.path());
+    const checkpoint::Checkpoint source(fixture(name));
     const model::Model model = model::describe(source);
     const Plan plan = make_plan(source, model, {.fold_gains = true});
     ++architectures;

@@ -22,7 +22,7 @@ class Documents(CommandTest):
                               capture_output=True).stdout
 
     def test_console_blocks_print_what_they_show(self):
-        for name in ("models", "tests"):
+        for name in ("models", "scripts"):
             (self.folder / name).symlink_to(SOURCE / name)
         for page in PAGES:
             shown = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", "".join(blocks(page, "console")), re.MULTILINE)

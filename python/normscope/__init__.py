@@ -11,6 +11,7 @@ array([[-1.06904497, -0.53452248,  0.        ,  1.60356745]])
 from . import results, signature
 from ._core import __version__
 from .analyses import Norm, reach, select, separate
+from .foreign import convert
 from .head import Head
 from .kernels import (add_normalize, curvature, hessian_vector, jacobian_vector, normalize, normalize_backward,
                       vector_jacobian)
@@ -20,5 +21,5 @@ from .verification import verify
 from .watch import Activations, Watch, watch
 
 __all__ = ["Activations", "Built", "Head", "Model", "Net", "Norm", "Report", "Trained", "Watch", "add_normalize", "build",
-           "curvature", "hessian_vector", "jacobian_vector", "normalize", "normalize_backward", "open", "reach", "results",
-           "run", "select", "separate", "signature", "train", "vector_jacobian", "verify", "watch"]
+           "convert", "curvature", "hessian_vector", "jacobian_vector", "normalize", "normalize_backward", "open", "reach",
+           "results", "run", "select", "separate", "signature", "train", "vector_jacobian", "verify", "watch"]

@@ -13,6 +13,7 @@ from . import _core, results
 from ._check import callback, count, counts, flag, optional_path, path, real, shown, text
 from .analyses import Norm, Progress
 from .charts import Illustrated, illustrated
+from .foreign import is_foreign, open_converted
 from .head import Head
 from .live import snapshot_of
 from .watch import Activations
@@ -240,7 +241,7 @@ def open(model: Any, *, architecture: str = "", heads: int = 0) -> Model:  # noq
     """Opens a checkpoint (a file, a folder, or a model of the local hub cache), or a live `torch.nn.Module`.
 
     A module's parameters are copied into a temporary checkpoint; its configuration is `module.config` where it has
-    one.
+    one. Files of Keras, Flax and TensorFlow are converted to one as `convert` does.
 
     architecture   short name such as "gpt2", where the file does not state it
     heads          attention heads of a layer, where neither configuration nor shapes determine them
@@ -249,5 +250,7 @@ def open(model: Any, *, architecture: str = "", heads: int = 0) -> Model:  # noq
              tensor and expectation
     """
     if isinstance(model, (str, os.PathLike)):
+        if is_foreign(model):
+            return open_converted(model, functools.partial(Model, architecture=architecture, heads=heads))
         return Model(model, architecture=architecture, heads=heads)
     return snapshot_of(model, functools.partial(Model, architecture=architecture, heads=heads))

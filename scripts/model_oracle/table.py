@@ -59,8 +59,9 @@ A model whose tensors are named as those of a known architecture, but whose `mod
 the order of its norms, their kind, eps and offset are those of that architecture, as a guess, and nothing is said of what
 reads them, of heads and of logits unless `--arch` states the architecture.
 
-The graph of a TensorFlow Lite file is not read: its norms are found by the names of their constants, and their kind and
-eps are assumed. A Keras configuration states kind, eps and axis of the norms; which layers read them is not taken from it.
+`python -m normscope convert` keeps the configuration of a Keras model, which states kind, eps and axis of the norms; which
+layers read them is not taken from it. Of a TensorFlow Lite file it takes the constants and not the graph: norms are found
+by their names, and their kind and eps are assumed.
 
 ## Models that descriptions were compared with
 

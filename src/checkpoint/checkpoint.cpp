@@ -73,8 +73,7 @@ void Checkpoint::Contents::open_single(std::unique_ptr<bytes::Source> file, cons
                                        FileFormat stated, const std::string& member,
                                        const bytes::OpenSource& open) {
   auto [shard, name] =
-      open_shard(std::move(file), at, stated,
-                 "safetensors, GGUF, ONNX, PyTorch, Keras, TensorFlow or Flax msgpack", member, open);
+      open_shard(std::move(file), at, stated, "safetensors, GGUF, ONNX, PyTorch or NumPy .npz", member, open);
   format = name;
   add(std::move(shard), at);
   tensors = std::move(shards.front().contents.tensors);

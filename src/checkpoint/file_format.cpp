@@ -71,6 +71,12 @@ FileFormat by_name(const std::filesystem::path& path) {
   return FileFormat::unknown;
 }
 
+/// The Python package reads some formats by the libraries that write them.
+std::string convert_with(const std::string& extra) {
+  return "the Python package converts it: `pip install 'normscope[" + extra +
+         "]'`, then `python -m normscope convert FILE -o X.safetensors`";
+}
+
 }  // namespace
 
 FileFormat file_format(const std::filesystem::path& path, std::span<const std::byte> bytes) {
@@ -83,12 +89,17 @@ FileFormat file_format(const std::filesystem::path& path, std::span<const std::b
   return held == FileFormat::unknown ? named : held;
 }
 
+bool is_keras_archive(std::span<const bytes::ZipMember> members) {
+  return std::any_of(members.begin(), members.end(),
+                     [](const bytes::ZipMember& member) { return member.name == "model.weights.h5"; });
+}
+
 std::string_view describe(FileFormat format) {
   switch (format) {
     case FileFormat::safetensors: return "safetensors";
     case FileFormat::shard_index: return "index of shards";
     case FileFormat::npy: return "NumPy array";
-    case FileFormat::zip: return "PyTorch, Keras or NumPy zip";
+    case FileFormat::zip: return "PyTorch or NumPy zip";
     case FileFormat::idx: return "IDX array";
     case FileFormat::gguf: return "GGUF";
     case FileFormat::onnx: return "ONNX";
@@ -109,11 +120,15 @@ std::string_view describe(FileFormat format) {
   return "not known";
 }
 
-std::string_view advice(FileFormat format) {
+std::string advice(FileFormat format) {
   switch (format) {
-    case FileFormat::tensorflow_data: return "open the .index file beside it";
+    case FileFormat::hdf5: return convert_with("keras");
+    case FileFormat::msgpack: return convert_with("flax");
+    case FileFormat::tensorflow_index: return convert_with("tensorflow");
+    case FileFormat::tflite: return convert_with("tflite");
+    case FileFormat::tensorflow_data: return "convert the .index file beside it";
     case FileFormat::saved_model:
-      return "open its weights, variables/variables.index, or export the model to ONNX or safetensors";
+      return "convert its weights, variables/variables.index, or export the model to ONNX or safetensors";
     case FileFormat::core_ml:
     case FileFormat::tensorrt: return "export the model to ONNX or safetensors";
     case FileFormat::lfs_pointer: return "fetch the file with `git lfs pull`";

@@ -3,7 +3,10 @@
 #include <cstddef>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <string_view>
+
+#include <normscope/bytes/zip.hpp>
 
 namespace normscope::checkpoint {
 
@@ -36,7 +39,10 @@ enum class FileFormat {
 /// The format's common name, such as "GGUF".
 [[nodiscard]] std::string_view describe(FileFormat format);
 
+/// Whether a zip with these members was written by Keras 3, recognized by its weights.
+[[nodiscard]] bool is_keras_archive(std::span<const bytes::ZipMember> members);
+
 /// Advice for a file of an unsupported format, such as "export it to safetensors"; empty if there is none.
-[[nodiscard]] std::string_view advice(FileFormat format);
+[[nodiscard]] std::string advice(FileFormat format);
 
 }  // namespace normscope::checkpoint

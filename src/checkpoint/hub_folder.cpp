@@ -24,7 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* torch_weights = "pytorch_model.bin";
-constexpr const char* flax_weights = "flax_model.msgpack";
 constexpr const char* torch_index = "pytorch_model.bin.index.json";
 constexpr std::size_t largest_config = std::size_t{16} << 20;
 
@@ -61,11 +60,10 @@ std::optional<fs::path> single_or_index(const fs::path& folder, const char* sing
 }
 
 /// The only .safetensors file, otherwise PyTorch's weights file or index, otherwise the only file of a format
-/// that is read, of Flax msgpack, Keras and TensorFlow (Lite) only if there is no other.
+/// that is read.
 fs::path other_weights(const fs::path& folder) {
   std::vector<fs::path> candidates;
   std::vector<fs::path> others;
-  std::vector<fs::path> last;
   std::string unread;
   for (const fs::path& path : list(folder)) {
     const FileFormat format = file_format(path, {});
@@ -76,9 +74,6 @@ fs::path other_weights(const fs::path& folder) {
       if (!part || part->number == 1) others.push_back(path);
     } else if (format == FileFormat::pickle || format == FileFormat::onnx) {
       others.push_back(path);
-    } else if (format == FileFormat::msgpack || format == FileFormat::hdf5 ||
-               format == FileFormat::tensorflow_index || format == FileFormat::tflite) {
-      last.push_back(path);
     } else if (!advice(format).empty()) {
       unread = fmt::format("; {} is {}, which is not read: {}", quoted_name(path), describe(format),
                            advice(format));
@@ -92,7 +87,6 @@ fs::path other_weights(const fs::path& folder) {
                             quoted_name(candidates[1]), candidates.size() > 2 ? ", ..." : ""));
   }
   if (const auto torch = single_or_index(folder, torch_weights, torch_index)) return *torch;
-  if (others.empty()) others = std::move(last);
   if (others.size() == 1) return others.front();
   if (others.size() > 1) {
     throw Error(ErrorCode::Argument,
@@ -140,7 +134,7 @@ fs::path entry_file(const fs::path& given) {
 }
 
 bool is_hub_weights_name(const std::string& name) {
-  return name == "model.safetensors" || name == torch_weights || name == flax_weights ||
+  return name == "model.safetensors" || name == torch_weights ||
          is_shard_name(name, "model-", ".safetensors") || is_shard_name(name, "pytorch_model-", ".bin");
 }
 

@@ -18,7 +18,6 @@
 #include "encoded.hpp"
 #include "file_format.hpp"
 #include "hub_cache.hpp"
-#include "keras.hpp"
 #include "torch_zip.hpp"
 
 namespace normscope::checkpoint {
@@ -169,7 +168,7 @@ struct OpenedArray::Opener {
     if (format == FileFormat::zip) {
       const std::string where = "npz: " + found->file.string();
       const std::vector<bytes::ZipMember> members = bytes::read_zip_directory(file->bytes(), where);
-      if (is_keras_zip(members)) return tensor(*found);
+      if (is_keras_archive(members)) return tensor(*found);
       if (!is_torch_zip(members)) {
         return take(bytes::open_npz_member(file, find_member(members, *found), where));
       }

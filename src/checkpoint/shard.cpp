@@ -10,14 +10,9 @@
 #include <normscope/bytes/quote.hpp>
 #include <normscope/core/error.hpp>
 
-#include "flax.hpp"
 #include "gguf.hpp"
-#include "hdf5.hpp"
-#include "keras.hpp"
 #include "npz_state.hpp"
 #include "onnx.hpp"
-#include "tensorflow.hpp"
-#include "tflite.hpp"
 #include "torch_legacy.hpp"
 #include "torch_zip.hpp"
 
@@ -71,6 +66,13 @@ Shard open_parsed(std::unique_ptr<bytes::Source> file, const fs::path& path, con
                   format, bytes::quote(member)));
 }
 
+[[noreturn]] void fail_unread(const std::string& name, FileFormat format, std::string_view expected) {
+  const std::string advised = advice(format);
+  throw Error(ErrorCode::Unsupported,
+              fmt::format("checkpoint: {}: format is {}, expected {}{}{}", name, describe(format), expected,
+                          advised.empty() ? "" : "; ", advised));
+}
+
 /// The files beside a checkpoint that hold elements of its tensors, opened once each.
 struct OtherFiles {
   const fs::path& path;
@@ -106,38 +108,25 @@ Shard open_onnx(std::unique_ptr<bytes::Source> file, const fs::path& path, const
   return shard;
 }
 
-Shard open_tensorflow(std::unique_ptr<bytes::Source> file, const fs::path& path,
-                      const bytes::OpenSource& open) {
-  OtherFiles others{path, open};
-  Shard shard = open_parsed(std::move(file), path, "tensorflow: " + path.string(),
-                            [&](std::span<const std::byte> bytes, const std::string& where) {
-                              return parse_tensorflow(bytes, path.stem().string(), where, std::ref(others));
-                            });
-  others.give_to(shard);
-  return shard;
-}
-
-/// Opens a zip written by torch.save, Keras or numpy.savez.
+/// Opens a zip written by torch.save or numpy.savez.
 std::pair<Shard, std::string_view> open_zip(std::unique_ptr<bytes::Source> file, const fs::path& path,
-                                            const std::string& member) {
+                                            std::string_view expected, const std::string& member) {
   const std::string name = path.string();
   const bytes::StoredBytes stored(*file);
   std::vector<std::byte> directory;
   const std::vector<bytes::ZipMember> found =
       bytes::read_zip_directory(stored, directory, "pytorch: " + name);
-  const bool is_keras = is_keras_zip(found);
-  if (!is_keras && !is_npz(found)) {
+  if (is_keras_archive(found)) fail_unread(name, FileFormat::hdf5, expected);
+  if (!is_npz(found)) {
     ParsedFile parsed = parse_torch_zip(stored, "pytorch: " + name, member);
     return {take(std::move(file), std::move(parsed)), "pytorch"};
   }
-  if (!member.empty()) fail_member(name, describe(is_keras ? FileFormat::hdf5 : FileFormat::npy), member);
-  const std::string_view format = is_keras ? "keras" : "npz";
-  const auto parse = [is_keras](std::span<const std::byte> bytes, const std::string& where) {
+  if (!member.empty()) fail_member(name, describe(FileFormat::npy), member);
+  const auto parse = [](std::span<const std::byte> bytes, const std::string& where) {
     // Tensors of arrays are named as their members are in the file.
-    const std::vector<bytes::ZipMember> members = bytes::read_zip_directory(bytes, where);
-    return is_keras ? parse_keras_zip(bytes, members, where) : parse_npz(bytes, members, where);
+    return parse_npz(bytes, bytes::read_zip_directory(bytes, where), where);
   };
-  return {open_parsed(std::move(file), path, fmt::format("{}: {}", format, name), parse), format};
+  return {open_parsed(std::move(file), path, "npz: " + name, parse), "npz"};
 }
 
 }  // namespace
@@ -163,6 +152,7 @@ std::pair<Shard, std::string_view> open_shard(std::unique_ptr<bytes::Source> fil
                                               FileFormat format, std::string_view expected,
                                               const std::string& member, const bytes::OpenSource& open) {
   const std::string name = path.string();
+  if (!advice(format).empty()) fail_unread(name, format, expected);
   const bool is_torch = format == FileFormat::zip || format == FileFormat::pickle;
   if (!member.empty() && !is_torch) fail_member(name, describe(format), member);
   switch (format) {
@@ -171,15 +161,7 @@ std::pair<Shard, std::string_view> open_shard(std::unique_ptr<bytes::Source> fil
       return {Shard{std::move(file), std::move(contents)}, "safetensors"};
     }
     case FileFormat::onnx: return {open_onnx(std::move(file), path, open), "onnx"};
-    case FileFormat::hdf5: return {open_parsed(std::move(file), path, "hdf5: " + name, parse_hdf5), "hdf5"};
-    case FileFormat::tensorflow_index:
-      if (!open) break;  // its elements are in other files
-      return {open_tensorflow(std::move(file), path, open), "tensorflow"};
-    case FileFormat::tflite:
-      return {open_parsed(std::move(file), path, "tflite: " + name, parse_tflite), "tflite"};
-    case FileFormat::msgpack:
-      return {open_parsed(std::move(file), path, "flax: " + name, parse_flax), "flax"};
-    case FileFormat::zip: return open_zip(std::move(file), path, member);
+    case FileFormat::zip: return open_zip(std::move(file), path, expected, member);
     case FileFormat::pickle:
       return {open_parsed(std::move(file), path, "pytorch: " + name,
                           [&](std::span<const std::byte> bytes, const std::string& where) {
@@ -188,9 +170,7 @@ std::pair<Shard, std::string_view> open_shard(std::unique_ptr<bytes::Source> fil
               "pytorch"};
     default: break;
   }
-  throw Error(ErrorCode::Unsupported,
-              fmt::format("checkpoint: {}: format is {}, expected {}{}{}", name, describe(format), expected,
-                          advice(format).empty() ? "" : "; ", advice(format)));
+  fail_unread(name, format, expected);
 }
 
 Shard open_gguf(std::unique_ptr<bytes::Source> file, const fs::path& path) {

@@ -42,8 +42,8 @@ struct FileMember {
 [[nodiscard]] FileFormat format_of(const bytes::Source& file, const std::filesystem::path& path);
 
 /// Opens a file of weights of that format, with the format's short name; `expected` are the formats to have
-/// in its place. `open` opens files beside it that hold elements, as an ONNX model and a TensorFlow
-/// checkpoint name them; without it there must be none. `open_gguf` opens GGUF files.
+/// in its place. `open` opens files beside it that hold elements, as an ONNX model names them; without it
+/// there must be none. `open_gguf` opens GGUF files.
 ///
 /// Errors    those of the format; Unsupported for another; Argument for a member of a file that has none
 [[nodiscard]] std::pair<Shard, std::string_view> open_shard(std::unique_ptr<bytes::Source> file,

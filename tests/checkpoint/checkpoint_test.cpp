@@ -12,15 +12,18 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/checkpoint/opened_array.hpp>
 #include <normscope/checkpoint/safetensors.hpp>
 #include <normscope/core/error.hpp>
 
+#include "bytes/zip_files.hpp"
 #include "checkpoint/test_files.hpp"
 #include "support/data.hpp"
 #include "support/environment.hpp"
@@ -122,7 +125,7 @@ TEST(Checkpoint, ReadsNoMoreElementsAtOnceThanItCanHold) {
 
 TEST(Checkpoint, LoadsNoFileWholeThatItCannotHold) {
   const std::uint64_t size = bytes::largest_held + 1;
-  for (const char* name : {"m.h5", "m.msgpack", "m.tflite", "m.index"}) {
+  for (const char* name : {"m.pt", "m.ckpt"}) {
     EXPECT_EQ(error_of(ErrorCode::Unsupported,
                        [&] {
                          const Checkpoint checkpoint(
@@ -157,7 +160,7 @@ TEST(Checkpoint, ReadsTheConfigOfAFolderOnly) {
     return found;
   };
   for (const char* name : {"model.safetensors", "model-00001-of-00002.safetensors", "pytorch_model.bin",
-                           "flax_model.msgpack", "pytorch_model-00001-of-00002.bin"}) {
+                           "pytorch_model-00001-of-00002.bin"}) {
     EXPECT_TRUE(has_config(name)) << name;
   }
   for (const char* name : {"model-.safetensors", "model-00001.safetensors", "model-00001-of-00002.bin",
@@ -183,8 +186,6 @@ TEST(Checkpoint, ChoosesTheFileOfAFolder) {
   EXPECT_EQ(complaint(ErrorCode::Unsupported, scratch.folder()),
             "has no .safetensors file and no pytorch_model.bin; \"a.mlmodel\" is Core ML, which is not "
             "read: export the model to ONNX or safetensors");
-  put(scratch / "a.h5", "");
-  EXPECT_EQ(complaint(ErrorCode::Format, scratch / "a.h5"), complaint(ErrorCode::Format, scratch.folder()));
   put(scratch / "b.onnx", "");
   put(scratch / "c.onnx", "");
   EXPECT_EQ(complaint(ErrorCode::Argument, scratch.folder()),
@@ -211,13 +212,35 @@ TEST(Checkpoint, ChoosesTheFileOfAFolder) {
   EXPECT_NE(Checkpoint(scratch.folder()).find("m"), nullptr);
 }
 
-TEST(Checkpoint, TakesTheOnlyModelOfAFolderThatHasNoOther) {
-  for (const char* name : {"m.tflite", "m.msgpack", "m.hdf5", "m.index"}) {
-    const Scratch scratch;
-    put(scratch / name, "");
-    // It was opened, and is no model.
-    EXPECT_NE(complaint(ErrorCode::Format, scratch.folder()).find(name), std::string::npos);
+// Keras's archive is a zip, its weights in it are HDF5.
+TEST(Checkpoint, SaysHowToConvertFormatsThatThePythonPackageReads) {
+  const Scratch scratch;
+  const std::string archive = test::zip({test::ZipEntry("", "model.weights.h5")});
+  const std::tuple<const char*, std::string, const char*, const char*> files[] = {
+      {"m.h5", "", "HDF5 or Keras", "keras"},
+      {"m.bin", "\x89HDF\r\n\x1a\n", "HDF5 or Keras", "keras"},
+      {"m.keras", archive, "HDF5 or Keras", "keras"},
+      {"m.msgpack", "", "Flax msgpack", "flax"},
+      {"m.index", "", "TensorFlow checkpoint", "tensorflow"},
+      {"m.tflite", "", "TensorFlow Lite", "tflite"},
+      {"n.bin", "abcdTFL3", "TensorFlow Lite", "tflite"}};
+  for (const auto& [name, content, format, extra] : files) {
+    SCOPED_TRACE(name);
+    put(scratch / name, content);
+    const std::string path = (scratch / name).string();
+    const std::string expected = "checkpoint: " + path + ": format is " + format +
+                                 ", expected safetensors, GGUF, ONNX, PyTorch or NumPy .npz; the Python "
+                                 "package converts it: `pip install "
+                                 "'normscope[" +
+                                 extra + "]'`, then `python -m normscope convert FILE -o X.safetensors`";
+    EXPECT_EQ(error_of(ErrorCode::Unsupported, [&] { const Checkpoint checkpoint(path); }), expected);
+    EXPECT_EQ(error_of(ErrorCode::Unsupported, [&] { (void)read_array(path + ":gamma"); }), expected);
+    EXPECT_EQ(error_of(ErrorCode::Unsupported, [&] { const Checkpoint checkpoint(path + ":member"); }),
+              expected);
   }
+  // TensorFlow names a checkpoint by what its files begin with.
+  EXPECT_NE(complaint(ErrorCode::Unsupported, scratch / "m").find("TensorFlow checkpoint"),
+            std::string::npos);
 }
 
 TEST(Checkpoint, CannotListAFolderOfAnotherUser) {
@@ -234,14 +257,13 @@ TEST(Checkpoint, NamesFormatsItDoesNotRead) {
                                  const std::string& format, const std::string& advice) {
     put(scratch / name, content);
     EXPECT_EQ(complaint(ErrorCode::Unsupported, scratch / name),
-              "format is " + format +
-                  ", expected safetensors, GGUF, ONNX, PyTorch, Keras, TensorFlow or Flax msgpack" + advice);
+              "format is " + format + ", expected safetensors, GGUF, ONNX, PyTorch or NumPy .npz" + advice);
   };
   const std::string convert_model = "; export the model to ONNX or safetensors";
   expect("saved_model.pb", "\x0a\x10", "TensorFlow SavedModel",
-         "; open its weights, variables/variables.index, or export the model to ONNX or safetensors");
+         "; convert its weights, variables/variables.index, or export the model to ONNX or safetensors");
   expect("model.ckpt.data-00000-of-00001", "abc", "data file of a TensorFlow checkpoint",
-         "; open the .index file beside it");
+         "; convert the .index file beside it");
   expect("a.mlmodel", "", "Core ML", convert_model);
   expect("a.mlpackage", "", "Core ML", convert_model);
   expect("a.engine", "", "TensorRT engine", convert_model);
@@ -367,18 +389,11 @@ TEST(Checkpoint, FindsTheHubsCacheByTheEnvironment) {
 
 TEST(Checkpoint, HasMembersOnlyInFilesOfPyTorch) {
   const Scratch scratch;
-  const std::pair<const char*, const char*> files[] = {{"m.onnx", "ONNX"},
-                                                       {"m.index", "TensorFlow checkpoint"},
-                                                       {"m.tflite", "TensorFlow Lite"},
-                                                       {"m.msgpack", "Flax msgpack"},
-                                                       {"m.h5", "HDF5 or Keras"}};
-  for (const auto& [name, format] : files) {
-    put(scratch / name, "");
-    const std::string path = (scratch / name).string();
-    EXPECT_EQ(error_of(ErrorCode::Argument, [&] { const Checkpoint checkpoint(path + ":model"); }),
-              "checkpoint: " + path + ": is " + format +
-                  ", expected a PyTorch file, whose members have names; found \"model\"");
-  }
+  put(scratch / "m.onnx", "");
+  const std::string path = (scratch / "m.onnx").string();
+  EXPECT_EQ(error_of(ErrorCode::Argument, [&] { const Checkpoint checkpoint(path + ":model"); }),
+            "checkpoint: " + path +
+                ": is ONNX, expected a PyTorch file, whose members have names; found \"model\"");
 }
 
 TEST(Checkpoint, HasNoFileWithAColonInItsName) {

@@ -8,7 +8,6 @@
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/error.hpp>
 
-#include "checkpoint/fixture_files.hpp"
 #include "checkpoint/onnx_files.hpp"
 #include "checkpoint/test_files.hpp"
 #include "checkpoint/torch_files.hpp"
@@ -150,9 +149,7 @@ TEST_F(ShardIndex, RejectsAHugeFile) {
 TEST_F(ShardIndex, RejectsShardsOfFormatsThatAreNotSharded) {
   put(scratch_ / "1.gguf", "GGUF");
   put(scratch_ / "1.json", R"({"weight_map":{}})");
-  fs::copy_file(test::fixture_file("tf_names.index"), scratch_ / "tf_names.index");
-  for (const auto& [name, format] : {std::pair("1.gguf", "GGUF"), std::pair("1.json", "index of shards"),
-                                     std::pair("tf_names.index", "TensorFlow checkpoint")}) {
+  for (const auto& [name, format] : {std::pair("1.gguf", "GGUF"), std::pair("1.json", "index of shards")}) {
     EXPECT_EQ(test::error_of(
                   ErrorCode::Unsupported,
                   [&, name = name] { (void)open(R"({"weight_map":{"a":")" + std::string(name) + "\"}}"); }),

@@ -7,39 +7,40 @@
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/model/model.hpp>
 
+#include "model/synthetic.hpp"
+
 namespace normscope::model {
 namespace {
 
-Model keras_model(const std::string& name) {
-  return describe(
-      checkpoint::Checkpoint(std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests/cli/fixtures" / name));
-}
+using test::Synthetic;
 
+// What `python -m normscope convert` writes, with Keras's configuration as metadata:
+// tests/python/foreign_test.py.
 TEST(KerasNorms, AreThoseOfTheConfiguration) {
-  for (const char* name : {"keras_model.keras", "keras_model.h5"}) {
-    SCOPED_TRACE(name);
-    const Model model = keras_model(name);
-    EXPECT_EQ(model.evidence, "Keras configuration");
-    std::vector<std::string> names;
-    for (const Norm& norm : model.norms) names.push_back(norm.name);
-    ASSERT_EQ(names,
-              (std::vector<std::string>{"early", "no_bias", "no_gain", "root", "grouped", "over_rows"}));
-    EXPECT_DOUBLE_EQ(model.norms[0].eps, 1e-4);
-    EXPECT_EQ(model.norms[0].eps_source, Source::metadata);
-    EXPECT_TRUE(model.norms[1].gain && !model.norms[1].bias);
-    EXPECT_TRUE(!model.norms[2].gain && model.norms[2].bias);
-    EXPECT_EQ(model.norms[3].kind, NormKind::rms);
-    EXPECT_DOUBLE_EQ(model.norms[3].eps, 1e-6);
-    EXPECT_EQ(model.norms[4].groups, 2u);
-    EXPECT_EQ(model.norms[5].width, 5u);
-    ASSERT_EQ(model.other_norms.size(), 1u);
-    EXPECT_EQ(model.other_norms[0].kind, "BatchNorm");
-  }
+  const Model model = describe(checkpoint::Checkpoint(std::filesystem::path(NORMSCOPE_SOURCE_DIR) /
+                                                      "tests/model/fixtures/keras_model.safetensors"));
+  EXPECT_EQ(model.evidence, "Keras configuration");
+  std::vector<std::string> names;
+  for (const Norm& norm : model.norms) names.push_back(norm.name);
+  ASSERT_EQ(names, (std::vector<std::string>{"early", "no_bias", "no_gain", "root", "grouped", "over_rows"}));
+  EXPECT_DOUBLE_EQ(model.norms[0].eps, 1e-4);
+  EXPECT_EQ(model.norms[0].eps_source, Source::metadata);
+  EXPECT_TRUE(model.norms[1].gain && !model.norms[1].bias);
+  EXPECT_TRUE(!model.norms[2].gain && model.norms[2].bias);
+  EXPECT_EQ(model.norms[3].kind, NormKind::rms);
+  EXPECT_DOUBLE_EQ(model.norms[3].eps, 1e-6);
+  EXPECT_EQ(model.norms[4].groups, 2u);
+  EXPECT_EQ(model.norms[5].width, 5u);
+  ASSERT_EQ(model.other_norms.size(), 1u);
+  EXPECT_EQ(model.other_norms[0].kind, "BatchNorm");
 }
 
 TEST(KerasNorms, AreFoundByNameWhereThereIsNoConfiguration) {
-  const Model model = keras_model("keras_model.weights.h5");
-  ASSERT_EQ(model.norms.size(), 5u);
+  Synthetic file;
+  file.add("layers/layer_normalization/vars/0", {8}).add("layers/layer_normalization/vars/1", {8});
+  file.add("layers/dense/vars/0", {8, 8});
+  const Model model = file.describe();
+  ASSERT_EQ(model.norms.size(), 1u);
   EXPECT_EQ(model.norms[0].name, "layers/layer_normalization");
   EXPECT_DOUBLE_EQ(model.norms[0].eps, 1e-3);
   EXPECT_TRUE(model.norms[0].bias);

@@ -190,10 +190,10 @@ describe("a checkpoint larger than memory", () => {
 
   it("is refused in words where the format is read as a whole", () => {
     const size = 2 ** 30 + 1;
-    const begin = Buffer.from("\x89HDF\r\n\x1a\n", "latin1");
+    const begin = Buffer.from("\x80\x02", "latin1");
     FakeBlob.bytesRead = 0;
-    expect(() => readCheckpoint(core, [ofPieces("big.h5", [{ at: 0, bytes: begin }], size)], () => undefined)).toThrow(
-      "checkpoint: big.h5: has 1073741825 bytes, expected at most 1073741824 for a format that is loaded whole; " +
+    expect(() => readCheckpoint(core, [ofPieces("big.pt", [{ at: 0, bytes: begin }], size)], () => undefined)).toThrow(
+      "checkpoint: big.pt: has 1073741825 bytes, expected at most 1073741824 for a format that is loaded whole; " +
         "safetensors, GGUF, PyTorch and ONNX files may have any size",
     );
     expect(FakeBlob.bytesRead).toBeLessThanOrEqual(2 ** 20);

@@ -74,7 +74,7 @@ class Checkpoint {
   [[nodiscard]] const std::filesystem::path& path() const;
   /// Every file that holds tensors.
   [[nodiscard]] const std::vector<std::filesystem::path>& files() const;
-  /// "safetensors", "onnx", "pytorch", "hdf5", "keras", "npz", "tensorflow", "tflite", "flax" or "gguf".
+  /// "safetensors", "onnx", "pytorch", "npz" or "gguf".
   [[nodiscard]] std::string_view format() const;
   /// Tensors sorted by name.
   [[nodiscard]] std::span<const Tensor> tensors() const;

@@ -31,7 +31,7 @@ using OpenCheckpoint = std::function<std::shared_ptr<const Checkpoint>(const std
 ///   X.npz:NAME               a member of a zip, stored or deflated (NAME with or without ".npy")
 ///   X.safetensors:TENSOR     a tensor; TENSOR[i] is its i-th slice along the first axis
 ///   X.safetensors.index.json:TENSOR or FOLDER:TENSOR   likewise
-///   X.onnx:TENSOR, X.pt:TENSOR, X.gguf:TENSOR, X.h5:TENSOR or X.keras:TENSOR   likewise
+///   X.onnx:TENSOR, X.pt:TENSOR or X.gguf:TENSOR   likewise
 ///   X.pt:MEMBER:TENSOR   of the state dict MEMBER
 ///   1,2.5,-3 or 0,0;1,0;0,1  numbers written out: a row, or rows, unless a file has that name
 class OpenedArray {

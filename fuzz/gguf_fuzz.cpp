@@ -3,7 +3,7 @@
 
 #include <normscope/core/error.hpp>
 
-#include "checkpoint/gguf.hpp"
+#include "checkpoint/readers.hpp"
 #include "fuzz_target.hpp"
 
 using namespace normscope;

@@ -2,7 +2,7 @@
 
 #include <normscope/core/error.hpp>
 
-#include "checkpoint/onnx.hpp"
+#include "checkpoint/readers.hpp"
 #include "fuzz_target.hpp"
 #include "model/onnx_norms.hpp"
 

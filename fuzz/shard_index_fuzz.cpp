@@ -1,6 +1,6 @@
 #include <normscope/core/error.hpp>
 
-#include "checkpoint/shard_index.hpp"
+#include "checkpoint/shard.hpp"
 #include "fuzz_target.hpp"
 
 using namespace normscope;

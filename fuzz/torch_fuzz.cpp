@@ -5,8 +5,7 @@
 
 #include <normscope/core/error.hpp>
 
-#include "checkpoint/torch_legacy.hpp"
-#include "checkpoint/torch_zip.hpp"
+#include "checkpoint/readers.hpp"
 #include "fuzz_target.hpp"
 
 using namespace normscope;

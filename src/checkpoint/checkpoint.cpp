@@ -11,12 +11,11 @@
 #include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 
-#include "encoded.hpp"
 #include "file_format.hpp"
-#include "gguf_parts.hpp"
-#include "hub_folder.hpp"
+#include "hub.hpp"
+#include "parsed_file.hpp"
+#include "readers.hpp"
 #include "shard.hpp"
-#include "shard_index.hpp"
 
 namespace normscope::checkpoint {
 namespace {

@@ -15,10 +15,10 @@
 #include <normscope/core/file.hpp>
 #include <normscope/core/nearest.hpp>
 
-#include "encoded.hpp"
 #include "file_format.hpp"
-#include "hub_cache.hpp"
-#include "torch_zip.hpp"
+#include "hub.hpp"
+#include "parsed_file.hpp"
+#include "readers.hpp"
 
 namespace normscope::checkpoint {
 namespace {

@@ -72,4 +72,9 @@ void sort_tensors(std::vector<Tensor>& tensors, const std::string& who);
 /// Errors    Shape; the message begins with `where`
 void check_tensor_size(const Tensor& tensor, const std::string& where);
 
+/// The bytes of elements [offset, offset + count) of `tensor`, flattened row-major.
+///
+/// Errors    Shape if the range leaves the tensor; Unsupported for a dtype without decoder
+[[nodiscard]] bytes::StoredBytes encoded(const Tensor& tensor, std::uint64_t offset, std::uint64_t count);
+
 }  // namespace normscope::checkpoint

@@ -49,8 +49,6 @@ class WireReader {
   [[nodiscard]] WireKey key();
   /// The next varint of at most 10 bytes.
   [[nodiscard]] std::uint64_t varint();
-  /// The next `size` bytes, which are no field.
-  [[nodiscard]] std::span<const std::byte> raw(std::uint64_t size);
   [[nodiscard]] bool empty() const { return rest_.empty(); }
   [[nodiscard]] std::size_t left() const { return rest_.size(); }
 

@@ -1,18 +1,37 @@
-#include "torch_state.hpp"
+#include "readers.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/core.h>
 
 #include <normscope/bytes/fail.hpp>
+#include <normscope/bytes/little_endian.hpp>
 #include <normscope/bytes/quote.hpp>
 #include <normscope/bytes/shape.hpp>
 #include <normscope/core/error.hpp>
 
+#include "parsed_file.hpp"
+#include "pickle.hpp"
+
 namespace normscope::checkpoint {
 namespace {
+
+// The tensors that a pickle of torch.save names, whatever file holds their elements.
+
+/// The elements of a storage in the file.
+struct TorchStorage {
+  std::optional<bytes::StoredBytes> bytes{};  ///< empty if they are missing
+  std::string name;                           ///< for messages
+};
+using FindStorage = std::function<TorchStorage(const PickledStorage&)>;
 
 using Bytes = std::span<const std::byte>;
 using Kind = PickleValue::Kind;
@@ -299,8 +318,13 @@ class ModuleTensors {
   const std::string& where_;
 };
 
-}  // namespace
-
+/// Adds the tensors of a state dict to `file`, sorted. The state dict is the dict at `member`, a path of keys
+/// with slashes, such as "ema/module". Without a path it is the whole if that holds tensors itself;
+/// otherwise, or if the whole has a "state_dict", "model_state_dict" or "model" with tensors, the only dict
+/// in it that holds tensors.
+///
+/// Errors    Format, Shape; Argument for a path that does not lead to tensors, or for no path if several
+///           dicts hold tensors; Unsupported for a pickle without tensors; messages begin with `where`
 void add_torch_tensors(const Pickled& pickled, std::string_view member, const FindStorage& find,
                        ParsedFile& file, const std::string& where) {
   Tensors tensors(find, pickled, file, where);
@@ -320,6 +344,225 @@ void add_torch_tensors(const Pickled& pickled, std::string_view member, const Fi
     }
   }
   sort_tensors(file.tensors, where + ":");
+}
+
+using Bytes = std::span<const std::byte>;
+
+constexpr std::string_view pickle_member = "/data.pkl";
+/// Bytes of the member with the byte order that are read.
+constexpr std::uint64_t longest_order = 64;
+
+/// The part of a pickle's name before "/data.pkl", nothing for other members.
+std::optional<std::string_view> pickle_prefix(const bytes::ZipMember& member) {
+  const std::size_t slash = std::min(member.name.find('/'), member.name.size());
+  if (member.name.substr(slash) != pickle_member) return std::nullopt;
+  return member.name.substr(0, slash);
+}
+
+/// The archive's members, by their names after the common prefix.
+class Archive {
+ public:
+  Archive(const bytes::StoredBytes& file, Arena& arena, const std::string& where)
+      : file_(file), where_(where), members_(bytes::read_zip_directory(file, directory_, where)) {
+    arena.charge(1, directory_.size());
+    arena.charge(members_.size(), sizeof(bytes::ZipMember));
+    prefix_ = find_prefix();
+    std::sort(members_.begin(), members_.end(),
+              [](const bytes::ZipMember& a, const bytes::ZipMember& b) { return a.name < b.name; });
+  }
+
+  /// A member's bytes in the file; empty if it does not exist.
+  [[nodiscard]] std::optional<bytes::StoredBytes> find(std::string_view name) const {
+    const bytes::ZipMember* member = entry(name);
+    if (member == nullptr) return std::nullopt;
+    return bytes::stored_member(file_, *member, where_);
+  }
+
+  /// The pickle, copied to the arena; unlike the elements, its CRC is checked.
+  [[nodiscard]] Bytes pickle(Arena& arena) const {
+    const bytes::ZipMember& member = *entry(pickle_member);
+    bytes::ZipStream stream(file_, member, where_);
+    const std::span<std::byte> bytes = arena.allocate<std::byte>(member.size);
+    stream.read(bytes);
+    stream.finish();
+    return bytes;
+  }
+
+ private:
+  [[nodiscard]] std::string_view find_prefix() const {
+    std::optional<std::string_view> prefix;
+    for (const bytes::ZipMember& member : members_) {
+      const std::optional<std::string_view> found = pickle_prefix(member);
+      if (!found) continue;
+      if (prefix) bytes::fail(ErrorCode::Format, where_, "has two members data.pkl, expected one");
+      prefix = found;
+    }
+    if (!prefix) {
+      bytes::fail(ErrorCode::Unsupported, where_,
+                  "is a zip without data.pkl, expected what torch.save writes");
+    }
+    return *prefix;
+  }
+  [[nodiscard]] const bytes::ZipMember* entry(std::string_view rest) const {
+    const std::string name = fmt::format("{}{}", prefix_, rest);
+    const auto found =
+        std::lower_bound(members_.begin(), members_.end(), name,
+                         [](const bytes::ZipMember& a, const std::string& b) { return a.name < b; });
+    return found != members_.end() && found->name == name ? &*found : nullptr;
+  }
+
+  bytes::StoredBytes file_;
+  const std::string& where_;
+  std::vector<std::byte> directory_;  ///< of a file that is not in memory; members' names point into it
+  std::vector<bytes::ZipMember> members_;
+  std::string_view prefix_;
+};
+
+}  // namespace
+
+bool is_torch_zip(std::span<const bytes::ZipMember> members) {
+  return std::any_of(members.begin(), members.end(),
+                     [](const bytes::ZipMember& member) { return pickle_prefix(member).has_value(); });
+}
+
+ParsedFile parse_torch_zip(const bytes::StoredBytes& stored, const std::string& where,
+                           std::string_view member) {
+  ParsedFile file{Arena(static_cast<std::size_t>(std::min(stored.size(), bytes::largest_held)), where)};
+  const Archive archive(stored, file.arena, where);
+  if (const std::optional<bytes::StoredBytes> order = archive.find("/byteorder")) {
+    std::vector<std::byte> buffer;
+    const Bytes begin = order->part(0, std::min(order->size(), longest_order)).fetch(buffer);
+    const std::string_view text(reinterpret_cast<const char*>(begin.data()), begin.size());
+    if (text != "little") {
+      bytes::fail(ErrorCode::Unsupported, where,
+                  fmt::format("byte order is {}, expected little", bytes::quote(text)));
+    }
+  }
+  const Pickled pickled = read_pickle(archive.pickle(file.arena), file.arena, where + ": data.pkl");
+  const auto find = [&archive](const PickledStorage& storage) -> TorchStorage {
+    const std::string part = fmt::format("data/{}", storage.key);
+    return {archive.find("/" + part), "member " + bytes::quote(part)};
+  };
+  add_torch_tensors(pickled, member, find, file, where);
+  return file;
+}
+
+namespace {
+
+using Bytes = std::span<const std::byte>;
+using Kind = PickleValue::Kind;
+
+/// The first pickle, an integer of ten bytes, after its protocol and, from protocol 4 on, its size.
+constexpr std::string_view magic("\x8a\x0al\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 13);
+constexpr std::size_t size_of_frame = 9;
+constexpr std::int64_t known_version = 1001;
+/// Memory of an entry in the map of storages.
+constexpr std::size_t storage_entry_bytes = 128;
+
+class LegacyReader {
+ public:
+  LegacyReader(Bytes bytes, const std::string& where)
+      : rest_(bytes), where_(where), file_{Arena(bytes.size(), where)} {}
+
+  ParsedFile read(std::string_view member) {
+    const std::string_view text(reinterpret_cast<const char*>(rest_.data()),
+                                std::min(rest_.size(), 2 + size_of_frame + magic.size()));
+    const bool has_frame = text.size() > 2 && text[2] == '\x95';
+    const std::size_t begin = std::min(text.size(), 2 + (has_frame ? size_of_frame : 0));
+    if (text.substr(begin, magic.size()) != magic) {
+      fail(ErrorCode::Unsupported, "does not begin as the files of torch.save do");
+    }
+    rest_ = rest_.subspan(begin + magic.size());
+    check_version();
+    check_machine();
+    const Pickled object = next("object");
+    find_storages(object);
+    const auto find = [this](const PickledStorage& storage) -> TorchStorage {
+      const auto found = storages_.find(storage.key);
+      const std::string name = "storage " + bytes::quote(storage.key);
+      return {found == storages_.end() ? std::nullopt : std::optional(found->second), name};
+    };
+    add_torch_tensors(object, member, find, file_, where_);
+    return std::move(file_);
+  }
+
+ private:
+  Pickled next(std::string_view what) {
+    return read_first_pickle(rest_, file_.arena, fmt::format("{}: {}", where_, what));
+  }
+
+  void check_version() {
+    const Pickled version = next("version");
+    if (version.root.kind != Kind::integer || version.root.integer != known_version) {
+      fail(ErrorCode::Unsupported, fmt::format("has another version than {}", known_version));
+    }
+  }
+
+  void check_machine() {
+    const Pickled machine = next("machine");
+    if (machine.root.kind != Kind::dict) fail(ErrorCode::Format, "its third pickle is not a dict");
+    const std::vector<PickleValue>& items = machine.containers[machine.root.index];
+    for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
+      if (items[i].text != "little_endian") continue;
+      if (items[i + 1].kind != Kind::boolean || items[i + 1].integer == 0) {
+        fail(ErrorCode::Unsupported, "was written by a big-endian machine, expected little-endian");
+      }
+    }
+  }
+
+  /// Splits what follows the pickles into storages.
+  void find_storages(const Pickled& object) {
+    std::map<std::string_view, const PickledStorage*> named;
+    file_.arena.charge(object.storages.size(), 2 * storage_entry_bytes);
+    for (const PickledStorage& storage : object.storages) {
+      if (storage.is_part) {
+        fail(ErrorCode::Unsupported, fmt::format("storage {} is a part of another, as before PyTorch 0.4",
+                                                 bytes::quote(storage.key)));
+      }
+      named.emplace(storage.key, &storage);
+    }
+    const Pickled keys = next("keys");
+    if (keys.root.kind != Kind::list) fail(ErrorCode::Format, "its fifth pickle is not a list");
+    for (const PickleValue& key : keys.containers[keys.root.index]) {
+      const auto found = key.kind == Kind::text ? named.find(key.text) : named.end();
+      if (found == named.end()) {
+        fail(ErrorCode::Format, fmt::format("lists storage {}, which no tensor has", bytes::quote(key.text)));
+      }
+      const PickledStorage& storage = *found->second;
+      const std::string quoted = bytes::quote(storage.key);
+      const auto count = bytes::load<std::uint64_t>(take(sizeof(std::uint64_t), quoted));
+      if (count != storage.elements) {
+        fail(ErrorCode::Format,
+             fmt::format("storage {} has {} elements, expected {}", quoted, count, storage.elements));
+      }
+      std::uint64_t size = 0;
+      if (__builtin_mul_overflow(count, storage.width, &size)) size = ~std::uint64_t{0};
+      if (!storages_.emplace(storage.key, take(size, quoted)).second) {
+        fail(ErrorCode::Format, fmt::format("lists storage {} twice", quoted));
+      }
+    }
+  }
+
+  Bytes take(std::uint64_t size, const std::string& quoted) {
+    if (size > rest_.size()) {
+      fail(ErrorCode::Format,
+           fmt::format("storage {} needs {} bytes, {} are left", quoted, size, rest_.size()));
+    }
+    return bytes::take_front(rest_, static_cast<std::size_t>(size));
+  }
+
+  [[noreturn]] void fail(ErrorCode code, const std::string& what) const { bytes::fail(code, where_, what); }
+
+  Bytes rest_;
+  const std::string& where_;
+  ParsedFile file_;
+  std::map<std::string_view, Bytes> storages_;
+};
+
+}  // namespace
+
+ParsedFile parse_torch_legacy(Bytes bytes, const std::string& where, std::string_view member) {
+  return LegacyReader(bytes, where).read(member);
 }
 
 }  // namespace normscope::checkpoint

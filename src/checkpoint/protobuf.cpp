@@ -50,11 +50,6 @@ std::uint64_t WireReader::varint() {
   fail("ends within a varint");
 }
 
-std::span<const std::byte> WireReader::raw(std::uint64_t size) {
-  if (size > rest_.size()) fail(fmt::format("needs {} bytes, {} are left", size, rest_.size()));
-  return bytes::take_front(rest_, static_cast<std::size_t>(size));
-}
-
 WireKey WireReader::key() {
   const std::uint64_t stored = varint();
   WireKey key;

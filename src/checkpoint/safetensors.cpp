@@ -570,9 +570,9 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::vec
   for (const TensorHeader& tensor : tensors_) missing_ += size_of(tensor, where);
   if (missing_ >= large_file) file_.bypass_cache();
   const std::uint64_t length = header.size();
-  char length_bytes[sizeof length];
-  std::memcpy(length_bytes, &length, sizeof length);
-  append(std::as_bytes(std::span(length_bytes)));
+  char encoded_length[sizeof length];
+  std::memcpy(encoded_length, &length, sizeof length);
+  append(std::as_bytes(std::span(encoded_length)));
   append(std::as_bytes(std::span(header)));
 }
 

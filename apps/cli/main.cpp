@@ -57,7 +57,8 @@ int run(int argc, char** argv) {
   cli::add_completion(root, session);
   cli::add_manual(root, session);
   root.footer(
-      "MODEL is a .safetensors, .gguf, .onnx, .pt or .npz file, the .index.json of a sharded model, a Hugging\n"
+      "MODEL is a .safetensors, .gguf, .onnx, .pt or .npz file, the .index.json of a sharded model, a "
+      "Hugging\n"
       "Face folder, or ORG/NAME in its cache (no download).\n"
       "ARRAY is X.npy, X.npz:NAME, MODEL:TENSOR (TENSOR[i] for slice i of its first axis) or literal\n"
       "numbers: 1,2,0.5 is one row; 0,0;1,0;0,1 is three rows.\n"

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
 #include <thread>
 
 #include <fmt/core.h>
@@ -15,10 +16,16 @@
 namespace normscope::bench {
 namespace {
 
-double seconds(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
+double now(Clock clock) {
+  timespec time{};
+  clock_gettime(clock == Clock::thread ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+double seconds(const std::function<void()>& work, Clock clock) {
+  const double start = now(clock);
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return now(clock) - start;
 }
 
 /// The quantile of the values below which the fraction `part` of them lies.
@@ -76,7 +83,7 @@ std::vector<Row> compare(const std::string& task, const Shape& shape, const Cont
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       for (int settle = 0; settle < 5; ++settle) contender.run();
     }
-    return seconds(contender.run);
+    return seconds(contender.run, shape.clock);
   };
   ours.run();
   const std::vector<double> expected = ours.answer();
@@ -100,7 +107,7 @@ std::vector<Row> compare(const std::string& task, const Shape& shape, const Cont
 
 double median_seconds(int runs, const std::function<void()>& work) {
   std::vector<double> times;
-  for (int i = 0; i < runs; ++i) times.push_back(seconds(work));
+  for (int i = 0; i < runs; ++i) times.push_back(seconds(work, Clock::wall));
   return median(times);
 }
 

@@ -20,11 +20,16 @@ struct Contender {
   std::size_t calls = 1;  ///< that a run makes
 };
 
-/// Size, element type and number of threads of a problem.
+/// Processor time of the calling thread, which other load of the machine hardly lengthens, is for contenders
+/// that all run in that thread.
+enum class Clock { wall, thread };
+
+/// Size, element type and number of threads of a problem, and what is measured.
 struct Shape {
   std::string text;  ///< "4096"
   std::string dtype = "float64";
   unsigned threads = 1;
+  Clock clock = Clock::wall;
 };
 
 /// One line of the table.

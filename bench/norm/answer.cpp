@@ -31,7 +31,7 @@ Shared read_problem(const checkpoint::Checkpoint& file) {
   const auto made = std::make_shared<Problem>();
   if (x.shape.size() == 2) {
     made->rows = x.shape[0];
-    made->width = x.shape[1];
+    made->width = made->stride = x.shape[1];
   }
   made->dtype = x.dtype;
   const bool fits = made->size() > 0 && dy.dtype == x.dtype && dy.bytes.size() == x.bytes.size() &&

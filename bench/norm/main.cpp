@@ -1,14 +1,19 @@
 // LayerNorm with gain and bias, in and out of the caches, on one thread and on two: against oneDNN, libtorch,
-// a plain loop, and a copy of the same bytes, which is a lower bound for reading x and writing y.
+// a plain loop, and a copy of the same bytes, which is a lower bound for reading x and writing y. Then rows a
+// power of two apart against rows 192 bytes further apart: the ratio is the cost of such strides.
 
 #include <malloc.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstring>
 #include <exception>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -30,34 +35,40 @@ std::string name_of(Dtype dtype) {
   }
 }
 
-Shared problem(std::size_t rows, std::size_t width, Dtype dtype, unsigned threads) {
+/// The same numbers for every stride.
+Shared problem(std::size_t rows, std::size_t width, std::size_t stride, Dtype dtype, unsigned threads) {
   const auto made = std::make_shared<Problem>();
   made->rows = rows;
   made->width = width;
+  made->stride = stride;
   made->dtype = dtype;
   made->threads = threads;
-  const std::size_t bytes = made->bytes();
-  const std::shared_ptr<void> memory = aligned(2 * bytes + 2 * width * bits(dtype) / 8);
-  std::byte* const at = static_cast<std::byte*>(memory.get());
-  Random random(rows + width);
-  const auto draw = [&](std::size_t count, std::byte* to) {
-    std::vector<double> values(count);
-    for (double& value : values) value = static_cast<double>(static_cast<float>(random.normal()));
-    const std::span<std::byte> encoded(to, count * bits(dtype) / 8);
-    encode(dtype, values, encoded);
-    decode(dtype, encoded, values);
-    return values;
+  struct Memory {
+    std::shared_ptr<void> x, dy;
   };
-  draw(made->size(), at);
-  draw(made->size(), at + bytes);
-  const std::vector<double> parameters = draw(2 * width, at + 2 * bytes);
-  for (std::size_t i = 0; i < width; ++i) {
-    made->gain.push_back(static_cast<float>(parameters[i]));
-    made->bias.push_back(static_cast<float>(parameters[width + i]));
+  const auto memory = std::make_shared<Memory>(Memory{aligned(made->bytes()), aligned(made->bytes())});
+  Random random(rows + width);
+  std::vector<double> values(width);
+  std::vector<std::byte> encoded(width * bits(dtype) / 8);
+  const auto draw = [&] {
+    for (double& value : values) value = static_cast<double>(static_cast<float>(random.normal()));
+    encode(dtype, values, encoded);
+  };
+  for (const std::shared_ptr<void>& matrix : {memory->x, memory->dy}) {
+    for (std::size_t row = 0; row < rows; ++row) {
+      draw();
+      std::memcpy(static_cast<std::byte*>(matrix.get()) + row * stride * bits(dtype) / 8, encoded.data(),
+                  encoded.size());
+    }
+  }
+  for (std::vector<float>* const parameter : {&made->gain, &made->bias}) {
+    draw();
+    decode(dtype, encoded, values);
+    parameter->assign(values.begin(), values.end());
   }
   made->memory = memory;
-  made->x = at;
-  made->dy = at + bytes;
+  made->x = memory->x.get();
+  made->dy = memory->dy.get();
   return made;
 }
 
@@ -98,10 +109,16 @@ struct Size {
   std::size_t rows, width;
 };
 
+Shape shape_of(Size size, Dtype dtype, unsigned threads) {
+  return {.text = fmt::format("{}x{}", size.rows, size.width),
+          .dtype = name_of(dtype),
+          .threads = threads,
+          .clock = threads == 1 ? Clock::thread : Clock::wall};
+}
+
 void measure(Size size, Dtype dtype, unsigned threads, const Show& show) {
-  const Shared shared = problem(size.rows, size.width, dtype, threads);
-  const Shape shape{
-      .text = fmt::format("{}x{}", size.rows, size.width), .dtype = name_of(dtype), .threads = threads};
+  const Shared shared = problem(size.rows, size.width, size.width, dtype, threads);
+  const Shape shape = shape_of(size, dtype, threads);
   const int pairs = shared->size() > (1U << 22U) ? 11 : 25;
   const double tolerance = dtype == Dtype::BF16 ? 0.02 : dtype == Dtype::F16 ? 0.003 : 1e-5;
   const auto against = [&](const char* name, Task task, std::vector<Contender> limits) {
@@ -118,6 +135,38 @@ void measure(Size size, Dtype dtype, unsigned threads, const Show& show) {
   against("8 groups", Task::grouped, {contender(plain, *shared)});
 }
 
+/// The first rows of the result, without what lies between them.
+Contender with_stride(const Shared& problem, Task task, const std::string& name) {
+  const Solver solver = ours(problem, task);
+  Contender made = contender(solver, *problem);
+  made.name = name;
+  made.answer = [results = solver.results, width = problem->width, stride = problem->stride] {
+    const std::vector<double> all = some(results().front());
+    std::vector<double> result;
+    for (std::size_t at = 0; at < std::min(all.size(), 16 * stride); at += stride) {
+      result.insert(result.end(), all.data() + at, all.data() + at + width);
+    }
+    return result;
+  };
+  return made;
+}
+
+/// The time of rows a power of two apart over that of their padded neighbours, which does not depend on where
+/// lines fall into the caches; the results are the same, bit for bit.
+void measure_strides(Size size, Dtype dtype, const Show& show) {
+  const std::size_t stride = std::bit_ceil(size.width);
+  const std::size_t padding = 192 * 8 / bits(dtype);
+  const Shared apart = problem(size.rows, size.width, stride, dtype, 1);
+  const Shared padded = problem(size.rows, size.width, stride + padding, dtype, 1);
+  const std::string name = fmt::format("rows {} bytes apart", stride * bits(dtype) / 8);
+  for (const auto& [task, title] :
+       {std::pair(Task::forward, "forward"), std::pair(Task::backward, "backward"),
+        std::pair(Task::residual, "residual")}) {
+    show(compare(title, shape_of(size, dtype, 1), with_stride(padded, task, "192 bytes further apart"),
+                 {with_stride(apart, task, name)}, 25, 0.0));
+  }
+}
+
 void rows(bool quick, const Show& show) {
   // Results stay mapped between calls; otherwise peers that allocate them would also pay for page faults.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
@@ -129,6 +178,11 @@ void rows(bool quick, const Show& show) {
                                 {128, 16384}, {65536, 128}, {16384, 1024}, {4096, 4096}, {1024, 16384}};
   for (const Dtype dtype : {Dtype::F32, Dtype::BF16, Dtype::F16, Dtype::F64}) {
     for (const Size& size : sizes) measure(size, dtype, 1, show);
+    for (const Size& size :
+         quick ? std::vector<Size>{{64, 1024}}
+               : std::vector<Size>{{16384, 768}, {16384, 1024}, {8192, 2048}, {4096, 4096}}) {
+      measure_strides(size, dtype, show);
+    }
     if (quick || thread_count(0) == 1) continue;
     for (const Size& size : {Size{64, 4096}, Size{4096, 768}, Size{4096, 4096}})
       measure(size, dtype, 2, show);

@@ -26,10 +26,10 @@ Solver solver(const Shared& problem, Task task) {
                              .gain = own->gain,
                              .bias = own->bias};
   const auto given = [=](const void* at) {
-    return MatrixView<const T>(static_cast<const T*>(at), problem->rows, problem->width);
+    return MatrixView<const T>(static_cast<const T*>(at), problem->rows, problem->width, problem->stride);
   };
   const auto into = [=](const std::shared_ptr<void>& at) {
-    return MatrixView<T>(static_cast<T*>(at.get()), problem->rows, problem->width);
+    return MatrixView<T>(static_cast<T*>(at.get()), problem->rows, problem->width, problem->stride);
   };
   const auto call = [=] {
     switch (task) {

@@ -7,12 +7,16 @@
 #include <utility>
 
 namespace normscope::bench {
+namespace {
+
+constexpr std::size_t page_bytes = 4096;
+
+}  // namespace
 
 std::size_t Problem::bytes() const { return size() * bits(dtype) / 8; }
 
 std::shared_ptr<void> aligned(std::size_t bytes) {
-  const std::size_t line = 64;
-  void* const memory = std::aligned_alloc(line, (bytes + line - 1) / line * line);
+  void* const memory = std::aligned_alloc(page_bytes, (bytes + page_bytes - 1) / page_bytes * page_bytes);
   if (memory == nullptr) throw std::bad_alloc();
   std::memset(memory, 0, bytes);
   return {memory, std::free};

@@ -13,12 +13,13 @@ namespace normscope::bench {
 
 enum class Task { forward, backward, residual, grouped };
 
-/// The problem of one line of the table: LayerNorm with gain and bias, of rows × width entries in memory
-/// aligned to 64 bytes, as tensor libraries allocate it. Every number is one of the type; gain and bias are
-/// stored in the type of the statistics.
+/// The problem of one line of the table: LayerNorm with gain and bias, of rows × width entries in
+/// page-aligned memory, where large tensors lie: all matrices have the same offset in a page. Every number is
+/// one of the type; gain and bias are stored in the type of the statistics.
 struct Problem {
   std::size_t rows = 0;
   std::size_t width = 0;
+  std::size_t stride = 0;  ///< entries from row to row; beyond `width` only `ours` can solve it
   Dtype dtype = Dtype::F32;
   unsigned threads = 1;
   double eps = 1e-5;
@@ -27,13 +28,14 @@ struct Problem {
   std::vector<float> gain, bias;
   std::shared_ptr<const void> memory;
 
-  [[nodiscard]] std::size_t size() const { return rows * width; }
+  /// Entries of x, with those between its rows.
+  [[nodiscard]] std::size_t size() const { return rows * stride; }
   [[nodiscard]] std::size_t bytes() const;
 };
 
 using Shared = std::shared_ptr<const Problem>;
 
-/// Zeroed memory at a multiple of 64.
+/// Zeroed memory that begins with a page.
 [[nodiscard]] std::shared_ptr<void> aligned(std::size_t bytes);
 
 /// Numbers in the memory of a solver.

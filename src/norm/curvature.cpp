@@ -13,7 +13,6 @@
 #include <normscope/numeric/sum.hpp>
 
 #include "elementwise.hpp"
-#include "scaled_curvature.hpp"
 
 namespace normscope::norm {
 namespace {
@@ -155,11 +154,11 @@ int measure_row(const NormSpec& spec, std::span<const NormSpec> grouped, std::si
   return -4 * size.exponent();
 }
 
-}  // namespace
-
-std::vector<int> detail::scaled_curvature_of_groups(const NormSpec& given, MatrixView<const double> x,
-                                                    std::span<const std::size_t> groups,
-                                                    MatrixView<double> measures, unsigned threads) {
+/// Like `curvature_of_groups`, but with the measures of row i divided by 2^result[i], so that they can be
+/// compared when they exceed the range of a double: at eps = 0, H of 2^k x is 2^-4k times H of x.
+std::vector<int> scaled_curvature_of_groups(const NormSpec& given, MatrixView<const double> x,
+                                            std::span<const std::size_t> groups, MatrixView<double> measures,
+                                            unsigned threads) {
   validate("curvature", given, x, x);
   NormSpec spec = given;
   const BinaryScale gain_size = BinaryScale::of(spec.gain);
@@ -181,7 +180,7 @@ std::vector<int> detail::scaled_curvature_of_groups(const NormSpec& given, Matri
   if (spec.elementwise()) {
     for (std::size_t row = 0; row < x.rows(); ++row) {
       // All counts are 1.
-      const double measure = elementwise_curvature(spec, x.row(row));
+      const double measure = detail::elementwise_curvature(spec, x.row(row));
       std::fill(measures.row(row).begin(), measures.row(row).end(), measure);
       exponents[row] = 2 * gain_size.exponent();
     }
@@ -199,9 +198,41 @@ std::vector<int> detail::scaled_curvature_of_groups(const NormSpec& given, Matri
   return exponents;
 }
 
+/// Column `count` of `measures`, with row i divided by 2^exponents[i], relative to column `plain`.
+GroupCurvature compared(MatrixView<const double> measures, const std::vector<int>& exponents,
+                        std::size_t count, std::size_t plain) {
+  GroupCurvature result;
+  CompensatedSum mean;
+  double infinite = 0.0;
+  CompensatedSum ratio;
+  result.least = std::numeric_limits<double>::infinity();
+  for (std::size_t row = 0; row < measures.rows(); ++row) {
+    const double with_groups = measures.row(row)[count];
+    const double without = measures.row(row)[plain];
+    if (!std::isfinite(with_groups) || !std::isfinite(without) || without <= 0.0) continue;
+    ++result.rows;
+    const double measure = std::scalbn(with_groups, exponents[row]);
+    // A compensated sum of infinities is NaN.
+    if (std::isinf(measure)) infinite = measure;
+    mean.add(std::isinf(measure) ? 0.0 : measure);
+    ratio.add(with_groups / without);
+    result.least = std::min(result.least, with_groups / without);
+    result.largest = std::max(result.largest, with_groups / without);
+  }
+  if (result.rows == 0) {
+    result.mean = result.ratio = result.least = result.largest = std::numeric_limits<double>::quiet_NaN();
+    return result;
+  }
+  result.mean = infinite + mean.value() / static_cast<double>(result.rows);
+  result.ratio = ratio.value() / static_cast<double>(result.rows);
+  return result;
+}
+
+}  // namespace
+
 void curvature_of_groups(const NormSpec& spec, MatrixView<const double> x,
                          std::span<const std::size_t> groups, MatrixView<double> measures, unsigned threads) {
-  const std::vector<int> exponents = detail::scaled_curvature_of_groups(spec, x, groups, measures, threads);
+  const std::vector<int> exponents = scaled_curvature_of_groups(spec, x, groups, measures, threads);
   for (std::size_t row = 0; row < x.rows(); ++row) {
     for (double& measure : measures.row(row)) measure = std::scalbn(measure, exponents[row]);
   }
@@ -231,6 +262,43 @@ std::optional<double> curvature_ratio_bound(const NormSpec& spec) {
     case NormKind::derf: return std::nullopt;
   }
   return std::nullopt;
+}
+
+std::vector<GroupCurvature> compare_groups(const NormSpec& spec, MatrixView<const double> x,
+                                           std::span<const std::size_t> groups, unsigned threads,
+                                           MatrixView<double> of_rows) {
+  if (of_rows.data() != nullptr && (of_rows.rows() != x.rows() || of_rows.width() != groups.size())) {
+    throw Error(ErrorCode::Shape, fmt::format("curvature: measures of rows are {} x {}, expected {} x {}",
+                                              of_rows.rows(), of_rows.width(), x.rows(), groups.size()));
+  }
+  std::vector<std::size_t> counts(groups.begin(), groups.end());
+  counts.push_back(1);
+  std::vector<double> values(x.rows() * counts.size());
+  const MatrixView<double> measures(values.data(), x.rows(), counts.size());
+  const std::vector<int> exponents = scaled_curvature_of_groups(spec, x, counts, measures, threads);
+  std::vector<GroupCurvature> results;
+  NormSpec grouped = spec;
+  for (std::size_t k = 0; k < groups.size(); ++k) {
+    results.push_back(compared(measures, exponents, k, groups.size()));
+    grouped.groups = groups[k];
+    results.back().groups = groups[k];
+    results.back().bound = curvature_ratio_bound(grouped);
+  }
+  for (std::size_t row = 0; row < of_rows.rows(); ++row) {
+    for (std::size_t k = 0; k < groups.size(); ++k) {
+      of_rows.row(row)[k] = std::scalbn(measures.row(row)[k], exponents[row]);
+    }
+  }
+  return results;
+}
+
+std::vector<std::size_t> curving_group_counts(NormKind kind, std::size_t width) {
+  if (is_elementwise(kind)) return {1};
+  std::vector<std::size_t> counts;
+  for (std::size_t count = 1; count * least_curved_block(kind) <= width; ++count) {
+    if (width % count == 0) counts.push_back(count);
+  }
+  return counts;
 }
 
 }  // namespace normscope::norm

@@ -11,10 +11,44 @@
 #include <normscope/core/parallel.hpp>
 #include <normscope/numeric/sum.hpp>
 
-#include "element_value.hpp"
-
 namespace normscope::norm::detail {
 namespace {
+
+/// f and its first two derivatives, each within 4 u of its largest value, and 0 or ±1 where |t| is infinite.
+struct Activation {
+  double (*value)(double t);
+  double (*slope)(double t);
+  double (*curvature)(double t);
+};
+
+/// 1 − tanh² = 4 e^(−2|t|)/(1 + e^(−2|t|))², without cancellation.
+double tanh_slope(double t) {
+  const double e = std::exp(-2.0 * std::abs(t));
+  return 4.0 * e / ((1.0 + e) * (1.0 + e));
+}
+
+/// f = tanh [Zhu et al. 2025].
+const Activation dyt{.value = [](double t) { return std::tanh(t); },
+                     .slope = tanh_slope,
+                     .curvature = [](double t) { return -2.0 * std::tanh(t) * tanh_slope(t); }};
+
+/// 2/√π
+constexpr double steepest = 1.1283791670955126;
+/// exp(−t²) is 0 in double beyond.
+constexpr double farthest = 28.0;
+
+/// 2/√π e^(−t²); the rounding of t² would be multiplied by t².
+double erf_slope(double t) {
+  if (std::abs(t) > farthest) return 0.0;
+  const double square = t * t;
+  return steepest * std::exp(-square) * (1.0 - std::fma(t, t, -square));
+}
+
+/// f = erf [Chen et al. 2025].
+const Activation derf{
+    .value = [](double t) { return std::erf(t); },
+    .slope = erf_slope,
+    .curvature = [](double t) { return std::abs(t) > farthest ? 0.0 : -2.0 * t * erf_slope(t); }};
 
 /// Entries a thread processes at a time.
 constexpr std::size_t entries_a_task = std::size_t{1} << 13U;
@@ -23,6 +57,21 @@ constexpr std::size_t most_ranges = 64;
 constexpr std::size_t rows_a_range = 64;
 
 std::size_t rows_a_task(std::size_t width) { return std::max<std::size_t>(1, entries_a_task / width); }
+
+/// f of an elementwise kind.
+///
+/// Requires  is_elementwise(kind)
+const Activation& activation(NormKind kind) {
+  switch (kind) {
+    case NormKind::dyt: return dyt;
+    case NormKind::derf: return derf;
+    case NormKind::layer:
+    case NormKind::rms:
+    case NormKind::spherical: break;
+  }
+  throw Error(ErrorCode::Argument,
+              fmt::format("elementwise: the norm is {}, which normalizes", to_string(kind)));
+}
 
 /// αx + s, rounded once.
 template <typename Values>
@@ -79,18 +128,6 @@ void each_row(std::size_t rows, std::size_t width, unsigned threads, const ToRow
 }
 
 }  // namespace
-
-const Activation& activation(NormKind kind) {
-  switch (kind) {
-    case NormKind::dyt: return dyt;
-    case NormKind::derf: return derf;
-    case NormKind::layer:
-    case NormKind::rms:
-    case NormKind::spherical: break;
-  }
-  throw Error(ErrorCode::Argument,
-              fmt::format("elementwise: the norm is {}, which normalizes", to_string(kind)));
-}
 
 template <typename T>
 void elementwise_forward(const ForwardJob<T>& job, unsigned threads) {

@@ -10,21 +10,6 @@
 /// The elementwise kinds: y_i = g_i f(α x_i + s) + b_i, with one function f per kind.
 namespace normscope::norm::detail {
 
-/// f and its first two derivatives, each within 4 u of its largest value, and 0 or ±1 where |t| is infinite.
-struct Activation {
-  double (*value)(double t);
-  double (*slope)(double t);
-  double (*curvature)(double t);
-};
-
-extern const Activation dyt;
-extern const Activation derf;
-
-/// f of an elementwise kind.
-///
-/// Requires  is_elementwise(kind)
-const Activation& activation(NormKind kind);
-
 /// `normalize`, `add_normalize` and `normalize_backward` of these kinds, and their reference definitions.
 template <typename T>
 void elementwise_forward(const ForwardJob<T>& job, unsigned threads);

@@ -3,7 +3,6 @@
 
 #include <normscope/numeric/sum.hpp>
 
-#include "element_value.hpp"
 #include "kernel_jobs.hpp"
 
 namespace normscope::norm::detail {

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include <normscope/core/float16.hpp>
+
 /// Element types of activations besides float and double. They only store bits: kernels compute in `Wide<T>`
 /// and round the result once, to nearest, ties to even; values beyond the type's range become infinite.
 namespace normscope::norm {
@@ -32,11 +34,11 @@ template <typename T>
 using Wide = typename WideOf<T>::type;
 
 /// Converts `value` exactly.
-[[nodiscard]] float to_float(Bfloat16 value);
-[[nodiscard]] float to_float(Float16 value);
+[[nodiscard]] inline float to_float(Bfloat16 value) { return decode_bfloat16(value.bits); }
+[[nodiscard]] inline float to_float(Float16 value) { return decode_float16(value.bits); }
 
 /// The nearest element; NaN stays NaN.
-[[nodiscard]] Bfloat16 to_bfloat16(float value);
-[[nodiscard]] Float16 to_float16(float value);
+[[nodiscard]] inline Bfloat16 to_bfloat16(float value) { return {encode_bfloat16(value)}; }
+[[nodiscard]] inline Float16 to_float16(float value) { return {encode_float16(value)}; }
 
 }  // namespace normscope::norm

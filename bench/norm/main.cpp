@@ -178,9 +178,11 @@ void rows(bool quick, const Show& show) {
                                 {128, 16384}, {65536, 128}, {16384, 1024}, {4096, 4096}, {1024, 16384}};
   for (const Dtype dtype : {Dtype::F32, Dtype::BF16, Dtype::F16, Dtype::F64}) {
     for (const Size& size : sizes) measure(size, dtype, 1, show);
-    for (const Size& size :
-         quick ? std::vector<Size>{{64, 1024}}
-               : std::vector<Size>{{16384, 768}, {16384, 1024}, {8192, 2048}, {4096, 4096}}) {
+    const std::vector<Size> sizes_of_strides =
+        quick ? std::vector<Size>{{64, 1024}}
+              : std::vector<Size>{{256, 1024},  {1024, 768},   {1024, 1024}, {1024, 2048},
+                                  {16384, 768}, {16384, 1024}, {8192, 2048}, {4096, 4096}};
+    for (const Size& size : sizes_of_strides) {
       measure_strides(size, dtype, show);
     }
     if (quick || thread_count(0) == 1) continue;

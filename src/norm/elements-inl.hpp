@@ -232,11 +232,20 @@ HWY_INLINE void Fetch(const T* at, std::size_t i, std::size_t lanes) {
 inline constexpr std::size_t line_bytes = 64;
 inline constexpr std::size_t tile_bytes = 1024;
 
-/// Results of some rows on their way to memory past the caches, where a vector does not fill a cache line.
-/// Processors collect such stores until the line is full, and write out a part of it if another access has
+/// Whether two rows are a multiple of 4 KB apart, but for less than a line, so that their columns fall into
+/// the same sets of the first-level cache.
+template <typename T>
+HWY_INLINE bool SameSets(const T* a, const T* b) {
+  const std::uintptr_t apart = reinterpret_cast<std::uintptr_t>(a) - reinterpret_cast<std::uintptr_t>(b);
+  return (apart + line_bytes - 1) % 4096 < 2 * line_bytes - 1;
+}
+
+/// Results of some rows on their way to memory. Past the caches, where a vector does not fill a cache line:
+/// processors collect such stores until the line is full, and write out a part of it if another access has
 /// the same address but for a multiple of 4 KB, as the rows of most tensors have: that took up to eight times
-/// as long. So a tile of every row is computed here, and then stored row by row in whole lines. What does not
-/// fill a line waits for the next tile.
+/// as long. Through the caches, where the lines that are read and written in one column would not all fit
+/// into their set. So a tile of every row is computed here, and then stored row by row in whole lines. What
+/// does not fill a line waits for the next tile if it goes past the caches.
 template <std::size_t rows, typename T>
 class Tiles {
  public:
@@ -247,7 +256,13 @@ class Tiles {
     for (std::size_t r = 0; r < rows; ++r) at[r] = kept_[r] + line - begin;
   }
 
-  /// Stores that tile, which ends before column `end`.
+  /// Stores that tile through the caches.
+  HWY_INLINE void Copy(T* const (&to)[rows], std::size_t begin, std::size_t end) {
+    for (std::size_t r = 0; r < rows; ++r)
+      std::memcpy(to[r] + begin, kept_[r] + line, (end - begin) * sizeof(T));
+  }
+
+  /// Stores that tile past the caches; it ends before column `end`.
   HWY_INLINE void Store(T* const (&to)[rows], std::size_t begin, std::size_t end, bool last) {
     for (std::size_t r = 0; r < rows; ++r) {
       T* const tile = kept_[r] + line;
@@ -293,10 +308,11 @@ HWY_INLINE void EachColumn(std::size_t i, std::size_t end, std::size_t lanes, bo
 
 /// Processes every column of some rows in order: `whole(i, way)` for full vectors and `some(i, count)` for
 /// the rest, which write to `at[r] + i`. Stores to `to` are aligned if all its rows allow it, and bypass the
-/// caches if requested and if they fill whole lines.
+/// caches if requested and if they fill whole lines. `collide`: the lines of a column share sets of the
+/// first-level cache, so that results through the caches are stored tile by tile.
 template <class D, std::size_t rows, typename T, class Some, class Whole>
 HWY_INLINE void Columns(D d, std::size_t n, T* const (&to)[rows], T* (&at)[rows], bool fetch, bool stream,
-                        const Some& some, const Whole& whole) {
+                        bool collide, const Some& some, const Whole& whole) {
   const std::size_t lanes = hn::Lanes(d);
   const auto behind_of = [&](const T* row) {
     return reinterpret_cast<std::uintptr_t>(row) % (lanes * sizeof(T));
@@ -314,6 +330,18 @@ HWY_INLINE void Columns(D d, std::size_t n, T* const (&to)[rows], T* (&at)[rows]
         tiles.Place(begin, at);
         EachColumn<false>(begin, end, lanes, fetch, some, whole);
         tiles.Store(to, begin, end, end == n);
+      }
+      return;
+    }
+  }
+  if constexpr (rows > 1 && HWY_TARGET != HWY_SCALAR) {
+    if (collide && !stream) {
+      Tiles<rows, T> tiles;
+      for (std::size_t begin = 0; begin < n; begin += tiles.columns) {
+        const std::size_t end = std::min(n, begin + tiles.columns);
+        tiles.Place(begin, at);
+        EachColumn<false>(begin, end, lanes, fetch, some, whole);
+        tiles.Copy(to, begin, end);
       }
       return;
     }

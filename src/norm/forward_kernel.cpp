@@ -103,7 +103,7 @@ HWY_NOINLINE void Apply(D d, const ForwardJob<T>& job, const Blocks<T>& of, std:
     });
   };
   const bool stream = job.stream && job.layer.width * sizeof(T) >= least_streamed;
-  Columns(d, n, result, y, ahead != 0, stream, some, whole);
+  Columns(d, n, result, y, ahead != 0, stream, false, some, whole);
 }
 
 /// y of block k.

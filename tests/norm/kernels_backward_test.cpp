@@ -80,6 +80,44 @@ void expect_plain(const Layer<T>& layer, std::size_t place) {
   }
 }
 
+/// The same rows, a multiple of 4 KB apart, from the beginning of a page on.
+template <typename T>
+Rows<T> in_pages(const Rows<T>& given) {
+  const std::size_t page = 4096 / sizeof(T);
+  Rows<T> result(given.rows, given.width, (page - given.width % page) % page, page);
+  result.offset -= reinterpret_cast<std::uintptr_t>(result.values.data()) % 4096 / sizeof(T);
+  for (std::size_t row = 0; row < given.rows; ++row) {
+    for (std::size_t i = 0; i < given.width; ++i) result.at(row, i) = given.at(row, i);
+  }
+  return result;
+}
+
+TYPED_TEST(KernelsBackward, BitsAreThoseOfRowsWhoseLinesDoNotShareCacheSets) {
+  using T = TypeParam;
+  normscope::test::for_each_instruction_set([] {
+    for (const std::size_t width : {500U, 768U, 1024U, 1030U, 2048U}) {
+      const std::vector<Wide<T>> gain = parameter<T>(width, width);
+      const Layer<T> layer{.width = width, .gain = gain};
+      const Rows<T> x = random_rows<T>(9, width, 1, 3);
+      const Rows<T> dy = random_rows<T>(9, width, 2, 5);
+      Backward<T> apart(9, width, 7);
+      normalize_backward<T>(layer, x.view(), dy.view(), apart.dx.view(),
+                            {.gain = apart.gain, .bias = apart.bias});
+      Backward<T> got(9, width);
+      got.dx = in_pages(got.dx);
+      normalize_backward<T>(layer, in_pages(x).view(), in_pages(dy).view(), got.dx.view(),
+                            {.gain = got.gain, .bias = got.bias});
+      for (std::size_t row = 0; row < 9; ++row) {
+        for (std::size_t i = 0; i < width; ++i) {
+          ASSERT_TRUE(same_bits(got.dx.at(row, i), apart.dx.at(row, i))) << width << " " << row << " " << i;
+        }
+      }
+      EXPECT_EQ(got.gain, apart.gain);
+      EXPECT_EQ(got.bias, apart.bias);
+    }
+  });
+}
+
 TYPED_TEST(KernelsBackward, MeetTheirBound) {
   normscope::test::for_each_instruction_set([] {
     for (const NormKind kind : normscope::test::normalizing_kinds()) {

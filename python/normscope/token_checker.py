@@ -347,14 +347,10 @@ def token(result, outcome, logits, tie, entry, i, cap):
             outcome.state(f"{at}.answer", True)
     # The largest lead.
     weights, where_weights = (entry[0]["weights"], f"{entry[1]}.weights") if entry else (proof.get("weights"), f"{at}.weights")
-    ends = entry[0].get("ends") if entry else proof.get("ends")
     found = exact.shares(weights, "token", logits.tokens, i, outcome, where_weights) if weights else None
     if weights is not None and not weights:
         outcome.use(where_weights)
     bounded = upper is None
-    if ends is not None:
-        bounded = None  # the two points of a sphere in one dimension are not covered
-        outcome.state(f"{entry[1] if entry else at}.ends", None if logits.sphere and logits.width <= 2 else False, "the two points of a sphere of one dimension are not covered")
     if found and not bounded:
         square, offset = logits.mean_difference(i, *found)
         bounded = exact.sign(Fraction(upper) / logits.factor - offset, -1, square) >= 0

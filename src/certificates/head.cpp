@@ -238,19 +238,6 @@ std::vector<Bounded> Head::logits_at(std::span<const double> u) const {
   return result;
 }
 
-Bounded Head::lead(std::size_t index, std::size_t other, std::span<const double> u) const {
-  return difference_at(hidden(u, 1.0, sphere()), index, other);
-}
-
-std::vector<std::vector<double>> Head::two_points() const {
-  std::vector<double> first(norm_.width);
-  first[0] = -1.0;
-  if (norm_.centers()) first[1] = 1.0;
-  std::vector<double> second(first);
-  for (double& value : second) value = -value;
-  return {first, second};
-}
-
 Head::Token Head::token(std::size_t index, bool less_mean) const {
   const std::span<const double> values = rows_.row(index);
   const auto entry = [&](std::size_t i) { return less_mean ? values[i] - mean_[i] : values[i]; };

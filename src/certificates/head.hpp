@@ -35,7 +35,6 @@ class Head {
   /// eps = 0: a point stands for the nearest point of the sphere.
   [[nodiscard]] bool sphere() const { return norm_.eps == 0.0; }
   /// Dimension of the space of hidden states.
-  [[nodiscard]] std::size_t dimension() const { return norm_.width - (norm_.centers() ? 1 : 0); }
 
   /// The claim that token `index` leads all others by `least` at the output of the norm for the point u.
   [[nodiscard]] LeadClaim claim(std::size_t index, std::span<const double> u, double least) const;
@@ -67,11 +66,6 @@ class Head {
   /// The logits themselves, before a soft cap and without scaling of units, at the norm's output for the
   /// point u.
   [[nodiscard]] std::vector<Bounded> logits_at(std::span<const double> u) const;
-  /// The difference of two tokens' logits at the norm's output for the point u.
-  [[nodiscard]] Bounded lead(std::size_t index, std::size_t other, std::span<const double> u) const;
-  /// In one dimension, the two points of the sphere: the one whose first entry is negative, and its negative.
-  [[nodiscard]] std::vector<std::vector<double>> two_points() const;
-
   /// Sizes of the logits as results state them, up to rounding, and of the terms they are sums of, with the
   /// mean of all tokens subtracted.
   struct Sizes {

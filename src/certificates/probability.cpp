@@ -50,24 +50,6 @@ double capped_probability_at(const Head& head, std::size_t index, const std::vec
   return std::isnan(result) ? 0.0 : result;
 }
 
-double probability_at_two_points(const Head& head, std::size_t index) {
-  double most = 0.0;
-  for (const std::vector<double>& point : head.two_points()) {
-    CompensatedSum sum;
-    bool overflows = false;
-    for (const Bounded& logit : head.logits_from(index, point, Head::Where::norm)) {
-      const double term = std::exp(head.from_units(logit.low()));
-      if (std::isnan(term)) return 1.0;
-      overflows = overflows || std::isinf(term);
-      sum.add(term);
-    }
-    const double probability =
-        overflows ? std::numeric_limits<double>::min() : (1.0 + 2.0 * elementary) / sum.value();
-    most = std::max(most, probability);
-  }
-  return std::min(1.0, most);
-}
-
 double probability_by_weights(const Head& head, std::size_t index, const std::vector<Weight>& weights) {
   // Two weights of one token would count its entropy twice.
   std::vector<bool> weighted(head.tokens());

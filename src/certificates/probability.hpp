@@ -34,7 +34,4 @@ struct ProbabilityBounds {
 [[nodiscard]] double probability_by_tangent(const Head& head, std::size_t index,
                                             const std::vector<double>& u);
 
-/// An upper bound of its probability at the two points of a sphere of one dimension.
-[[nodiscard]] double probability_at_two_points(const Head& head, std::size_t index);
-
 }  // namespace normscope::certificates

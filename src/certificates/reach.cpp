@@ -196,7 +196,7 @@ class ReachCheck {
       for (std::size_t i = 0; i < root_[list].size(); ++i) {
         list_unproved(found_, root_[list][i],
                       {"token", "name", "lead_at_most", "weights", "without_ball", "without_ball_weights",
-                       "without_ball_witness", "ends"});
+                       "without_ball_witness"});
       }
     }
     // Tokens whose probabilities were worked out: the others state nothing but what their leads prove.
@@ -312,7 +312,7 @@ class ReachCheck {
       for (std::size_t i = begin; i < end; ++i) {
         const TokenClaims& stated = tokens_[i];
         if (!std::isfinite(stated.upper)) continue;
-        holds_upper[i] = stated.ends.empty() ? holds_by_weights(i) : holds_at_ends(i);
+        holds_upper[i] = holds_by_weights(i);
       }
     });
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
@@ -323,8 +323,7 @@ class ReachCheck {
           found_.not_checkable.push_back(
               {fmt::format("lead.upper[{}]", i), "the result has no weights that prove it"});
         } else {
-          found_.check(holds, place(stated.ends.empty() ? "lead.upper" : "lead.upper, ends", i),
-                       "its weights do not bound its lead as stated");
+          found_.check(holds, place("lead.upper", i), "its weights do not bound its lead as stated");
         }
         if (holds) upper_[i] = stated.upper;
       }
@@ -339,20 +338,11 @@ class ReachCheck {
     }
   }
 
-  /// Whether the token leads by no more than a tie with the tokens of its proof; at each of two points with
-  /// the token that leads there, however large the other is.
+  /// Whether the token leads by no more than a tie with the tokens of its proof.
   [[nodiscard]] bool is_tie(std::size_t index) const {
     const TokenClaims& stated = tokens_[index];
     const double upper = head_.in_units(stated.upper);
-    if (!(upper <= tie_)) return false;
-    if (stated.ends.empty()) return upper <= own_tie(index, stated.weights);
-    if (!head_.sphere() || head_.dimension() != 1) return false;
-    const std::vector<std::vector<double>> points = head_.two_points();
-    for (std::size_t end = 0; end < points.size(); ++end) {
-      const double most = head_.lead(index, stated.ends[end], points[end]).high();
-      if (!(most <= own_tie(index, {{stated.ends[end], 1.0}}))) return false;
-    }
-    return true;
+    return upper <= tie_ && upper <= own_tie(index, stated.weights);
   }
 
   /// The tie threshold by the size of the rows with weights alone.
@@ -371,22 +361,7 @@ class ReachCheck {
                                    256.0 * unit * (terms / total + head_.own(index).terms));
   }
 
-  /// Whether no lead of the token exceeds the stated upper end, at each of the two points of a sphere.
-  [[nodiscard]] bool holds_at_ends(std::size_t index) const {
-    const TokenClaims& stated = tokens_[index];
-    if (!head_.sphere() || head_.dimension() != 1) return false;
-    const std::vector<std::vector<double>> points = head_.two_points();
-    for (std::size_t end = 0; end < points.size(); ++end) {
-      const std::size_t other = stated.ends[end];
-      if (other == index) return false;
-      // The other leads by at least the negative.
-      if (head_.lead(index, other, points[end]).high() <= below(head_.in_units(stated.upper))) continue;
-      if (!head_.leads_by(other, index, points[end], 1.0, Head::Where::norm, -stated.upper)) return false;
-    }
-    return true;
-  }
-
-  /// The same by its weights.
+  /// Whether no lead of the token exceeds the stated upper end, by its weights.
   [[nodiscard]] bool holds_by_weights(std::size_t index) const {
     const TokenClaims& stated = tokens_[index];
     const Total total = total_of(stated.weights, index);
@@ -484,9 +459,6 @@ class ReachCheck {
       bounds.upper = std::min(bounds.upper, probability_by_tangent(head_, index, stated.tangent_point));
     }
     bounds.upper = std::min(bounds.upper, probability_by_weights(head_, index, stated.probability_weights));
-    if (head_.sphere() && head_.dimension() == 1) {
-      bounds.upper = std::min(bounds.upper, probability_at_two_points(head_, index));
-    }
     return bounds;
   }
 

@@ -117,7 +117,6 @@ class Reader {
       proof.refuse("a witness, a point of the ball");
     }
     if (proof.has("weights")) claims.weights = proof["weights"].weights("token", claims_.size());
-    read_ends(proof, claims);
     if (proof.has("probability_point")) {
       claims.point = point(proof["probability_point"], "probability", index, claims.probable_point);
     }
@@ -127,12 +126,6 @@ class Reader {
     if (proof.has("probability_weights")) {
       claims.probability_weights = proof["probability_weights"].weights("token", claims_.size());
     }
-  }
-
-  void read_ends(const Field& from, TokenClaims& claims) const {
-    if (!from.has("ends")) return;
-    claims.ends = from["ends"].indices(claims_.size());
-    if (claims.ends.size() != 2) from["ends"].refuse("a token for each of two points");
   }
 
   void read_loser(const Field& loser, const char* list) {
@@ -145,7 +138,6 @@ class Reader {
       loser["lead_at_most"].refuse("the upper end of the token's lead");
     }
     claims.weights = loser["weights"].weights("token", claims_.size());
-    read_ends(loser, claims);
     claims.without_ball = answer(loser["without_ball"]);
     claims.far_weights = loser["without_ball_weights"].weights("token", claims_.size() + 1);
     if (claims.without_ball != Answer::yes) return;

@@ -22,8 +22,7 @@ struct TokenClaims {
   double upper = std::numeric_limits<double>::infinity();
   Point witness = Point::none;
   std::vector<double> witness_point{};
-  std::vector<Weight> weights{};    ///< weights that prove `upper`
-  std::vector<std::size_t> ends{};  ///< or, if the sphere is two points, one other token at each
+  std::vector<Weight> weights{};  ///< weights that prove `upper`
   Answer without_ball = Answer::yes;
   std::vector<Weight> far_weights{};  ///< if `without_ball` is no
   Point far_witness = Point::none;    ///< if `without_ball` is yes and `answer` is not

@@ -22,34 +22,6 @@ bool says(const Verification& got, const std::string& reason) {
                      [&](const Finding& found) { return found.reason.find(reason) != std::string::npos; });
 }
 
-/// The head of `reach_result`, with an epsilon of 0: its norm has the outputs u = −1 and u = 1 alone.
-Verification at_two_points(const Json& json) {
-  const VocabularyHead head{.norm = {.kind = NormKind::rms, .width = 1, .eps = 0.0},
-                            .unembedding = {test::weights.data(), 3, 1},
-                            .bias = test::bias};
-  return verify_reach(test::result(json), head, nullptr, {.threads = 1});
-}
-
-Json two_points_result() {
-  Json json = reach_result();
-  json["norm"]["eps"] = 0.0;
-  json["sphere"] = true;
-  json["nearest"] = Json::array();
-  // At u = −1 the logits are −1, 1, −0.5, at u = 1 they are 1, −1, −0.5.
-  for (const char* end : {"lower", "upper"}) json["lead"][end] = {1.5, 1.5, nullptr};
-  json["lead"]["upper"][2] = json["unreachable"][0]["lead_at_most"] = -1.5;
-  json["unreachable"][0]["weights"] = Json::array();
-  json["unreachable"][0]["ends"] = {1, 0};
-  for (int i = 0; i < 2; ++i) {
-    json["proofs"][i]["weights"] = Json::array();
-    json["proofs"][i]["ends"] = i == 0 ? std::vector<int>{1, 2} : std::vector<int>{2, 0};
-  }
-  // 1/(1 + e^-1.5 + e^-2) = 0.736 at the better of the points; e^-1.5/(1 + e^-1.5 + e^-2) = 0.164 of token 2.
-  json["max_probability"] = {
-      {"lower", {0.57, 0.57, 0.0}}, {"upper", {0.737, 0.737, 0.165}}, {"refined", Json::array()}};
-  return json;
-}
-
 /// `reach_result` with a bias of the norm of 2^40 whose part of the logits the biases of tokens take back.
 TEST(VerifyReach, ALargeBiasHidesNoDigits) {
   constexpr double shift = 0x1p40;
@@ -68,101 +40,6 @@ TEST(VerifyReach, ALargeBiasHidesNoDigits) {
   json["lead"]["lower"][0] = 1.0;
   json["lead"]["upper"][1] = 1.5 - 1e-12;
   EXPECT_FALSE(holds(json));
-}
-
-TEST(VerifyReachAtTwoPoints, ProbabilitiesMayUnderflow) {
-  Json json = two_points_result();
-  json["logit_scale"] = 1000.0;
-  json["scale"] = 1000.0 * json["scale"].get<double>();
-  for (const char* end : {"lower", "upper"}) {
-    for (Json& lead : json["lead"][end]) {
-      if (!lead.is_null()) lead = 1000.0 * lead.get<double>();
-    }
-  }
-  json["unreachable"][0]["lead_at_most"] = -1500.0;
-  // Token 2 has e^-1500, beside a token of which it has e^1500.
-  json["max_probability"] = {
-      {"lower", {0.9, 0.9, 0.0}}, {"upper", {1.0, 1.0, 1e-300}}, {"refined", Json::array()}};
-  const VocabularyHead head{.norm = {.kind = NormKind::rms, .width = 1, .eps = 0.0},
-                            .unembedding = {test::weights.data(), 3, 1},
-                            .bias = test::bias,
-                            .scale = 1000.0};
-  const Verification got = verify_reach(test::result(json), head, nullptr, {.threads = 1});
-  EXPECT_TRUE(got.failed.empty()) << got.failed[0].item << " " << got.failed[0].reason;
-}
-
-TEST(VerifyReachAtTwoPoints, BothPointsBoundALead) {
-  const Verification got = at_two_points(two_points_result());
-  EXPECT_TRUE(got.failed.empty()) << got.failed[0].item << got.failed[0].reason;
-  const auto fails = [](const auto& change) {
-    Json json = two_points_result();
-    change(json);
-    return !at_two_points(json).failed.empty();
-  };
-  EXPECT_TRUE(fails([](Json& json) { json["lead"]["upper"][0] = 1.499999; }));
-  EXPECT_TRUE(fails(
-      [](Json& json) { json["lead"]["upper"][2] = json["unreachable"][0]["lead_at_most"] = -1.500001; }));
-  // At each point another token than the one stated leads it.
-  EXPECT_TRUE(fails([](Json& json) { json["unreachable"][0]["ends"] = {0, 0}; }));
-  EXPECT_TRUE(fails([](Json& json) { json["unreachable"][0]["ends"] = {1, 1}; }));
-  // A token's lead over itself is no bound.
-  EXPECT_TRUE(fails([](Json& json) { json["unreachable"][0]["ends"] = {1, 2}; }));
-  EXPECT_TRUE(fails([](Json& json) { json["proofs"][0]["ends"] = {0, 2}; }));
-  EXPECT_THROW(fails([](Json& json) { json["unreachable"][0]["ends"] = {1}; }), Error);
-  EXPECT_TRUE(fails([](Json& json) { json["max_probability"]["upper"][0] = 0.735; }));
-  EXPECT_TRUE(fails([](Json& json) { json["max_probability"]["upper"][2] = 0.163; }));
-}
-
-// At u = −1 token 0 leads token 1 by 1e-6; the size of token 2, which is far below both there, is no tie for
-// that.
-TEST(VerifyReachAtTwoPoints, ALargeTokenAtOnePointMakesNoTieAtTheOther) {
-  const std::vector<double> rows{1.0, 1.0 + 1e-6, 1e10};
-  Json json = two_points_result();
-  json["scale"] = (rows[0] + rows[1] + rows[2]) / 3.0;
-  json["tie"] = 1e-12 * (rows[0] + rows[1] + rows[2]) / 3.0;
-  json["unreachable"][0]["token"] = 0;
-  json["unreachable"][0]["ends"] = {1, 2};
-  json["unreachable"][0]["lead_at_most"] = json["lead"]["upper"][0] = 1.1e-6;
-  std::swap(json["proofs"][0], json["proofs"][2]);
-  const VocabularyHead head{.norm = {.kind = NormKind::rms, .width = 1, .eps = 0.0},
-                            .unembedding = {rows.data(), 3, 1}};
-  const Verification got = verify_reach(test::result(json), head, nullptr, {.threads = 1});
-  EXPECT_TRUE(std::any_of(got.failed.begin(), got.failed.end(), [](const Finding& found) {
-    return found.item == "proofs[0]" && found.reason.find("exceeds a tie") != std::string::npos;
-  }));
-}
-
-TEST(VerifyReachAtTwoPoints, APointStandsForTheNearestOfThem) {
-  Json json = two_points_result();
-  json["proofs"][0]["probability_point"] = {0.5};
-  json["max_probability"]["refined"] = {0};
-  json["max_probability"]["lower"][0] = 0.73;
-  EXPECT_TRUE(at_two_points(json).failed.empty());
-  json["max_probability"]["lower"][0] = 0.74;
-  EXPECT_FALSE(at_two_points(json).failed.empty());
-}
-
-TEST(VerifyReachAtTwoPoints, ThereAreNoneInABall) {
-  Json json = two_points_result();
-  json["norm"]["eps"] = 1e-5;
-  json["sphere"] = false;
-  const VocabularyHead head{.norm = {.kind = NormKind::rms, .width = 1},
-                            .unembedding = {test::weights.data(), 3, 1},
-                            .bias = test::bias};
-  EXPECT_TRUE(says(verify_reach(test::result(json), head, nullptr, {.threads = 1}), "do not bound its lead"));
-}
-
-// Logits u₁, −u₁ and −0.5 on a circle, where a token leads at more than two points.
-TEST(VerifyReachAtTwoPoints, ThereAreMoreInTwoDimensions) {
-  Json json = two_points_result();
-  json["width"] = 2;
-  const double half = 0.70710678118654752;  // √2 u₁ = u₁/half
-  const std::vector<double> rows = {half, 0, -half, 0, 0, 0};
-  for (int i = 0; i < 2; ++i) json["proofs"][i]["witness"] = {i == 0 ? 1.0 : -1.0, 0.0};
-  const VocabularyHead head{.norm = {.kind = NormKind::rms, .width = 2, .eps = 0.0},
-                            .unembedding = {rows.data(), 3, 2},
-                            .bias = test::bias};
-  EXPECT_TRUE(says(verify_reach(test::result(json), head, nullptr, {.threads = 1}), "do not bound its lead"));
 }
 
 /// The last token undecided: only what its lead is at most is stated.

@@ -104,10 +104,9 @@ void describe(const Session& session, const ReachHead& head, const Survey& resul
   unreachable = audit::without_ties(std::move(unreachable), ties);
   for (std::size_t k = 0; k < std::min(tokens_said, unreachable.size()); ++k) {
     const std::size_t i = unreachable[k];
-    // Without weights, the constraint that limits the lead is the token with the next highest logit, or one
-    // at either point of the sphere.
+    // Without weights, the constraint that limits the lead is the token with the next highest logit.
     const TokenReach& token = results.tokens[i];
-    const std::size_t others = std::max(token.weights.size(), token.ends.empty() ? 1 : token.ends.size());
+    const std::size_t others = std::max<std::size_t>(token.weights.size(), 1);
     session.say(fmt::format(
         "  unreachable: {}; at every input one of {} has a larger logit; probability at most {}",
         head.shown(i), counted(others, "other token"), at_most(results.probabilities[i].upper, 3)));

@@ -22,7 +22,7 @@ using selectability::Survey;
 using selectability::TokenReach;
 
 constexpr SnapshotKind kind{.name = "reach",
-                            .version = 5,
+                            .version = 6,
                             .others = "another model or tolerance",
                             .former = "normscope.reach_state/"};
 
@@ -42,8 +42,7 @@ Digest fingerprint(const Logits& logits, double tolerance, unsigned threads) {
 /// Whether a token's answer needs a saved proof: one decided by its own direction alone does not.
 bool is_kept(const TokenReach& token) {
   if (!token.done || token.answer == Answer::undecided || token.unbounded == Answer::undecided) return false;
-  return token.answer == Answer::no || !token.witness.empty() || !token.weights.empty() ||
-         !token.ends.empty();
+  return token.answer == Answer::no || !token.witness.empty() || !token.weights.empty();
 }
 
 void put(Packer& to, std::size_t index, const TokenReach& token) {
@@ -57,7 +56,6 @@ void put(Packer& to, std::size_t index, const TokenReach& token) {
   to.put(token.unbounded_weights);
   to.put(token.witness);
   to.put(token.unbounded_witness);
-  to.put(token.ends);
 }
 
 /// Saves the two points that prove a token's bounds on its largest probability, for tokens that have both.
@@ -124,8 +122,6 @@ class StateReader {
     from_.get(token.witness);
     from_.get(token.unbounded_witness);
     expect(is_point(token.witness, logits_.width) && is_point(token.unbounded_witness, logits_.width + 1));
-    from_.get(token.ends);
-    expect(token.ends.empty() || token.ends.size() == 2);
     return index;
   }
 

@@ -13,6 +13,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/documents/separate.hpp>
 #include <normscope/documents/text.hpp>
+#include <normscope/numeric/accepted.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"
@@ -65,19 +66,6 @@ struct Arrays {
 /// Records an input array in the result.
 using Describe = std::function<void(const char* role, const std::string& name, const MatrixInput& matrix)>;
 
-/// Errors    Argument for entries whose differences leave the range of float64
-void expect_differences(const Sample& sample, const std::string& name) {
-  constexpr double largest = std::numeric_limits<double>::max() / 4.0;
-  for (const double value : sample.values) {
-    if (std::abs(value) > largest) {
-      throw Error(ErrorCode::Argument,
-                  fmt::format("separate: {}: holds {:.3g}, expected entries up to {:.3g}, whose "
-                              "differences float64 can hold",
-                              printable(name), value, largest));
-    }
-  }
-}
-
 Sample two_classes(const Arrays& arrays, const Describe& describe) {
   const MatrixInput a = read_matrix(arrays.a);
   const MatrixInput b = read_matrix(*arrays.b);
@@ -86,6 +74,7 @@ Sample two_classes(const Arrays& arrays, const Describe& describe) {
                 fmt::format("{} has width {}, {} has width {}, expected the same", printable(arrays.a.name()),
                             a.width, printable(arrays.b->name()), b.width));
   }
+  expect_accepted("separate", {a.view(), b.view()});
   describe("a", arrays.a.name(), a);
   describe("b", arrays.b->name(), b);
   Sample sample;
@@ -106,6 +95,7 @@ Sample labelled_rows(const SeparateOptions& options, const Arrays& arrays, const
                 fmt::format("{} has {}, {} has {}, expected one label per row", printable(options.labels),
                             counted(labels.size(), "label"), printable(options.a), counted(x.rows, "row")));
   }
+  expect_accepted("separate", {x.view()});
   describe("samples", options.a, x);
   describe("labels", options.labels, {{labels.begin(), labels.end()}, labels.size(), 1});
   std::map<std::int64_t, std::vector<std::size_t>> rows_of;
@@ -176,7 +166,6 @@ int run_separate(const Session& session, const SeparateOptions& options) {
   };
   const Sample sample =
       arrays.labels ? labelled_rows(options, arrays, describe) : two_classes(arrays, describe);
-  if (!options.exact) expect_differences(sample, options.a);
   const std::size_t classes = sample.class_rows.size();
   if ((options.check || options.exact) && classes != 2) {
     throw Error(ErrorCode::Argument, fmt::format("separate: {} over {} classes, expected two (see --classes)",

@@ -97,8 +97,15 @@ ContextKeys measured(const checkpoint::Checkpoint& checkpoint, const model::Mode
     result.keys += rows.rows();
     for (std::size_t part = 0; part < norm_parts; ++part) {
       const std::vector<double> keys = map.keys(rows, static_cast<NormParts>(part));
-      const selectability::Selection found = selectability::keys(
-          MatrixView<const double>(keys.data(), rows.rows(), map.head_dim), {.threads = 1});
+      selectability::Selection found;
+      try {
+        found = selectability::keys(MatrixView<const double>(keys.data(), rows.rows(), map.head_dim),
+                                    {.threads = 1});
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::Argument) throw;
+        result.refused = error.what();
+        return result;
+      }
       result.counts[part].selectable += found.count(selectability::Selectability::selectable);
       result.counts[part].undecided += found.count(selectability::Selectability::undecided);
       if (result.contexts == 1 && part == static_cast<std::size_t>(result.own)) {

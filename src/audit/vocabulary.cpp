@@ -10,6 +10,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/model/token_names.hpp>
+#include <normscope/numeric/accepted.hpp>
 #include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
 
@@ -32,6 +33,7 @@ void scale(selectability::Logits& logits, double factor) {
   }
   logits.rounding = factor * (logits.rounding + 2.0 * 0x1p-53 * logits.scale);
   logits.scale *= factor;
+  expect_accepted_logits("reach", logits.scale);
 }
 
 /// The mean over all tokens that `fold` subtracts, as the difference between the logit of a token with mean

@@ -1,14 +1,39 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <vector>
 
 #include <Eigen/Core>
 
-#include "eigen_double_double.hpp"
+#include <normscope/numeric/double_double.hpp>
+
+namespace Eigen {
+
+template <>
+struct NumTraits<normscope::DoubleDouble> : GenericNumTraits<normscope::DoubleDouble> {
+  enum {
+    IsInteger = 0,
+    IsSigned = 1,
+    IsComplex = 0,
+    RequireInitialization = 1,
+    ReadCost = 2,
+    AddCost = 20,
+    MulCost = 20
+  };
+  static normscope::DoubleDouble epsilon() { return 0x1p-102; }
+  static normscope::DoubleDouble dummy_precision() { return 0x1p-96; }
+};
+
+}  // namespace Eigen
 
 namespace normscope::convex {
+
+/// Whole decimal digits of −log10 of a value in (0, 1), 0 for any other: the unit of progress reports.
+inline std::size_t digits(double value) {
+  return value > 0.0 && value < 1.0 ? static_cast<std::size_t>(-std::log10(value)) : 0;
+}
 
 /// The active rows of a nearest point x = Σ c_j p_j, each in one of one or two groups whose weights sum to 1,
 /// and the QR decomposition of their columns (p_j, u e_group). If u is of the size of the points, the columns

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/numeric/binary_scale.hpp>
 #include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
 
@@ -35,32 +33,6 @@ void validate(MatrixView<const double> rows, std::span<const double> offsets) {
                               row));
     }
   }
-}
-
-/// The problem divided by a power of two if products of its numbers would over- or underflow.
-struct Scaled {
-  BinaryScale by{};
-  std::vector<double> rows{};
-  std::vector<double> offsets{};
-  std::size_t count = 0;
-  std::size_t width = 0;
-
-  [[nodiscard]] MatrixView<const double> view() const { return {rows.data(), count, width}; }
-  /// Includes the rounding of the conversion back.
-  [[nodiscard]] double lower(double bound) const { return std::nextafter(by.multiply(bound), -infinity); }
-  [[nodiscard]] double upper(double bound) const { return std::nextafter(by.multiply(bound), infinity); }
-};
-
-std::optional<Scaled> scaled(MatrixView<const double> rows, std::span<const double> offsets) {
-  const BinaryScale by = BinaryScale::of(std::max(largest_size(rows), largest_size(offsets)));
-  if (by.is_safe()) return std::nullopt;
-  Scaled result{.by = by,
-                .rows = by.divided(rows),
-                .offsets = {offsets.begin(), offsets.end()},
-                .count = rows.rows(),
-                .width = rows.width()};
-  by.divide(result.offsets);
-  return result;
 }
 
 /// A lower bound of row·point + offset.
@@ -107,15 +79,6 @@ Answer proved_by(const BallMargin& margin) {
 
 BallMargin largest_margin(MatrixView<const double> rows, std::span<const double> offsets, double tolerance) {
   validate(rows, offsets);
-  if (const std::optional<Scaled> other = scaled(rows, offsets)) {
-    BallMargin result = largest_margin(other->view(), other->offsets, tolerance);
-    result.lower = other->lower(result.lower);
-    result.upper = other->upper(result.upper);
-    result.scale = scale_of(rows, offsets);
-    // Where the numbers are subnormal, the bounds may have lost what proved the answer.
-    result.answer = proved_by(result);
-    return result;
-  }
   BallMargin result;
   result.scale = scale_of(rows, offsets);
   result.tolerance = tolerance;
@@ -137,9 +100,6 @@ double verified_lower(MatrixView<const double> rows, std::span<const double> off
                       std::span<const double> point) {
   const double length = euclidean_norm(point);
   if (point.size() != rows.width() || !(length * (1.0 + 8.0 * unit_roundoff) <= 1.0)) return -infinity;
-  if (const std::optional<Scaled> other = scaled(rows, offsets)) {
-    return other->lower(verified_lower(other->view(), other->offsets, point));
-  }
   double lowest = infinity;
   for (std::size_t row = 0; row < rows.rows(); ++row) {
     lowest = std::min(lowest, height(rows.row(row), point, offsets[row]));
@@ -149,9 +109,6 @@ double verified_lower(MatrixView<const double> rows, std::span<const double> off
 
 double verified_upper(MatrixView<const double> rows, std::span<const double> offsets,
                       const std::vector<PointWeight>& shares) {
-  if (const std::optional<Scaled> other = scaled(rows, offsets)) {
-    return other->upper(verified_upper(other->view(), other->offsets, shares));
-  }
   CompensatedSum total;
   for (const PointWeight& share : shares) {
     if (!(share.weight >= 0.0) || share.id >= rows.rows()) return infinity;

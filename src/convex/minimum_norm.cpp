@@ -8,7 +8,6 @@
 #include <normscope/core/assert.hpp>
 
 #include "active_set.hpp"
-#include "digits.hpp"
 
 namespace normscope::convex {
 namespace {

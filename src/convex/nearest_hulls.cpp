@@ -6,13 +6,30 @@
 #include <numeric>
 #include <type_traits>
 
-#include "digits.hpp"
+#include <normscope/core/parallel.hpp>
+#include <normscope/numeric/exact.hpp>
+#include <normscope/numeric/sum.hpp>
 
 namespace normscope::convex {
 namespace {
 
 using Eigen::Index;
 using Wide = ActiveSet<DoubleDouble>;
+
+/// Number of multiplications from which another thread pays off.
+constexpr std::size_t score_grain = 1'000'000;
+
+/// Σ x_i y_i in eight interleaved partial sums, which compilers vectorize.
+double product(std::span<const double> x, std::span<const double> y) {
+  constexpr std::size_t lanes = 8;
+  double sums[lanes] = {};
+  std::size_t i = 0;
+  for (; i + lanes <= x.size(); i += lanes) {
+    for (std::size_t lane = 0; lane < lanes; ++lane) sums[lane] += x[i + lane] * y[i + lane];
+  }
+  for (; i < x.size(); ++i) sums[0] += x[i] * y[i];
+  return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+}
 
 constexpr Index sets = 2;
 
@@ -47,7 +64,7 @@ class Descent {
   using Set = ActiveSet<Scalar>;
   using Vector = typename Set::Vector;
 
-  Descent(const ScaledHulls& hulls, const Progress& progress)
+  Descent(const CenteredHulls& hulls, const Progress& progress)
       : hulls_(hulls),
         progress_(progress),
         set_(hulls.dimension(), sets, hulls.longest() > 0.0 ? hulls.longest() : 1.0),
@@ -236,7 +253,7 @@ class Descent {
     progress_("nearing, digits", std::min(digits(gap_), total), total);
   }
 
-  const ScaledHulls& hulls_;
+  const CenteredHulls& hulls_;
   const Progress& progress_;
   Set set_;
   Vector x_{};
@@ -268,7 +285,8 @@ std::vector<PointWeight> shares_of(const std::vector<std::size_t>& rows, const s
 }
 
 /// Refines the weights of `set` and the difference with residuals in twice the precision.
-void refine(const ScaledHulls& hulls, const ActiveSet<double>& set, Wide::Vector& weights, Wide::Vector& x) {
+void refine(const CenteredHulls& hulls, const ActiveSet<double>& set, Wide::Vector& weights,
+            Wide::Vector& x) {
   const Index k = set.size();
   Wide::Matrix points(hulls.dimension(), k);
   for (Index j = 0; j < k; ++j) points.col(j) = hulls.exact(set.rows()[static_cast<std::size_t>(j)]);
@@ -308,7 +326,76 @@ void refine(const ScaledHulls& hulls, const ActiveSet<double>& set, Wide::Vector
 
 }  // namespace
 
-NearestHulls nearest_hulls(const ScaledHulls& hulls, const std::vector<PointWeight>& start,
+HullFrame::HullFrame(MatrixView<const double> a, MatrixView<const double> b)
+    : center(a.width()), extents(a.width()) {
+  const double rows = static_cast<double>(a.rows() + b.rows());
+  std::vector<CompensatedSum> totals(a.width());
+  std::vector<double> low(a.row(0).begin(), a.row(0).end());
+  std::vector<double> high = low;
+  for (const MatrixView<const double>& set : {a, b}) {
+    for (std::size_t row = 0; row < set.rows(); ++row) {
+      const std::span<const double> values = set.row(row);
+      for (std::size_t i = 0; i < totals.size(); ++i) {
+        totals[i].add(values[i] / rows);
+        low[i] = std::min(low[i], values[i]);
+        high[i] = std::max(high[i], values[i]);
+      }
+    }
+  }
+  for (std::size_t i = 0; i < center.size(); ++i) {
+    center[i] = std::clamp(totals[i].value(), low[i], high[i]);
+    extents[i] = std::max(high[i] - center[i], center[i] - low[i]);
+  }
+}
+
+CenteredHulls::CenteredHulls(MatrixView<const double> a, MatrixView<const double> b, const HullFrame& frame,
+                             unsigned threads)
+    : a_(a), b_(b), threads_(threads), center_(frame.center), values_(rows() * a.width()), lengths_(rows()) {
+  parallel_for(rows(), 1 + score_grain / (8 * a.width()), threads, [&](std::size_t first, std::size_t last) {
+    for (std::size_t r = first; r < last; ++r) {
+      const bool of_a = group(r) == 0;
+      const std::span<const double> given = of_a ? a_.row(r) : b_.row(r - a_.rows());
+      double* to = values_.data() + r * center_.size();
+      for (std::size_t i = 0; i < center_.size(); ++i) {
+        to[i] = of_a ? given[i] - center_[i] : center_[i] - given[i];
+      }
+      lengths_[r] = std::sqrt(product(row(r), row(r)));
+    }
+  });
+  longest_ = largest_size(lengths_);
+}
+
+CenteredHulls::Exact CenteredHulls::exact(std::size_t row) const {
+  const bool of_a = group(row) == 0;
+  const std::span<const double> given = of_a ? a_.row(row) : b_.row(row - a_.rows());
+  Exact result(dimension());
+  for (std::size_t i = 0; i < center_.size(); ++i) {
+    const DoubleDouble difference = two_sum(given[i], -center_[i]);
+    result[static_cast<Eigen::Index>(i)] = of_a ? difference : -difference;
+  }
+  return result;
+}
+
+double CenteredHulls::score(std::span<const double> direction, std::size_t row) const {
+  return product(this->row(row), direction);
+}
+
+void CenteredHulls::score(std::span<const double> direction, std::size_t first, std::size_t last,
+                          std::vector<double>& scores) const {
+  parallel_for(last - first, 1 + score_grain / center_.size(), threads_,
+               [&](std::size_t begin, std::size_t end) {
+                 for (std::size_t r = first + begin; r < first + end; ++r)
+                   scores[r] = product(row(r), direction);
+               });
+}
+
+double CenteredHulls::score_error(std::size_t row) const {
+  // Entries and products round by u, the partial sums by (width/8 + 3) u; as much again for a rounded
+  // direction.
+  return (static_cast<double>(center_.size()) / 8.0 + 16.0) * 0x1p-53 * lengths_[row];
+}
+
+NearestHulls nearest_hulls(const CenteredHulls& hulls, const std::vector<PointWeight>& start,
                            const Progress& progress) {
   Descent<double> descent(hulls, progress);
   descent.run(start);
@@ -322,7 +409,7 @@ NearestHulls nearest_hulls(const ScaledHulls& hulls, const std::vector<PointWeig
   return result;
 }
 
-NearestHulls nearest_hulls_closely(const ScaledHulls& hulls, const std::vector<PointWeight>& start,
+NearestHulls nearest_hulls_closely(const CenteredHulls& hulls, const std::vector<PointWeight>& start,
                                    const Progress& progress) {
   Descent<DoubleDouble> descent(hulls, progress);
   descent.run(start);

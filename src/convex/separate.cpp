@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/numeric/accepted.hpp>
 #include <normscope/numeric/sum.hpp>
 
 #include "nearest_hulls.hpp"
@@ -16,8 +16,6 @@
 namespace normscope::convex {
 namespace {
 
-/// Ratio of column extents from which the decision is first made in columns of equal extent.
-constexpr double alike_spread = 0x1p20;
 /// Fraction of the largest margin by which the proved margin may fall short before the computation is
 /// refined.
 constexpr double close_margin = 1e-10;
@@ -34,17 +32,7 @@ void validate(MatrixView<const double> a, MatrixView<const double> b) {
                             "width in both",
                             a.rows(), a.width(), b.rows(), b.width()));
   }
-  for (const MatrixView<const double>& set : {a, b}) {
-    for (std::size_t row = 0; row < set.rows(); ++row) {
-      for (const double value : set.row(row)) {
-        if (!std::isfinite(value)) {
-          throw Error(ErrorCode::Argument,
-                      fmt::format("separate: row {} of {} has {}, expected finite numbers", row,
-                                  set.data() == a.data() ? "A" : "B", value));
-        }
-      }
-    }
-  }
+  expect_accepted("separate", {a, b});
 }
 
 /// Weights of the rows of one set.
@@ -62,8 +50,7 @@ class Search {
       : a_(a), b_(b), frame_(a, b), tolerance_(tolerance), threads_(threads), progress_(progress) {}
 
   [[nodiscard]] Separation solve() {
-    if (frame_.spread() > alike_spread) look(ScaledHulls::Columns::apart);
-    if (!meets()) look(ScaledHulls::Columns::alike);
+    search();
     Separation result;
     result.scale = frame_.scale();
     result.tolerance = tolerance_;
@@ -89,14 +76,14 @@ class Search {
            meeting_.residual.length <= tolerance_ * frame_.scale();
   }
 
-  void look(ScaledHulls::Columns columns) {
-    const ScaledHulls hulls(a_, b_, frame_, columns, threads_);
-    NearestHulls found = nearest_hulls(hulls, shares_, progress_);
-    take(hulls, found);
+  void search() {
+    const CenteredHulls hulls(a_, b_, frame_, threads_);
+    NearestHulls found = nearest_hulls(hulls, {}, progress_);
+    take(found);
     if (by_.margin > 0.0) {
       const double short_by = nearest_.residual.length - by_.margin;
       const double enough = std::max(close_margin * by_.margin, close_scale * frame_.scale());
-      if (columns == ScaledHulls::Columns::apart || short_by <= enough) return;
+      if (short_by <= enough) return;
     }
     const double carriers = static_cast<double>(found.shares.size());
     const double width = static_cast<double>(a_.width());
@@ -104,11 +91,10 @@ class Search {
     if (static_cast<double>(hulls.rows()) * width > close_entries) return;
     found = nearest_hulls_closely(hulls, found.shares, progress_);
     apart_ = !found.is_zero;
-    take(hulls, found);
+    take(found);
   }
 
-  void take(const ScaledHulls& hulls, const NearestHulls& found) {
-    shares_ = found.shares;
+  void take(const NearestHulls& found) {
     take_weights(found.shares);
     // Weights that are zero up to rounding, of which only a few rows may be significant.
     std::vector<PointWeight> heavy = found.shares;
@@ -116,7 +102,7 @@ class Search {
                                [](const PointWeight& share) { return share.weight < 0x1p-70; }),
                 heavy.end());
     if (heavy.size() < found.shares.size()) take_weights(heavy);
-    take_normal(hulls.given(found.difference));
+    take_normal(found.difference);
   }
 
   void take_weights(const std::vector<PointWeight>& shares) {
@@ -139,9 +125,8 @@ class Search {
     }
   }
 
-  void take_normal(const std::vector<DoubleDouble>& direction) {
+  void take_normal(const CenteredHulls::Exact& direction) {
     std::vector<double> normal;
-    normal.reserve(direction.size());
     for (const DoubleDouble& value : direction) normal.push_back(value.value());
     const double length = euclidean_norm(normal);
     if (!(length > 0.0) || !std::isfinite(length)) return;
@@ -158,9 +143,8 @@ class Search {
   double tolerance_;
   unsigned threads_;
   const Progress& progress_;
-  std::vector<PointWeight> shares_{};  ///< of the last solve
-  Weights meeting_{};                  ///< for the smallest distance relative to the column extents
-  Weights nearest_{};                  ///< for the smallest distance
+  Weights meeting_{};  ///< for the smallest distance relative to the column extents
+  Weights nearest_{};  ///< for the smallest distance
   std::vector<double> normal_{};
   SeparatedBy by_{};
   bool apart_ = false;  ///< apart in twice the precision, to the accuracy of that

@@ -6,8 +6,6 @@
 #include <normscope/convex/separate.hpp>
 #include <normscope/numeric/exact.hpp>
 
-#include "scaled_hulls.hpp"
-
 namespace normscope::convex {
 
 /// The margin that is proved for a normal.

@@ -3,11 +3,11 @@
 #include <limits>
 
 #include <normscope/convex/exact_separation.hpp>
-#include <normscope/numeric/binary_scale.hpp>
 #include <normscope/numeric/exact.hpp>
 #include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
 
+#include "nearest_hulls.hpp"
 #include "separation_bounds.hpp"
 
 namespace normscope::convex {
@@ -39,18 +39,16 @@ Bounded excess(const std::vector<PointWeight>& weights) {
 
 /// Adds sign · Σ weight (rows − origin) of a column to one sum, and without the sign to another.
 void add_column(MatrixView<const double> rows, const std::vector<PointWeight>& weights, std::size_t column,
-                double origin, const BinaryScale& scale, double sign, ExactSum& both, ExactSum& own) {
+                double origin, double sign, ExactSum& both, ExactSum& own) {
   for (const PointWeight& share : weights) {
-    const DoubleDouble difference = two_sum(scale.divide(rows.row(share.id)[column]), -origin);
+    const DoubleDouble difference = two_sum(rows.row(share.id)[column], -origin);
     both.add(difference, sign * share.weight);
     own.add(difference, share.weight);
   }
 }
 
-/// Σλa − Σμb in a column, for weights divided by their sums, in units of a power of two, and the size of the
-/// terms that cancel.
+/// Σλa − Σμb in a column, for weights divided by their sums, and the size of the terms that cancel.
 struct ColumnResidual {
-  BinaryScale scale{};
   double size = 0.0;    ///< an upper bound
   double extent = 0.0;  ///< Σ weight |row − the heaviest row|
 };
@@ -69,23 +67,19 @@ std::vector<ColumnResidual> column_residuals(MatrixView<const double> a, MatrixV
   const Bounded excess_b = excess(weights_b);
   std::vector<ColumnResidual> result(a.width());
   for (std::size_t i = 0; i < a.width(); ++i) {
-    double largest = 0.0;
-    for (const PointWeight& share : weights_a) largest = std::max(largest, std::abs(a.row(share.id)[i]));
-    for (const PointWeight& share : weights_b) largest = std::max(largest, std::abs(b.row(share.id)[i]));
     ColumnResidual& column = result[i];
-    column.scale = BinaryScale::of(largest);
     // Relative to a row, so that common parts cancel before rounding.
-    const double origin = column.scale.divide(a.row(heaviest->id)[i]);
+    const double origin = a.row(heaviest->id)[i];
     ExactSum both;
     ExactSum of_a;
     ExactSum of_b;
-    add_column(a, weights_a, i, origin, column.scale, 1.0, both, of_a);
-    add_column(b, weights_b, i, origin, column.scale, -1.0, both, of_b);
+    add_column(a, weights_a, i, origin, 1.0, both, of_a);
+    add_column(b, weights_b, i, origin, -1.0, both, of_b);
     for (const PointWeight& share : weights_a) {
-      column.extent += share.weight * std::abs(column.scale.divide(a.row(share.id)[i]) - origin);
+      column.extent += share.weight * std::abs(a.row(share.id)[i] - origin);
     }
     for (const PointWeight& share : weights_b) {
-      column.extent += share.weight * std::abs(column.scale.divide(b.row(share.id)[i]) - origin);
+      column.extent += share.weight * std::abs(b.row(share.id)[i] - origin);
     }
     // If the sums of the weights are not 1, the error is proportional to the terms.
     const double size_a = std::abs(of_a.result().value) + of_a.result().error;
@@ -99,57 +93,28 @@ std::vector<ColumnResidual> column_residuals(MatrixView<const double> a, MatrixV
   return result;
 }
 
-/// The bound, increased if it is subnormal and rounding may have decreased it.
-double rounded_up(double value) {
-  return value < 0x1p-1020 && value > 0.0 ? std::nextafter(value, infinity) : value;
-}
-
-/// Rows whose products with a direction are computed without error, in units of powers of two.
+/// Products of rows with a direction, in twice the precision where that decides.
 class Scores {
  public:
-  Scores(MatrixView<const double> a, MatrixView<const double> b, const std::vector<double>& normal)
-      : normal_(normal), columns_(normal.size()), origin_(normal.size(), 0.0) {
-    int largest = least_exponent;
-    for (std::size_t i = 0; i < normal_.size(); ++i) {
-      const double size = largest_entry(a, b, i);
-      columns_[i] = BinaryScale::of(size);
-      if (size == 0.0) normal_[i] = 0.0;
-      if (normal_[i] == 0.0) continue;
-      largest = std::max(largest, columns_[i].exponent() + std::ilogb(normal_[i]));
-    }
-    exponent_ = largest == least_exponent ? 0 : largest;
-    // Each column has its own unit: what underflows is 2⁻¹⁰⁷⁴ of the largest product, whatever their sizes.
-    for (std::size_t i = 0; i < normal_.size(); ++i) {
-      normal_[i] = std::scalbn(normal_[i], columns_[i].exponent() - exponent_);
-    }
-  }
+  explicit Scores(const std::vector<double>& normal) : normal_(normal), origin_(normal.size(), 0.0) {}
 
-  /// Number of products computed from this row on.
-  void set_origin(std::span<const double> row) {
-    for (std::size_t i = 0; i < origin_.size(); ++i) {
-      if (normal_[i] != 0.0) origin_[i] = columns_[i].divide(row[i]);
-    }
-  }
+  /// Products are those of differences from this row.
+  void set_origin(std::span<const double> row) { origin_.assign(row.begin(), row.end()); }
   /// normalᵀ(row − origin), in plain arithmetic.
   [[nodiscard]] Bounded rough(std::span<const double> row) const {
     double total = 0.0;
     double size = 0.0;
     for (std::size_t i = 0; i < normal_.size(); ++i) {
-      if (normal_[i] == 0.0) continue;
-      const double term = normal_[i] * (columns_[i].divide(row[i]) - origin_[i]);
+      const double term = normal_[i] * (row[i] - origin_[i]);
       total += term;
       size += std::abs(term);
     }
     const double terms = static_cast<double>(normal_.size());
     return {total, (terms + 8.0) * 0x1p-52 * size + terms * std::numeric_limits<double>::min()};
   }
-  /// The same, to the last bit.
+  /// The same, in twice the precision.
   [[nodiscard]] Bounded close(std::span<const double> row) const {
-    ExactSum sum;
-    for (std::size_t i = 0; i < normal_.size(); ++i) {
-      if (normal_[i] != 0.0) sum.add(two_sum(columns_[i].divide(row[i]), -origin_[i]), normal_[i]);
-    }
-    return sum.result();
+    return difference_dot(normal_, row, origin_);
   }
   /// The smallest value of `sign` times the product over a set.
   [[nodiscard]] Bounded least(MatrixView<const double> set, double sign, std::size_t* at = nullptr) {
@@ -179,43 +144,15 @@ class Scores {
   [[nodiscard]] Bounded origin_above(double offset) const {
     ExactSum sum;
     for (std::size_t i = 0; i < normal_.size(); ++i) sum.add(DoubleDouble{origin_[i]}, normal_[i]);
-    sum.add(DoubleDouble{-std::scalbn(offset, -exponent_)}, 1.0);
+    sum.add(DoubleDouble{-offset}, 1.0);
     return sum.result();
   }
   /// Error bound of sums of double-doubles, in any order.
   [[nodiscard]] double twofold_error() const { return 512.0 * 0x1p-53 * largest_error_; }
-  /// What underflow can take from a difference of scores: entries, weights and products are off by less than
-  /// 2⁻¹⁰⁷⁴, and what they are multiplied by is at most 4.
-  [[nodiscard]] double lost() const {
-    return 16.0 * static_cast<double>(normal_.size()) * std::numeric_limits<double>::denorm_min();
-  }
-  [[nodiscard]] double in_units_of_the_data(double value) const { return std::scalbn(value, exponent_); }
-  /// The distance of which `value` is the product with the direction as given, whose length may be of any
-  /// size.
-  [[nodiscard]] double distance(double value, const std::vector<double>& direction) const {
-    const BinaryScale by = BinaryScale::of(direction);
-    std::vector<double> unit = direction;
-    by.divide(unit);
-    return std::scalbn(value / euclidean_norm(unit), exponent_ - by.exponent());
-  }
 
  private:
-  static constexpr int least_exponent = std::numeric_limits<int>::min();
-
-  static double largest_entry(MatrixView<const double> a, MatrixView<const double> b, std::size_t column) {
-    double largest = 0.0;
-    for (const MatrixView<const double>& set : {a, b}) {
-      for (std::size_t row = 0; row < set.rows(); ++row) {
-        largest = std::max(largest, std::abs(set.row(row)[column]));
-      }
-    }
-    return largest;
-  }
-
-  std::vector<double> normal_;
-  std::vector<BinaryScale> columns_;
+  const std::vector<double>& normal_;
   std::vector<double> origin_;
-  int exponent_ = 0;
   double largest_error_ = 0.0;
 };
 
@@ -229,7 +166,7 @@ bool is_direction(const std::vector<double>& normal, std::size_t width) {
 SeparatedBy separated_by(MatrixView<const double> a, MatrixView<const double> b,
                          const std::vector<double>& normal) {
   if (!is_direction(normal, a.width())) return {};
-  Scores scores(a, b, normal);
+  Scores scores(normal);
   scores.set_origin(a.row(0));
   std::size_t lowest = 0;
   static_cast<void>(scores.least(a, 1.0, &lowest));
@@ -237,16 +174,14 @@ SeparatedBy separated_by(MatrixView<const double> a, MatrixView<const double> b,
   const Bounded of_a = scores.least(a, 1.0);
   const Bounded of_b = scores.least(b, -1.0);
   SeparatedBy result;
-  const double gap = of_a.low() + of_b.low() - scores.twofold_error() - scores.lost();
+  const double gap = of_a.low() + of_b.low() - scores.twofold_error();
   // The sums and the length round by 12u.
-  const double margin = scores.distance(gap - 16.0 * 0x1p-53 * std::abs(gap), normal);
+  const double margin = (gap - 16.0 * 0x1p-53 * std::abs(gap)) / euclidean_norm(normal);
   if (std::isnan(margin)) return result;
-  result.margin = std::min(margin, std::numeric_limits<double>::max());
-  if (std::abs(result.margin) < 0x1p-1020) result.margin = std::nextafter(result.margin, -infinity);
+  result.margin = std::abs(margin) < 0x1p-1020 ? std::nextafter(margin, -infinity) : margin;
   // Halfway between the sets, or the nearest double if doubles are dense enough.
   const Bounded origin = scores.origin_above(0.0);
-  const double middle = origin.value + 0.5 * (of_a.value - of_b.value);
-  result.offset = scores.in_units_of_the_data(middle);
+  result.offset = origin.value + 0.5 * (of_a.value - of_b.value);
   for (const double offset :
        {result.offset, std::nextafter(result.offset, -infinity), std::nextafter(result.offset, infinity)}) {
     const Bounded above = scores.origin_above(offset);
@@ -260,17 +195,14 @@ SeparatedBy separated_by(MatrixView<const double> a, MatrixView<const double> b,
 
 bool is_between(MatrixView<const double> a, MatrixView<const double> b, const std::vector<double>& normal,
                 double offset) {
-  Scores scores(a, b, normal);
+  Scores scores(normal);
   scores.set_origin(a.row(0));
-  // An infinite offset stands for one beyond the largest double.
-  constexpr double most = std::numeric_limits<double>::max();
-  const Bounded above = scores.origin_above(std::clamp(offset, -most, most));
+  const Bounded above = scores.origin_above(offset);
   const Bounded of_a = scores.least(a, 1.0);
   const Bounded of_b = scores.least(b, -1.0);
   // If no double lies between the sets, one next to them is used.
   const double rounding = 8.0 * 0x1p-53 * std::abs(scores.origin_above(0.0).value);
-  return (offset == -infinity || above.high() + of_a.high() >= -rounding) &&
-         (offset == infinity || above.low() - of_b.high() <= rounding);
+  return above.high() + of_a.high() >= -rounding && above.low() - of_b.high() <= rounding;
 }
 
 double verified_margin(MatrixView<const double> a, MatrixView<const double> b,
@@ -285,10 +217,10 @@ Residual residual_of(MatrixView<const double> a, MatrixView<const double> b,
   std::vector<double> sizes;
   Residual result{.length = 0.0, .relative = 0.0};
   for (const ColumnResidual& column : columns) {
-    sizes.push_back(rounded_up(column.scale.multiply(column.size)));
+    sizes.push_back(column.size);
     if (column.size > 0.0) result.relative = std::max(result.relative, column.size / column.extent);
   }
-  result.length = rounded_up(euclidean_norm(sizes) * (1.0 + 0x1p-48));
+  result.length = euclidean_norm(sizes) * (1.0 + 0x1p-48);
   return result;
 }
 

@@ -65,12 +65,11 @@ class ReachDocument {
       list.push_back({{"token", i},
                       {"name", name_json(names_, i)},
                       {"lead_at_most", token.upper},
-                      {"weights", weights(token)},
+                      {"weights", weights_json(selectability::upper_weights(token))},
                       {"without_ball", std::string(to_string(token.unbounded))},
                       {"without_ball_weights", weights_json(token.unbounded_weights)}});
       if (token.unbounded == Answer::yes) list.back()["without_ball_witness"] = far_witness(token);
       // Only with eps = 0.
-      if (!token.ends.empty()) list.back()["ends"] = token.ends;
       if (token.only_inside) list.back()["only_inside"] = true;
     }
     return list;
@@ -97,8 +96,7 @@ class ReachDocument {
         if (results_.tokens.size() > 1) {
           proof["witness"] = token.witness.empty() ? Json("own_direction") : point(token.witness);
         }
-        proof["weights"] = weights(token);
-        if (!token.ends.empty()) proof["ends"] = token.ends;
+        proof["weights"] = weights_json(selectability::upper_weights(token));
       }
       const Probability& probability = results_.probabilities[i];
       if (!probability.point.empty()) proof["probability_point"] = point(probability.point);
@@ -111,10 +109,6 @@ class ReachDocument {
   }
 
  private:
-  /// The weights that prove the upper bound of its lead; none if end points of the sphere do.
-  static Json weights(const TokenReach& token) {
-    return token.ends.empty() ? weights_json(selectability::upper_weights(token)) : Json::array();
-  }
   [[nodiscard]] Json point(std::span<const double> values) const {
     return here_ ? Json(values) : Json("elsewhere");
   }

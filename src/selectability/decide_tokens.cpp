@@ -10,36 +10,6 @@
 namespace normscope::selectability {
 namespace {
 
-bool has_two_points(const LeadOracle& oracle) {
-  return oracle.logits->sphere && oracle.logits->dimension() == 1;
-}
-
-/// In one dimension the sphere consists of two points; the token is checked at each.
-Outcome decide_two_points(const LeadOracle& oracle, std::size_t token, double relative) {
-  Outcome outcome{.token = token};
-  double most = -std::numeric_limits<double>::infinity();
-  for (const std::vector<double>& point : two_points(*oracle.logits)) {
-    std::vector<EvaluationPoint> evaluation(1);
-    evaluation[0].token = token;
-    evaluation[0].point = point;
-    evaluation[0].within = 4.0 * oracle.logits->scale;  // names at least one token, however low its logit
-    evaluate_leads(oracle, evaluation, 1);
-    const double lower =
-        evaluation[0].lower - 2.0 * oracle.logits->scale * distance_to_sphere(*oracle.logits, point);
-    if (lower > outcome.lower) {
-      outcome.lower = lower;
-      outcome.witness = point;
-    }
-    outcome.ends.push_back(evaluation[0].constraints.front());
-    most = std::max(most, lead_at_most(oracle, token, point, outcome.ends.back()));
-  }
-  outcome.upper = most;
-  outcome.answer = outcome.lower > 0.0                                            ? convex::Answer::yes
-                   : is_none_at_two_points(oracle, token, outcome.ends, relative) ? convex::Answer::no
-                                                                                  : convex::Answer::undecided;
-  return outcome;
-}
-
 /// Number of constraints added per iteration: few at first, later up to half the size of the working set.
 constexpr std::size_t fewest_constraints = 16;
 constexpr std::size_t most_constraints = 256;
@@ -185,13 +155,6 @@ std::vector<Outcome> solve(const LeadOracle& oracle, std::vector<TokenSearch> se
 
 std::vector<Outcome> decide_tokens(const LeadOracle& oracle, const std::vector<std::size_t>& tokens,
                                    const ReachOptions& options) {
-  if (has_two_points(oracle)) {
-    std::vector<Outcome> outcomes;
-    for (const std::size_t token : tokens) {
-      outcomes.push_back(decide_two_points(oracle, token, options.tolerance));
-    }
-    return outcomes;
-  }
   std::vector<TokenSearch> searches;
   searches.reserve(tokens.size());
   for (const std::size_t token : tokens) searches.emplace_back(oracle, token);
@@ -201,13 +164,6 @@ std::vector<Outcome> decide_tokens(const LeadOracle& oracle, const std::vector<s
 
 std::vector<Outcome> largest_leads(const LeadOracle& oracle, std::vector<Start> starts, double gap,
                                    double enough, const ReachOptions& options) {
-  if (has_two_points(oracle)) {
-    std::vector<std::size_t> tokens;
-    for (const Start& start : starts) tokens.push_back(start.token);
-    std::vector<Outcome> outcomes = decide_tokens(oracle, tokens, options);
-    for (Outcome& outcome : outcomes) outcome.largest = true;
-    return outcomes;
-  }
   std::vector<TokenSearch> searches;
   searches.reserve(starts.size());
   for (Start& start : starts) searches.emplace_back(oracle, std::move(start));

@@ -18,9 +18,8 @@ struct Outcome {
   double upper = std::numeric_limits<double>::infinity();
   std::vector<double> witness{};
   std::vector<convex::PointWeight> weights{};
-  bool only_inside = false;         ///< see `TokenReach`
-  std::vector<std::size_t> ends{};  ///< see `TokenReach`
-  std::size_t rounds = 0;           ///< number of products with all tokens
+  bool only_inside = false;  ///< see `TokenReach`
+  std::size_t rounds = 0;    ///< number of products with all tokens
   /// Whether the bounds of the largest lead cannot be improved further.
   bool largest = false;
 };

@@ -24,7 +24,6 @@ void each_field(TokenReach& token, const Visit& visit) {
   visit(token.unbounded_witness);
   visit(token.runner_up);
   visit(token.only_inside);
-  visit(token.ends);
 }
 
 template <typename Visit>

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
+#include <normscope/numeric/accepted.hpp>
 #include <normscope/numeric/binary_scale.hpp>
+#include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
 
 #include "extents.hpp"
@@ -16,28 +19,32 @@ namespace normscope::selectability {
 namespace {
 
 constexpr std::size_t grain = 256;
-/// Below this distance from the mean, the power of two that scales the keys to 1 would overflow.
-constexpr int least_exponent = -1000;
+/// Ratio between the extents of columns up to which one power of two divides all.
+constexpr double alike = 0x1p10;
 
-void validate(MatrixView<const double> keys) {
-  if (keys.rows() > 0 && keys.width() == 0) {
-    throw Error(ErrorCode::Shape,
-                fmt::format("select: {} keys of width 0, expected at least 1", keys.rows()));
+/// Powers of two that divide each column, from its extent.
+std::vector<double> factors_of(const std::vector<double>& extents) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const double extent : extents) {
+    if (extent > 0.0) least = std::min(least, extent);
   }
-  for (std::size_t row = 0; row < keys.rows(); ++row) {
-    for (const double value : keys.row(row)) {
-      if (!std::isfinite(value)) {
-        throw Error(ErrorCode::Argument,
-                    fmt::format("select: key {} has {}, expected finite numbers", row, value));
-      }
-    }
+  const double largest = largest_size(extents);
+  std::vector<double> result;
+  for (const double extent : extents) {
+    const double size = largest > alike * least && extent > 0.0 ? extent : largest;
+    result.push_back(size > 0.0 ? std::scalbn(1.0, -std::ilogb(size)) : 1.0);
   }
+  return result;
 }
 
 }  // namespace
 
 KeySet::KeySet(MatrixView<const double> keys, unsigned threads) : keys_(keys), center_(keys.width()) {
-  validate(keys);
+  if (keys.rows() > 0 && keys.width() == 0) {
+    throw Error(ErrorCode::Shape,
+                fmt::format("select: {} keys of width 0, expected at least 1", keys.rows()));
+  }
+  expect_accepted("select", {keys});
   duplicates_ = find_duplicates(keys);
   // The first of several equal keys represents them all.
   for (std::size_t row = 0; row < keys.rows(); ++row) {
@@ -51,9 +58,19 @@ KeySet::KeySet(MatrixView<const double> keys, unsigned threads) : keys_(keys), c
     }
     for (std::size_t i = begin; i < end; ++i) center_[i] = totals[i - begin].value();
   });
+  // The mean of a constant column is that constant, so that its z is 0.
+  for (std::size_t i = 0; i < width() && !rows_.empty(); ++i) {
+    double low = infinity;
+    double high = -infinity;
+    for (const std::size_t row : rows_) {
+      low = std::min(low, keys.row(row)[i]);
+      high = std::max(high, keys.row(row)[i]);
+    }
+    center_[i] = std::clamp(center_[i], low, high);
+  }
   extents_ = extents_of(keys, center_);
   scale_ = largest_size(extents_);
-  exponent_ = scale_ > 0.0 ? std::max(std::ilogb(scale_), least_exponent) : 0;
+  factors_ = factors_of(extents_);
 
   std::vector<double> lengths(keys.rows());
   parallel_for(size(), grain, threads, [&](std::size_t begin, std::size_t end) {
@@ -80,15 +97,24 @@ KeySet::KeySet(MatrixView<const double> keys, unsigned threads) : keys_(keys), c
   });
 }
 
+std::optional<int> KeySet::exponent() const {
+  const bool is_common = std::all_of(factors_.begin(), factors_.end(),
+                                     [&](double factor) { return factor == factors_.front(); });
+  if (!is_common) return std::nullopt;
+  return -std::ilogb(factors_.front());
+}
+
 void KeySet::centred(std::size_t place, std::span<double> z) const {
   const std::span<const double> key = keys_.row(rows_[place]);
-  const double factor = std::scalbn(1.0, -exponent_);
-  for (std::size_t i = 0; i < z.size(); ++i) z[i] = (key[i] - center_[i]) * factor;
+  for (std::size_t i = 0; i < z.size(); ++i) z[i] = scaled(key[i] - center_[i], i);
 }
 
 Bounded KeySet::lead(std::span<const double> query, std::size_t i, std::size_t j) const {
-  const Bounded exact = difference_dot(query, keys_.row(rows_[i]), keys_.row(rows_[j]));
-  return {std::scalbn(exact.value, -exponent_), std::scalbn(exact.error, -exponent_)};
+  ExactSum sum;
+  const std::span<const double> a = keys_.row(rows_[i]);
+  const std::span<const double> b = keys_.row(rows_[j]);
+  for (std::size_t k = 0; k < a.size(); ++k) sum.add(two_sum(a[k], -b[k]), scaled(query[k], k));
+  return sum.result();
 }
 
 double KeySet::product_error(double a, double b) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -11,8 +12,9 @@
 
 namespace normscope::selectability {
 
-/// The distinct keys, relative to their mean, divided by a power of two, longest first. A `place` is an index
-/// in this order. Products use a float32 copy; `lead` uses the keys themselves.
+/// The distinct keys, relative to their mean, longest first, divided by a power of two; columns of very
+/// different extents each by its own, which changes no answer. A `place` is an index in this order. Products
+/// use a float32 copy; `lead` uses the keys themselves.
 class KeySet {
  public:
   static constexpr std::size_t none = no_duplicate;
@@ -29,14 +31,18 @@ class KeySet {
   [[nodiscard]] double scale() const { return scale_; }
   /// Largest distance of each coordinate from the center.
   [[nodiscard]] const std::vector<double>& extents() const { return extents_; }
-  [[nodiscard]] int exponent() const { return exponent_; }
+  /// The exponent of the power of two, if all columns are divided by the same one.
+  [[nodiscard]] std::optional<int> exponent() const;
+  /// z_i = 2^−exponent_i (k_i − center_i).
+  [[nodiscard]] double scaled(double difference, std::size_t column) const {
+    return difference * factors_[column];
+  }
 
   /// An upper bound of |z|, exact up to rounding.
   [[nodiscard]] double length(std::size_t place) const { return lengths_[place]; }
   [[nodiscard]] const float* values(std::size_t place) const { return values_.data() + place * width(); }
-  /// z = 2^−exponent (k − center).
   void centred(std::size_t place, std::span<double> z) const;
-  /// 2^−exponent queryᵀ(k_i − k_j), accurate to a few roundings of the result.
+  /// queryᵀ(z_i − z_j), accurate to a few roundings of the result.
   [[nodiscard]] Bounded lead(std::span<const double> query, std::size_t i, std::size_t j) const;
   /// Error bound of a float32 product of a vector of length `a` with a z of length `b`, in any order of
   /// summation, including the rounding of z.
@@ -49,7 +55,7 @@ class KeySet {
   std::vector<double> center_{};
   double scale_ = 0.0;
   std::vector<double> extents_{};
-  int exponent_ = 0;
+  std::vector<double> factors_{};  ///< 2^−exponent of each column
   std::vector<double> lengths_{};
   std::vector<float> values_{};
 };

@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/numeric/accepted.hpp>
 #include <normscope/numeric/exact.hpp>
 #include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
@@ -32,9 +33,12 @@ void check(const NormSpec& norm, MatrixView<const double> unembedding, std::span
     throw Error(ErrorCode::Shape, fmt::format("reach: {} biases for {} tokens, expected one per token",
                                               bias.size(), unembedding.rows()));
   }
-  if (norm.centers() && norm.width == 1 && norm.eps == 0.0) {
-    throw Error(ErrorCode::Argument,
-                "reach: a layer norm of width 1 with eps = 0 gives 0/0, expected eps > 0 or a larger width");
+  const std::size_t dimension = norm.centers() ? norm.width - 1 : norm.width;
+  if (norm.eps == 0.0 && dimension < 2) {
+    throw Error(
+        ErrorCode::Argument,
+        fmt::format("reach: with eps = 0 a norm of width {} has {}, expected eps > 0 or a larger width",
+                    norm.width, dimension == 0 ? "no output but 0/0" : "two outputs only"));
   }
   const auto finite = [](double value) { return std::isfinite(value); };
   for (std::size_t token = 0; token < unembedding.rows(); ++token) {
@@ -106,24 +110,13 @@ Logits fold(const NormSpec& norm, MatrixView<const double> unembedding, std::spa
     if (norm.centers()) center(row);
     logits.offsets[token] = offset.result().value;
     const double size = euclidean_norm(row) + std::abs(logits.offsets[token]);
-    if (!std::isfinite(size) || !std::isfinite(error)) {
-      throw Error(ErrorCode::Argument,
-                  fmt::format("reach: the logits of token {} are beyond a double's range, expected smaller "
-                              "weights, gains and biases",
-                              token));
-    }
+    if (!std::isfinite(size) || !std::isfinite(error)) logits.scale = infinity;
     logits.scale = std::max(logits.scale, size);
     logits.own.push_back({.size = std::min(size, terms),
                           .rounding = error,
                           .rounding_error = std::min(error, 32.0 * unit_roundoff * terms)});
   }
-  // Close to subnormal numbers, relative errors have no bound.
-  if (logits.scale > 0.0 && logits.scale < 0x1p-1010) {
-    throw Error(ErrorCode::Argument,
-                "reach: all logits are within 2^-1010 of their mean, expected larger weights; a power of two "
-                "times the "
-                "weights and biases has the same answers");
-  }
+  expect_accepted_logits("reach", logits.scale);
   logits.duplicates = find_duplicates(unembedding, bias);
   if (std::all_of(logits.duplicates.begin(), logits.duplicates.end(),
                   [](std::size_t duplicate) { return duplicate == no_duplicate; })) {

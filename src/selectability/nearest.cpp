@@ -23,15 +23,14 @@ constexpr double safe_weight = 1e-6;
 /// Each refinement step gains the digits of a double minus those lost to the condition of the points.
 constexpr int refinements = 4;
 
-/// 2^−exponent (k_j − k_i), each entry as a pair of numbers.
+/// z_j − z_i, each entry as a pair of numbers.
 std::vector<DoubleDouble> difference(const KeySet& key_set, std::size_t j, std::size_t i) {
   const std::span<const double> a = key_set.keys().row(key_set.row(j));
   const std::span<const double> b = key_set.keys().row(key_set.row(i));
-  const double factor = std::scalbn(1.0, -key_set.exponent());
   std::vector<DoubleDouble> result(a.size());
   for (std::size_t k = 0; k < a.size(); ++k) {
     const DoubleDouble exact = two_sum(a[k], -b[k]);
-    result[k] = {exact.high * factor, exact.low * factor};
+    result[k] = {key_set.scaled(exact.high, k), key_set.scaled(exact.low, k)};
   }
   return result;
 }

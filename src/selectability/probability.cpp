@@ -16,7 +16,6 @@
 namespace normscope::selectability {
 namespace {
 
-constexpr double largest_scale = 0x1p200;
 /// Entries of the logits that the ascent on a sphere may read.
 constexpr double sphere_work = 1e9;
 /// Rounding of exp and the last operations, with a margin.
@@ -121,30 +120,20 @@ void ascend_on_sphere(const Logits& logits, std::size_t token, std::vector<doubl
 /// sphere.
 void bring_to_sphere(const Logits& logits, std::size_t token, convex::LogSoftmaxMaximum& maximum) {
   std::vector<std::vector<double>> points;
-  if (logits.dimension() == 1) {
-    points = sphere_points(logits);
-  } else {
-    if (distance_to_sphere(logits, maximum.point) < infinity) points.push_back(maximum.point);
-    points.push_back(on_sphere(logits, maximum.point));
-    points.push_back(on_sphere(logits, logits.view().row(token)));
-  }
+  if (distance_to_sphere(logits, maximum.point) < infinity) points.push_back(maximum.point);
+  points.push_back(on_sphere(logits, maximum.point));
+  points.push_back(on_sphere(logits, logits.view().row(token)));
   Bounded best{-infinity, 0.0};
-  double most = -infinity;
   std::vector<double> at;
   for (const std::vector<double>& point : points) {
     if (!(distance_to_sphere(logits, point) < infinity)) continue;
     const Bounded found = on_the_sphere(logits, token, point);
-    most = std::max(most, found.high());
     if (found.low() <= best.low()) continue;
     best = found;
     at = point;
   }
   const bool inside = distance_to_sphere(logits, maximum.point) == infinity;
-  if (logits.dimension() == 1) {
-    maximum.upper = std::min(maximum.upper, most);
-  } else if (inside && !at.empty()) {
-    ascend_on_sphere(logits, token, at, best);
-  }
+  if (inside && !at.empty()) ascend_on_sphere(logits, token, at, best);
   maximum.lower = at.empty() ? -infinity : best.low();
   maximum.point = std::move(at);
 }
@@ -162,8 +151,6 @@ Probability probability_from_lead(const TokenReach& reach, std::size_t tokens) {
 std::vector<Probability> largest_probabilities(const Logits& logits, std::span<const std::size_t> asked,
                                                const ProbabilityOptions& options) {
   std::vector<Probability> results(asked.size());
-  // For logits of this size, differences decide, not probabilities.
-  if (!(logits.scale <= largest_scale)) return results;
   std::vector<convex::LogSoftmaxMaximum> maxima =
       convex::largest_log_softmax(logits.view(), logits.offsets, asked,
                                   {.gap = options.gap,

@@ -1,20 +1,17 @@
 #include <normscope/selectability/reach.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <optional>
 
 #include <fmt/core.h>
 
-#include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/numeric/sum.hpp>
 
 #include "cone.hpp"
 #include "decide_tokens.hpp"
 #include "exchange.hpp"
-#include "scaled_logits.hpp"
 #include "sphere.hpp"
 
 namespace normscope::selectability {
@@ -32,9 +29,8 @@ void decide_alone(TokenReach& token) {
   token.lower = std::numeric_limits<double>::infinity();
 }
 
-void decide_screened(const ScaledLogits& scaled, const SinglePrecision& single,
-                     std::vector<TokenReach>& tokens, const ReachOptions& options) {
-  const Logits& logits = scaled.logits();
+void decide_screened(const Logits& logits, const SinglePrecision& single, std::vector<TokenReach>& tokens,
+                     const ReachOptions& options) {
   const std::vector<Lead> leads = screen(logits, single, options.threads, options.progress, *options.team);
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     TokenReach& token = tokens[i];
@@ -48,10 +44,9 @@ void decide_screened(const ScaledLogits& scaled, const SinglePrecision& single,
     token.done = true;
     token.answer = Answer::yes;
     token.unbounded = Answer::yes;
-    token.lower = scaled.lower(lower);
+    token.lower = lower;
     // The lead over this one token bounds the lead over all.
-    token.upper =
-        scaled.upper(upper_bound({.logits = &logits, .single = &single}, i, {{token.runner_up, 1.0}}));
+    token.upper = upper_bound({.logits = &logits, .single = &single}, i, {{token.runner_up, 1.0}});
   }
 }
 
@@ -70,43 +65,38 @@ double work_of_team(const Logits& logits, std::size_t rounds, const Team& team) 
 }
 
 /// An upper bound and its proof.
-void take_upper(const ScaledLogits& scaled, TokenReach& token, Outcome& outcome) {
-  const double upper = scaled.upper(outcome.upper);
-  if (upper >= token.upper) return;
-  token.upper = upper;
+void take_upper(TokenReach& token, Outcome& outcome) {
+  if (outcome.upper >= token.upper) return;
+  token.upper = outcome.upper;
   token.weights = std::move(outcome.weights);
-  token.ends = std::move(outcome.ends);
 }
 
-void take(const ScaledLogits& scaled, TokenReach& token, Outcome outcome) {
+void take(TokenReach& token, Outcome outcome) {
   token.answer = outcome.answer;
-  token.lower = scaled.lower(outcome.lower);
+  token.lower = outcome.lower;
   token.witness = std::move(outcome.witness);
   token.only_inside = outcome.only_inside;
-  take_upper(scaled, token, outcome);
+  take_upper(token, outcome);
 }
 
 /// Weights that prove a token unreachable for every u also prove it in the ball. They are tried where the
 /// search in the ball ended undecided, since its rounding errors differ. The cone's constraint that the
 /// height is positive is left out.
-void take_proof(const ScaledLogits& scaled, const LeadOracle& ball, std::size_t index, double tolerance,
-                TokenReach& token) {
+void take_proof(const LeadOracle& ball, std::size_t index, double tolerance, TokenReach& token) {
   std::vector<convex::PointWeight> weights = token.unbounded_weights;
   std::erase_if(weights, [&](const convex::PointWeight& share) { return share.id >= ball.rows(); });
   const double upper = upper_bound(ball, index, weights);
   // Qualified, since std::tie fits the arguments better.
   if (!(upper <= selectability::tie(ball, index, weights, tolerance))) return;
   token.answer = Answer::no;
-  token.upper = scaled.upper(upper);
+  token.upper = upper;
   token.weights = std::move(weights);
-  token.ends.clear();
 }
 
 /// The oracle without the bound on the norm's output, constructed when the first token needs it.
 class Unbounded {
  public:
-  Unbounded(const ScaledLogits& scaled, const LeadOracle& ball)
-      : scaled_(scaled), ball_(ball), same_(!has_offsets(scaled.logits())) {}
+  explicit Unbounded(const LeadOracle& ball) : ball_(ball), same_(!has_offsets(*ball.logits)) {}
 
   void decide(const std::vector<std::size_t>& indices, std::vector<TokenReach>& tokens,
               const ReachOptions& options) {
@@ -115,9 +105,8 @@ class Unbounded {
       TokenReach& token = tokens[index];
       token.unbounded = token.answer;
       if (token.answer == Answer::yes) continue;
-      // Without offsets the ball already decides this, unless the answer came from the two points of a
-      // sphere.
-      if (same_ && token.ends.empty()) {
+      // Without offsets the ball already decides this.
+      if (same_) {
         token.unbounded_weights = upper_weights(token);
       } else {
         asked.push_back(index);
@@ -125,7 +114,7 @@ class Unbounded {
     }
     if (asked.empty()) return;
     if (cone_.tokens == 0) {
-      cone_ = cone(scaled_.logits());
+      cone_ = cone(*ball_.logits);
       single_ = single_precision(cone_);
     }
     const LeadOracle oracle{.logits = &cone_, .single = &single_, .last_is_positive = true};
@@ -136,16 +125,13 @@ class Unbounded {
         token.unbounded_weights = std::move(outcome.weights);
         // Where all logits are equal, the search ends without another token, which a proof has to name.
         if (cone_.scale == 0.0) token.unbounded_weights = {{outcome.token == 0 ? 1U : 0U, 1.0}};
-        if (token.answer == Answer::undecided) {
-          take_proof(scaled_, ball_, outcome.token, options.tolerance, token);
-        }
+        if (token.answer == Answer::undecided) take_proof(ball_, outcome.token, options.tolerance, token);
       }
       if (outcome.answer == Answer::yes) token.unbounded_witness = std::move(outcome.witness);
     }
   }
 
  private:
-  const ScaledLogits& scaled_;
   const LeadOracle& ball_;
   bool same_;
   Logits cone_{};
@@ -163,16 +149,15 @@ void decide(const Logits& logits, std::vector<TokenReach>& tokens, const ReachOp
   if (logits.tokens == 1) return decide_alone(tokens[0]);
   const auto open = [](const TokenReach& token) { return !token.done; };
   if (std::none_of(tokens.begin(), tokens.end(), open)) return;
-  const ScaledLogits scaled(logits);
-  const SinglePrecision single = single_precision(scaled.logits());
-  if (options.screen) decide_screened(scaled, single, tokens, options);
+  const SinglePrecision single = single_precision(logits);
+  if (options.screen) decide_screened(logits, single, tokens, options);
 
   std::vector<std::size_t> left;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (!tokens[i].done) left.push_back(i);
   }
-  const LeadOracle oracle{.logits = &scaled.logits(), .single = &single};
-  Unbounded unbounded(scaled, oracle);
+  const LeadOracle oracle{.logits = &logits, .single = &single};
+  Unbounded unbounded(oracle);
   const Team& team = *options.team;
   const std::size_t batch = batch_size(logits.width) * team.size();
   double spent = 0.0;
@@ -187,7 +172,7 @@ void decide(const Logits& logits, std::vector<TokenReach>& tokens, const ReachOp
     for (Outcome& outcome : decide_tokens(oracle, own, options)) {
       rounds += outcome.rounds;
       TokenReach& token = tokens[outcome.token];
-      take(scaled, token, std::move(outcome));
+      take(token, std::move(outcome));
     }
     unbounded.decide(own, tokens, options);
     for (const std::size_t token : own) tokens[token].done = true;
@@ -199,41 +184,38 @@ void decide(const Logits& logits, std::vector<TokenReach>& tokens, const ReachOp
 
 namespace {
 
-/// Narrows the bounds of leads; logits are scaled once for all batches.
+/// Narrows the bounds of leads.
 struct Sharpener {
-  explicit Sharpener(const Logits& logits)
-      : scaled(logits), single(single_precision(scaled.logits())), gap(1e-6 * scaled.logits().scale) {}
+  explicit Sharpener(const Logits& from)
+      : logits(from), single(single_precision(logits)), gap(1e-6 * logits.scale) {}
 
   /// Computes the largest leads of the given tokens, or shows that they are at least `enough`; returns for
   /// each whether its largest lead is known, and adds to `rounds`.
   std::vector<bool> work_out(std::vector<TokenReach>& tokens, const std::vector<std::size_t>& asked,
                              double enough, const ReachOptions& options, std::size_t& rounds) const {
-    const Logits& logits = scaled.logits();
     const LeadOracle oracle{.logits = &logits, .single = &single};
     std::vector<Start> starts;
     for (const std::size_t token : asked) {
-      Start start{.token = token,
-                  .lower = scaled.divide(tokens[token].lower),
-                  .point = witness(logits, token, tokens[token])};
+      Start start{
+          .token = token, .lower = tokens[token].lower, .point = witness(logits, token, tokens[token])};
       for (const convex::PointWeight& share : upper_weights(tokens[token]))
         start.constraints.push_back(share.id);
       starts.push_back(std::move(start));
     }
     std::vector<bool> largest;
-    for (Outcome& outcome : largest_leads(oracle, std::move(starts), gap, scaled.divide(enough), options)) {
+    for (Outcome& outcome : largest_leads(oracle, std::move(starts), gap, enough, options)) {
       TokenReach& token = tokens[outcome.token];
       rounds += outcome.rounds;
       largest.push_back(outcome.largest);
-      take_upper(scaled, token, outcome);
-      const double lower = scaled.lower(outcome.lower);
-      if (!(lower > token.lower)) continue;
-      token.lower = lower;
+      take_upper(token, outcome);
+      if (!(outcome.lower > token.lower)) continue;
+      token.lower = outcome.lower;
       token.witness = std::move(outcome.witness);
     }
     return largest;
   }
 
-  ScaledLogits scaled;
+  const Logits& logits;
   SinglePrecision single;
   double gap;
 };
@@ -315,12 +297,6 @@ std::size_t sharpen_nearest(const Logits& logits, std::vector<TokenReach>& token
     }
     worked += asked.size();
   }
-}
-
-std::vector<std::vector<double>> sphere_points(const Logits& logits) {
-  NORMSCOPE_ASSERT(logits.sphere && logits.dimension() == 1);
-  const std::array<std::vector<double>, 2> points = two_points(logits);
-  return {points.begin(), points.end()};
 }
 
 }  // namespace normscope::selectability

@@ -9,7 +9,6 @@
 
 #include "cone.hpp"
 #include "lead_oracle.hpp"
-#include "scaled_logits.hpp"
 #include "sphere.hpp"
 
 namespace normscope::selectability {
@@ -24,26 +23,21 @@ constexpr std::size_t tokens_per_task = 64;
 class Verifier {
  public:
   Verifier(const Logits& logits, double tolerance)
-      : scaled_(logits), tolerance_(tolerance), single_(single_precision(scaled_.logits())) {
-    // Without offsets the ball decides this too, but not the two points of a sphere.
-    if (!has_offsets(logits) && !(logits.sphere && logits.dimension() == 1)) return;
-    cone_ = cone(scaled_.logits());
+      : logits_(logits), tolerance_(tolerance), single_(single_precision(logits)) {
+    // Without offsets the ball decides this too.
+    if (!has_offsets(logits)) return;
+    cone_ = cone(logits);
     cone_single_ = single_precision(cone_);
   }
 
   /// Checks everything except the point at which a reachable token leads.
   [[nodiscard]] bool weights_hold(std::size_t token, const TokenReach& reach) const {
-    const LeadOracle oracle{.logits = &logits(), .single = &single_};
-    const double upper = reach.ends.empty() ? upper_bound(oracle, token, upper_weights(reach))
-                                            : upper_bound_at_two_points(oracle, token, reach.ends);
-    if (!(reach.upper >= scaled_.upper(upper))) return false;
+    const LeadOracle oracle{.logits = &logits_, .single = &single_};
+    const double upper = upper_bound(oracle, token, upper_weights(reach));
+    if (!(reach.upper >= upper)) return false;
     if (reach.answer == Answer::yes) return reach.unbounded == Answer::yes;
-    if (reach.answer == Answer::no) {
-      // A bound of a point of the sphere is judged by the token that leads there, however large the other is.
-      const bool none = reach.ends.empty() ? upper <= tie(oracle, token, upper_weights(reach), tolerance_)
-                                           : std::isfinite(upper) &&
-                                                 is_none_at_two_points(oracle, token, reach.ends, tolerance_);
-      if (!none) return false;
+    if (reach.answer == Answer::no && !(upper <= tie(oracle, token, upper_weights(reach), tolerance_))) {
+      return false;
     }
     if (reach.unbounded == Answer::yes) return leads_somewhere(token, reach.unbounded_witness);
     if (reach.unbounded == Answer::undecided) return true;
@@ -56,27 +50,26 @@ class Verifier {
   /// For each reachable token, whether it leads by the stated margin at its point.
   [[nodiscard]] std::vector<bool> points_hold(const std::vector<std::size_t>& asked,
                                               const std::vector<TokenReach>& tokens, unsigned threads) const {
-    const LeadOracle oracle{.logits = &logits(), .single = &single_};
+    const LeadOracle oracle{.logits = &logits_, .single = &single_};
     std::vector<EvaluationPoint> evaluations;
     std::vector<bool> hold(asked.size(), false);
     std::vector<std::size_t> at;
     for (std::size_t i = 0; i < asked.size(); ++i) {
       const TokenReach& reach = tokens[asked[i]];
-      std::vector<double> point = witness(logits(), asked[i], reach);
-      if (!(reach.lower > 0.0) || point.size() != logits().width || !is_in_ball(point)) continue;
+      std::vector<double> point = witness(logits_, asked[i], reach);
+      if (!(reach.lower > 0.0) || point.size() != logits_.width || !is_in_ball(point)) continue;
       // Tokens that the lead is not smaller for by more than rounding are evaluated.
-      evaluations.push_back({.token = asked[i],
-                             .point = std::move(point),
-                             .within = scaled_.divide(reach.lower) + 2.0 * logits().rounding});
+      evaluations.push_back(
+          {.token = asked[i], .point = std::move(point), .within = reach.lower + 2.0 * logits_.rounding});
       at.push_back(i);
     }
     if (!evaluations.empty()) evaluate_leads(oracle, evaluations, threads);
     for (std::size_t k = 0; k < at.size(); ++k) {
-      const double lower = scaled_.divide(tokens[asked[at[k]]].lower);
+      const double lower = tokens[asked[at[k]]].lower;
       double found = evaluations[k].lower;
       // The output of the norm is the nearest point of the sphere.
-      if (logits().sphere) found -= 2.0 * logits().scale * distance_to_sphere(logits(), evaluations[k].point);
-      hold[at[k]] = found > 0.0 && found >= lower - 1e-13 * logits().scale;
+      if (logits_.sphere) found -= 2.0 * logits_.scale * distance_to_sphere(logits_, evaluations[k].point);
+      hold[at[k]] = found > 0.0 && found >= lower - 1e-13 * logits_.scale;
     }
     return hold;
   }
@@ -90,9 +83,8 @@ class Verifier {
     evaluate_leads(all, evaluation, 1);
     return evaluation[0].lower > 0.0;
   }
-  [[nodiscard]] const Logits& logits() const { return scaled_.logits(); }
 
-  ScaledLogits scaled_;
+  const Logits& logits_;
   double tolerance_;
   SinglePrecision single_;
   Logits cone_{};

@@ -5,9 +5,9 @@
 #include <limits>
 
 #include <normscope/core/assert.hpp>
-#include <normscope/selectability/verify.hpp>
+#include <normscope/numeric/binary_scale.hpp>
+#include <normscope/numeric/sum.hpp>
 
-#include "extents.hpp"
 #include "working_sets.hpp"
 
 namespace normscope::selectability {
@@ -44,13 +44,7 @@ struct Search::Parts::KeySearch {
 
 Search::Parts::Parts(MatrixView<const double> keys, const Options& how)
     : options(how),
-      given(keys),
-      columns(scaled_columns(keys)),
-      scaled(columns ? std::nullopt : scaled_keys(keys)),
-      key_set(columns  ? columns->view()
-              : scaled ? scaled->view()
-                       : keys,
-              how.threads),
+      key_set(keys, how.threads),
       own(key_set),
       verdicts(keys.rows()),
       block(chunk_of(keys.width())),
@@ -89,8 +83,29 @@ void Search::Parts::select(std::size_t place, Proof proof, double margin, std::v
   Verdict& verdict = verdicts[key_set.row(place)];
   if (verdict.proof == Proof::duplicate) return;
   verdict.answer = Selectability::selectable;
-  verdict.proof = proof;
-  verdict.margin = std::scalbn(margin, key_set.exponent());
+  if (const std::optional<int> exponent = key_set.exponent()) {
+    verdict.proof = proof;
+    verdict.margin = std::scalbn(margin, *exponent);
+    verdict.query = std::move(query);
+    return;
+  }
+  if (proof == Proof::own_direction) {
+    query.resize(key_set.width());
+    key_set.centred(place, query);
+  }
+  const double length = euclidean_norm(query);
+  for (std::size_t i = 0; i < query.size(); ++i) query[i] = key_set.scaled(query[i], i);
+  const BinaryScale by = BinaryScale::of(query);
+  by.divide(query);
+  // Entries that underflow change no score by more than `lost`.
+  const double lost = 0x1p-700 * static_cast<double>(query.size());
+  margin = by.divide(margin * length / euclidean_norm(query) * (1.0 - 0x1p-47)) - lost;
+  if (!(margin > 0.0)) {
+    verdict = {};
+    return;
+  }
+  verdict.proof = Proof::query;
+  verdict.margin = margin;
   verdict.query = std::move(query);
 }
 
@@ -257,29 +272,12 @@ void Search::report(const Progress& progress) const {
   }
 }
 
-/// The results for the keys as given.
 Selection Search::Parts::selection() {
-  Selection selection{.keys = std::move(verdicts),
-                      .center = key_set.center(),
-                      .scale = key_set.scale(),
-                      .extents = key_set.extents(),
-                      .tolerance = options.tolerance};
-  if (!columns && !scaled) return selection;
-  selection = columns ? columns->of_given(given, std::move(selection), options.threads)
-                      : scaled->multiplied(std::move(selection));
-  for (std::size_t row = 0; row < selection.keys.size(); ++row) {
-    Verdict& verdict = selection.keys[row];
-    if (verdict.proof != Proof::duplicate) continue;
-    // Keys may have become equal when small entries underflowed.
-    verdict.residual = verified_residual(given, row, verdict.weights);
-    if (verdict.residual == 0.0) continue;
-    const bool is_near =
-        verdict.residual <= selection.tolerance * selection.scale &&
-        are_none(verified_distances(given, row, verdict.weights), selection.extents, selection.tolerance);
-    verdict.proof = is_near ? Proof::weights : Proof::none;
-    if (!is_near) verdict.answer = Selectability::undecided;
-  }
-  return selection;
+  return {.keys = std::move(verdicts),
+          .center = key_set.center(),
+          .scale = key_set.scale(),
+          .extents = key_set.extents(),
+          .tolerance = options.tolerance};
 }
 
 Selection Search::result() && {

@@ -11,8 +11,6 @@
 
 #include "nearest.hpp"
 #include "own_direction.hpp"
-#include "scaled_columns.hpp"
-#include "scaled_keys.hpp"
 #include "score_queries.hpp"
 
 namespace normscope::selectability {
@@ -22,9 +20,6 @@ struct Search::Parts {
   Parts(MatrixView<const double> keys, const Options& options);
 
   Options options;
-  MatrixView<const double> given;
-  std::optional<ScaledColumns> columns;  ///< if columns differ in size
-  std::optional<ScaledKeys> scaled;      ///< otherwise, if products of the keys would over- or underflow
   KeySet key_set;
   OwnDirection own;
   std::vector<Verdict> verdicts;    ///< one per row

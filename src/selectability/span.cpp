@@ -33,12 +33,15 @@ MatrixXd triangle_of_keys(const KeySet& key_set) {
   return result;
 }
 
-/// Largest entry of a key in the units of the key set, which bounds the rounding of the common mean.
+/// The rounding of the common mean, in the units of the key set, with a margin.
 double mean_rounding(const KeySet& key_set) {
   double far = 0.0;
-  for (const double value : key_set.center()) far = std::max(far, std::abs(value));
-  return 0x1p-51 * std::scalbn(far + key_set.scale(), -key_set.exponent()) *
-         std::sqrt(static_cast<double>(key_set.size()));
+  for (std::size_t i = 0; i < key_set.width(); ++i) {
+    const double extent = key_set.extents()[i];
+    // The mean of a constant column is not rounded.
+    if (extent > 0.0) far = std::max(far, key_set.scaled(std::abs(key_set.center()[i]) + extent, i));
+  }
+  return 0x1p-51 * far * std::sqrt(static_cast<double>(key_set.size()));
 }
 
 }  // namespace

@@ -208,44 +208,4 @@ std::optional<std::vector<double>> lift(const LeadOracle& oracle, std::size_t to
   return std::nullopt;
 }
 
-std::array<std::vector<double>, 2> two_points(const Logits& logits) {
-  std::vector<double> point(logits.width);
-  point[0] = 1.0;
-  if (logits.centers) point[1] = -1.0;
-  std::vector<double> other(point);
-  for (double& value : other) value = -value;
-  return {on_sphere(logits, other), on_sphere(logits, point)};
-}
-
-double lead_at_most(const LeadOracle& oracle, std::size_t token, std::span<const double> point,
-                    std::size_t other) {
-  // The lead of the other token over this one, with the opposite sign.
-  return -lower_bound(oracle, other, point, token) +
-         2.0 * oracle.logits->scale * distance_to_sphere(*oracle.logits, point) +
-         oracle.logits->own[token].rounding + oracle.logits->own[other].rounding;
-}
-
-bool is_none_at_two_points(const LeadOracle& oracle, std::size_t token, const std::vector<std::size_t>& ends,
-                           double relative) {
-  const std::array<std::vector<double>, 2> points = two_points(*oracle.logits);
-  for (std::size_t i = 0; i < ends.size(); ++i) {
-    const double most = lead_at_most(oracle, token, points[i], ends[i]);
-    if (!(most <= tie(oracle, token, {{ends[i], 1.0}}, relative))) return false;
-  }
-  return true;
-}
-
-double upper_bound_at_two_points(const LeadOracle& oracle, std::size_t token,
-                                 const std::vector<std::size_t>& ends) {
-  const Logits& logits = *oracle.logits;
-  if (!logits.sphere || logits.dimension() != 1 || ends.size() != 2) return infinity;
-  const std::array<std::vector<double>, 2> points = two_points(logits);
-  double most = -infinity;
-  for (std::size_t i = 0; i < ends.size(); ++i) {
-    if (ends[i] >= logits.tokens || ends[i] == token) return infinity;
-    most = std::max(most, lead_at_most(oracle, token, points[i], ends[i]));
-  }
-  return most;
-}
-
 }  // namespace normscope::selectability

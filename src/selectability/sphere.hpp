@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -8,9 +7,9 @@
 
 #include "lead_oracle.hpp"
 
-/// With eps = 0 a norm only gives points of the sphere. In one dimension these are two points. In higher
-/// dimensions a lead on the sphere is found by moving outward from a point inside the ball: the points at
-/// which a token leads form a convex set, so it leads on the whole segment to any such point outside.
+/// With eps = 0 a norm only gives points of the sphere, in two dimensions or more (`fold`). A lead there is
+/// found by moving outward from a point inside the ball: the points at which a token leads form a convex set,
+/// so it leads on the whole segment to any such point outside.
 namespace normscope::selectability {
 
 /// The point of the sphere nearest to `point`: without its mean if the norm centres, divided by its length,
@@ -30,25 +29,5 @@ namespace normscope::selectability {
 /// inside the ball, which proves nothing.
 [[nodiscard]] std::optional<std::vector<double>> lift(const LeadOracle& oracle, std::size_t token,
                                                       std::span<const double> inside, unsigned threads);
-
-/// The two points of the sphere in one dimension.
-///
-/// Requires  logits.dimension() == 1
-[[nodiscard]] std::array<std::vector<double>, 2> two_points(const Logits& logits);
-
-/// An upper bound of the lead over `other` at a point of the sphere whose rounded value is `point`.
-[[nodiscard]] double lead_at_most(const LeadOracle& oracle, std::size_t token, std::span<const double> point,
-                                  std::size_t other);
-
-/// Whether the tokens `ends`, one for each of the two points, keep the token from leading there by more than
-/// a tie with that one.
-///
-/// Requires  as `upper_bound_at_two_points` does for a finite result
-[[nodiscard]] bool is_none_at_two_points(const LeadOracle& oracle, std::size_t token,
-                                         const std::vector<std::size_t>& ends, double relative);
-
-/// The maximum of that over both points, each with its token of `ends`; infinite if one is missing.
-[[nodiscard]] double upper_bound_at_two_points(const LeadOracle& oracle, std::size_t token,
-                                               const std::vector<std::size_t>& ends);
 
 }  // namespace normscope::selectability

@@ -39,8 +39,8 @@ BIAS = "0.5,0,-0.25,0,1,-3,0,0.125"
 SOURCES = {
     "select": Source(("select", KEYS)),
     "select_exact": Source(("select", KEYS, "--exact")),
-    "select_tiny": Source(("select", "1e-200,0;3e-200,0;0,2e-200;1e-200,1e-200;2e-200,0")),
-    "select_far_columns": Source(("select", "3.2138760885179806e60,1;3.2138760885179806e60,1;0,0;1.6069380442589903e60,-1")),
+    "select_tiny": Source(("select", "1e-60,0;3e-60,0;0,2e-60;1e-60,1e-60;2e-60,0")),
+    "select_far_columns": Source(("select", "1.2676506002282294e30,1e-60;1.2676506002282294e30,1e-60;0,0;6.338253001141147e29,-1e-60")),
     "select_normed": Source(("select", "1,0,0;0,2,0;0,0,3;1,1,1;5,-1,2;-1,0,0.5", "--norm", "layer")),
     "separate": Source(("separate", "3,1;4,2;3,4", "0,0;1,-1;-1,2")),
     "separate_constant_column": Source(("separate", "0,0,1;1,1,1", "0,1,1;1,0,1")),
@@ -49,7 +49,7 @@ SOURCES = {
     "separate_exact_touching": Source(("separate", "0,0;2,2", "0,2;2,0", "--exact")),
     "separate_three": Source(("separate", "0,0;1,0;0,1;5,5;6,5;5,6;9,0;9,1;8,0", "--labels", "0,0,0,1,1,1,2,2,2")),
     "separate_labelled": Source(("separate", "0,0;1,0;0,1;5,5;6,5;5,6", "--labels", "0,0,0,1,1,1")),
-    "separate_tiny": Source(("separate", "0,0;2e-200,2e-200", "0,2e-200;2e-200,0")),
+    "separate_tiny": Source(("separate", "0,0;2e-60,2e-60", "0,2e-60;2e-60,0")),
     "reach": Source(("reach", "--unembedding", TOKENS, "--unembedding-bias", BIAS, "--norm", "layer", "--gain",
                      "1,0.5,2", "--bias", "0.1,-0.2,0.3", "--probability", "full"),
                     {"norm.kind": "layer", "norm.eps": 1e-5, "norm.name": None, "logit_scale": 1.0, "soft_cap": 0.0}),
@@ -58,7 +58,7 @@ SOURCES = {
     "reach_sphere": Source(("reach", "--unembedding", TOKENS, "--norm", "spherical", "--eps", "0", "--probability", "full"),
                            {"norm.kind": "spherical", "norm.eps": 0.0, "norm.name": None, "logit_scale": 1.0,
                             "soft_cap": 0.0}),
-    "reach_tiny": Source(("reach", "--unembedding", "1e-200,0;-1e-200,0;0,1e-200;0,-1e-200;1e-201,1e-201", "--norm", "rms"),
+    "reach_tiny": Source(("reach", "--unembedding", "1e-30,0;-1e-30,0;0,1e-30;0,-1e-30;1e-31,1e-31", "--norm", "rms"),
                          {"norm.kind": "rms", "norm.eps": 1e-5, "norm.name": None, "logit_scale": 1.0, "soft_cap": 0.0}),
     "reach_model": Source(("reach", "models/wordlist_gpt"), {}),
     "reach_cap": Source(("reach", FIXTURE + "gemma2", "--probability", "full"), {}),
@@ -277,10 +277,10 @@ def select_exact(of):
 
 
 def select_tiny(of):
-    """Products of such keys underflow to 0."""
-    lead = {"answer": "selectable", "proof": "query", "query": [1e-200, 0.0], "margin": 5e-324}
+    """Products of such keys with these queries underflow to 0."""
+    lead = {"answer": "selectable", "proof": "query", "query": [1e-270, 0.0], "margin": 5e-324}
     of.failed("a key between two others", "verdicts[4]", put("verdicts[4]", lead))
-    of.failed("a key on a side", "verdicts[3]", put("verdicts[3]", lead | {"query": [1e-200, 1e-200]}))
+    of.failed("a key on a side", "verdicts[3]", put("verdicts[3]", lead | {"query": [1e-270, 1e-270]}))
     corner = {"answer": "unselectable", "proof": "weights", "residual": 0.0}
     of.failed("a corner is unselectable", "verdicts[1]", put("verdicts[1]", corner | {"weights": weights("key", (4, 1.0))}))
     of.failed("a corner by weights that underflow", "verdicts[1]",
@@ -291,7 +291,7 @@ def select_tiny(of):
 
 def select_far_columns(of):
     equal = {"answer": "selectable", "proof": "query", "query": [1.0, 0.0], "margin": 5e-324}
-    of.failed("equal keys are selectable, columns 2^201 apart", "verdicts[0]",
+    of.failed("equal keys are selectable, columns 2^300 apart", "verdicts[0]",
               put("verdicts[0]", equal), put("verdicts[1]", equal), put("selectable", 4), put("unselectable", []))
 
 
@@ -411,9 +411,9 @@ def separate_labelled(of):
 
 
 def separate_tiny(of):
-    """The squares of such rows underflow."""
-    of.failed("XOR at 1e-200 is separable", "separable", put("separable", "yes"), put("normal", [1e-200, 0.0]), put("margin", 0.0))
-    of.failed("XOR at 1e-200 by a margin", "separable", put("separable", "yes"), put("normal", [1e-160, 1e-160]), put("margin", 1e-201))
+    """The products of such rows with these normals underflow."""
+    of.failed("XOR at 1e-60 is separable", "separable", put("separable", "yes"), put("normal", [1e-270, 0.0]), put("margin", 0.0))
+    of.failed("XOR at 1e-60 by a margin", "separable", put("separable", "yes"), put("normal", [1e-270, 1e-270]), put("margin", 1e-61))
     of.failed("no ratio of squares", "ssr", put("ssr", None))
     of.failed("a residual of a single row", "residual", put("a", weights("row", (0, 1.0))), put("residual", 0.0))
 
@@ -601,7 +601,7 @@ def reach_rms(of):
 def reach_sphere(of):
     of.failed("a ball of a sphere", "sphere", put("sphere", False))
     of.failed("an eps of a sphere", "eps", put("norm.eps", 1e-5))
-    of.failed("two points of a sphere of many", "ends", lambda document: document["unreachable"][0].update(ends=[0, 1]))
+    of.malformed("a member that tokens do not have", "ends", lambda document: document["unreachable"][0].update(ends=[0, 1]))
     of.failed("leads raised", "lead.lower", lambda document: document["lead"].update(
         lower=[x and x + 0.1 for x in document["lead"]["lower"]]))
     of.failed("largest leads lowered", "lead.upper", lambda document: document["lead"].update(
@@ -611,9 +611,9 @@ def reach_sphere(of):
 
 
 def reach_tiny(of):
-    """Products of such rows underflow to 0."""
+    """Products of such rows with this witness underflow to 0."""
     def leads(document):
-        document["proofs"][4] = {"answer": "yes", "witness": [1e-200, 1e-200]}
+        document["proofs"][4] = {"answer": "yes", "witness": [1e-300, 1e-300]}
         document["lead"]["lower"][4] = 5e-324
         document["reachable"] = 5
         document["unreachable"], document["unreachable_without_ball"] = [], 0

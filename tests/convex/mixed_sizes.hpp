@@ -25,7 +25,7 @@ inline MixedRows mixed_rows(std::uint64_t seed) {
   const std::size_t rows = 1 + random.below(12);
   const std::uint64_t kind = random.below(8);
   const std::uint64_t bits = random.below(4);
-  const double decades = kind < 4 ? std::vector<double>{300, 30, 12, 80}[kind] : 0.0;
+  const double decades = kind < 4 ? std::vector<double>{28, 20, 12, 5}[kind] : 0.0;
   const auto power = [&](double most) { return std::pow(10.0, most * (2.0 * random.uniform() - 1.0)); };
   const auto number = [&] {
     double value = random.normal();

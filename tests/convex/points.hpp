@@ -89,9 +89,9 @@ inline IllConditionedPair ill_conditioned_pair(std::uint64_t seed) {
       sets.b.values[i] = sets.a.values[0] - std::abs(sets.b.values[i]) * static_cast<double>(random.below(2));
     }
   } else if (kind == 6) {
-    each([](double& value, std::size_t) { value = std::scalbn(value, -1040); });
+    each([](double& value, std::size_t) { value = std::scalbn(value, -190); });
   } else if (kind == 7) {
-    each([](double& value, std::size_t) { value = std::scalbn(value, 1020); });
+    each([](double& value, std::size_t) { value = std::scalbn(value, 95); });
   }
   return sets;
 }

@@ -149,7 +149,7 @@ TEST(Separate, ColumnsOfAnySizeDoNotChangeTheAnswer) {
     Points b = normal_points(12, 5, 2 * seed + 1);
     const Answer plain = separate(a.view(), b.view()).answer;
     ASSERT_NE(plain, Answer::undecided);
-    const int exponents[] = {40, -30, 0, 13, -45};
+    const int exponents[] = {20, -15, 0, 7, -10};
     for (Points* points : {&a, &b}) {
       for (std::size_t i = 0; i < points->values.size(); ++i) {
         points->values[i] = std::scalbn(points->values[i], exponents[i % 5]);
@@ -166,7 +166,7 @@ TEST(Separate, ValuesOfAnySizeGiveTheSameDigits) {
     const Points a = normal_points(20, 3, 5, shift);
     const Points b = normal_points(20, 3, 6);
     const Separation plain = separate(a.view(), b.view());
-    for (const int exponent : {-900, -300, 300, 1019}) {
+    for (const int exponent : {-150, -60, 60, 95}) {
       Points far_a = a;
       Points far_b = b;
       for (double& value : far_a.values) value = std::scalbn(value, exponent);
@@ -179,56 +179,23 @@ TEST(Separate, ValuesOfAnySizeGiveTheSameDigits) {
       EXPECT_EQ(scaled.offset, std::scalbn(plain.offset, exponent));
     }
   }
-  const Points high{{1.7e308, 1.7e308}, 1};
-  const Points low{{-1.7e308, 1}, 1};
-  const Separation ends = separate(high.view(), low.view());
-  EXPECT_EQ(ends.answer, Answer::yes);
-  EXPECT_NEAR(ends.margin / 1.7e308, 1.0, 1e-14);
-  EXPECT_TRUE(verify(high.view(), low.view(), ends));
-  const Points flat_a{{1e300, 1e-300}, 2};
-  const Points flat_b{{1e300, 0}, 2};
-  EXPECT_NEAR(separate(flat_a.view(), flat_b.view()).margin, 1e-300, 1e-314);
-  // A distance beyond the largest double.
-  const Points lowest{{-1.7e308}, 1};
-  const Separation beyond = separate(high.view(), lowest.view());
-  EXPECT_EQ(beyond.answer, Answer::yes);
-  EXPECT_EQ(beyond.margin, std::numeric_limits<double>::max());
-  EXPECT_TRUE(std::isinf(beyond.residual));
+  const Points flat_a{{1e30, 1e-60}, 2};
+  const Points flat_b{{1e30, 0}, 2};
+  EXPECT_NEAR(separate(flat_a.view(), flat_b.view()).margin, 1e-60, 1e-74);
 }
 
-TEST(Separate, MarginsAreProvedForNumbersOfEverySize) {
-  // The row of A lies behind the first of B along the normal, by an entry 2^-1076 times the largest.
-  const Points a{{0x1p915, -0x1p-76}, 2};
-  const Points b{{0, 0, -0x1p1000, 0}, 2};
-  EXPECT_LE(verified_margin(a.view(), b.view(), {0x1p-1000, 1.0}), 0.0);
-  EXPECT_LE(verified_margin(b.view(), a.view(), {-1.0, -0x1p1000}), 0.0);
-  // A normal of any length.
+TEST(Separate, MarginsAreProvedForNormalsOfEverySize) {
   const Points one{{1}, 1};
   const Points zero{{0}, 1};
   EXPECT_LE(verified_margin(zero.view(), zero.view(), {1.0}), 0.0);
-  for (const double length : {0x1p-1074, 1e-320, 1e-300, 1.0, 1e300, 1.7e308}) {
+  for (const double length : {1e-200, 1.0, 1e200}) {
     EXPECT_NEAR(verified_margin(one.view(), zero.view(), {length}), 1.0, 1e-14) << length;
     EXPECT_NEAR(verified_margin(zero.view(), one.view(), {length}), -1.0, 1e-14) << length;
   }
 }
 
-TEST(Separate, OffsetsBeyondTheRangeAreVerified) {
+TEST(Separate, OffsetsAreFinite) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  const Points far{{1.7e308, 1.7e308}, 2};
-  const Points near{{1.6e308, 1.6e308}, 2};
-  for (const double sign : {1.0, -1.0}) {
-    const Points& a = sign > 0.0 ? far : near;
-    const Points& b = sign > 0.0 ? near : far;
-    Separation result = separate(a.view(), b.view());
-    ASSERT_EQ(result.answer, Answer::yes);
-    EXPECT_EQ(result.offset, sign * infinity);
-    EXPECT_TRUE(verify(a.view(), b.view(), result));
-    result.offset = -result.offset;
-    EXPECT_FALSE(verify(a.view(), b.view(), result));
-    result.offset = 0.0;
-    EXPECT_FALSE(verify(a.view(), b.view(), result));
-  }
-  // Sets that doubles lie between.
   const Points high{{3}, 1};
   const Points low{{1}, 1};
   Separation result = separate(high.view(), low.view());
@@ -277,8 +244,7 @@ RC_GTEST_PROP(Separate, MarginsOfIllConditionedSets, (std::uint64_t seed)) {
   const Separation result = separate(sets.a.view(), sets.b.view());
   RC_PRE(result.answer == Answer::yes);
   RC_ASSERT(result.margin <= result.residual);
-  // A subnormal's last bits are no part of it.
-  RC_ASSERT(result.margin >= result.residual * (1.0 - 1e-9) - 0x1p-46 * result.scale - 0x1p-1070);
+  RC_ASSERT(result.margin >= result.residual * (1.0 - 1e-9) - 0x1p-46 * result.scale);
 }
 
 TEST(Separate, ExactAnswersComeWithTheirProofs) {
@@ -492,6 +458,14 @@ TEST(Separate, BadInputIsNamed) {
   };
   EXPECT_NE(message(broken, a).find("row 0 of A has inf"), std::string::npos) << message(broken, a);
   EXPECT_NE(message(a, broken).find("row 0 of B has inf"), std::string::npos) << message(a, broken);
+  const Points large{{1, 1e31}, 2};
+  EXPECT_NE(message(a, large).find("row 0 of B has 1e+31"), std::string::npos) << message(a, large);
+  const Points near{{1, 2 + 0x1p-51}, 2};
+  EXPECT_EQ(message(a, near), "accepted");
+  const Points tiny{{1e-61, 0}, 2};
+  const Points zero{{0, 0}, 2};
+  EXPECT_NE(message(tiny, zero).find("column 0 extends over 1e-61"), std::string::npos)
+      << message(tiny, zero);
 }
 
 }  // namespace

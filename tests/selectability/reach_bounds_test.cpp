@@ -67,7 +67,7 @@ TEST(Reach, FoldedLogitsAreWithinTheirRounding) {
 TEST(Reach, LogitsOfAnySize) {
   const Head plain = random_head(40, 5, NormKind::rms, 31, 0.0);
   const std::vector<TokenReach> expected = decided(plain.logits());
-  for (const int exponent : {-1000, -515, -110, 210, 515, 1000}) {
+  for (const int exponent : {-95, -50, 50, 95}) {
     Head head = plain;
     for (double& value : head.weights) value = std::scalbn(value, exponent);
     const Logits logits = head.logits();
@@ -86,12 +86,14 @@ TEST(Reach, LogitsOfAnySize) {
     }
   }
   // Tokens of very different sizes: the error bounds of small ones do not depend on the large one.
-  const Head mixed{.norm = {.kind = NormKind::layer, .width = 2}, .weights = {1e200, 0, 0, 1, 1, 1}};
+  const Head mixed{.norm = {.kind = NormKind::layer, .width = 2}, .weights = {1e30, 0, 0, 1, 1, 1}};
   for (std::size_t token = 0; token < 3; ++token) {
     EXPECT_TRUE(verify(mixed.logits(), token, decided(mixed.logits())[token])) << token;
   }
-  const Head huge{.norm = {.kind = NormKind::rms, .width = 2}, .weights = {1.7e308, 0, -1.7e308, 0}};
-  EXPECT_THROW(static_cast<void>(huge.logits()), Error);
+  for (const double refused : {1.7e308, 1e31, 1e-31, 5e-324}) {
+    const Head head{.norm = {.kind = NormKind::rms, .width = 2}, .weights = {refused, 0, -refused, 0}};
+    EXPECT_THROW(static_cast<void>(head.logits()), Error) << refused;
+  }
 }
 
 TEST(Reach, LeadsAndProbabilitiesAreOrderedForTokensOfManySizes) {
@@ -123,8 +125,7 @@ TEST(Reach, LeadsAndProbabilitiesAreOrderedForTokensOfManySizes) {
   }
 }
 
-// Among these are rows that longer ones make dependent, common parts of which little remains, and two points
-// without offsets.
+// Among these are rows that longer ones make dependent, and common parts of which little remains.
 TEST(Reach, EveryAnswerIsProvedForTokensOfManySizes) {
   std::vector<std::uint64_t> seeds{578,  606,  607,  608,  739,  740,  741, 1138,
                                    1154, 1155, 1156, 2368, 3440, 3804, 7137};
@@ -159,7 +160,7 @@ TEST(Reach, EveryAnswerIsProvedForTokensOfManySizes) {
 }
 
 TEST(Reach, ALargeTokenDoesNotMakeOthersUnreachable) {
-  for (const double large : {1e6, 1e13, 1e20, 1e100, 1e200}) {
+  for (const double large : {1e6, 1e13, 1e20, 1e29}) {
     for (const double eps : {1e-5, 0.0}) {
       for (const NormKind kind : {NormKind::rms, NormKind::layer}) {
         const Head head{.norm = {.kind = kind, .width = 3, .eps = eps},
@@ -178,7 +179,7 @@ TEST(Reach, ALargeTokenDoesNotMakeOthersUnreachable) {
     }
   }
   // Equal tokens beside a large one still never lead.
-  const Head duplicates{.norm = {.kind = NormKind::rms, .width = 2}, .weights = {1e200, 0, 0, 1, 0, 1}};
+  const Head duplicates{.norm = {.kind = NormKind::rms, .width = 2}, .weights = {1e30, 0, 0, 1, 0, 1}};
   EXPECT_EQ(decided(duplicates.logits())[1].answer, Answer::no);
 }
 

@@ -52,60 +52,6 @@ Standing stand(const Logits& logits, std::size_t token, const std::vector<double
   return result;
 }
 
-TEST(Sphere, TwoPointsAreCheckedSeparately) {
-  // Token 0 leads at the ball's centre alone, which eps = 0 leaves out.
-  const std::vector<double> weights{0, 0, 1, -1, -1, 1};
-  const std::vector<double> bias{0.1, 0, 0};
-  const Logits open = head(NormKind::layer, 2, weights, bias, 1e-5);
-  EXPECT_EQ(decided_with_sphere(open)[0].answer, Answer::yes);
-  const Logits logits = head(NormKind::layer, 2, weights, bias);
-  const std::vector<TokenReach> tokens = decided_with_sphere(logits);
-  EXPECT_EQ(tokens[0].answer, Answer::no);
-  EXPECT_EQ(tokens[0].unbounded, Answer::yes);
-  EXPECT_NEAR(tokens[0].upper, 0.1 - 2.0, 1e-12);
-  EXPECT_EQ(tokens[0].ends, (std::vector<std::size_t>{2, 1}));
-  for (std::size_t token = 0; token < 3; ++token) EXPECT_TRUE(verify(logits, token, tokens[token])) << token;
-  TokenReach forged = tokens[0];
-  forged.ends = {1, 2};
-  EXPECT_FALSE(verify(logits, 0, forged));
-  forged.ends = {2};
-  EXPECT_FALSE(verify(logits, 0, forged));
-  EXPECT_EQ(sphere_points(logits).size(), 2U);
-  const std::vector<std::size_t> asked{0};
-  const Probability most = largest_probabilities(logits, asked, {.threads = 1})[0];
-  const double exact = 1.0 / (1.0 + std::exp(1.9) + std::exp(-2.1));
-  EXPECT_NEAR(most.upper, exact, 1e-12);
-  EXPECT_NEAR(most.lower, exact, 1e-12);
-  EXPECT_NEAR(largest_probabilities(open, asked, {.threads = 1})[0].upper,
-              std::exp(0.1) / (std::exp(0.1) + 2), 1e-3);
-}
-
-TEST(Sphere, ALargeTokenAtOnePointDecidesNothingAtTheOther) {
-  // The first two tokens differ by 1e-6 where the third, which is large, is far below them.
-  for (const double large : {1e3, 1e6, 1e8, 1e10, 1e13, 1e15}) {
-    const Logits layer = head(NormKind::layer, 2, {1, -1, 1 + 1e-6, -1 - 1e-6, large, -large}, {});
-    const Logits rms = head(NormKind::rms, 1, {1, 1 + 1e-6, large}, {});
-    for (const Logits& logits : {layer, rms}) {
-      const std::vector<TokenReach> tokens = decided_with_sphere(logits);
-      // The first token leads; from some size on the rounding of the logits hides it.
-      EXPECT_EQ(tokens[0].answer, large < 1e9 ? Answer::yes : Answer::undecided) << large;
-      EXPECT_NE(tokens[1].answer, Answer::yes) << large;
-      EXPECT_EQ(tokens[2].answer, Answer::yes) << large;
-      for (std::size_t token = 0; token < 3; ++token) {
-        EXPECT_TRUE(verify(logits, token, tokens[token])) << large << " " << token;
-      }
-      TokenReach forged = tokens[0];
-      forged.answer = Answer::no;
-      if (forged.ends.empty()) forged.ends = {1, 2};
-      EXPECT_FALSE(verify(logits, 0, forged)) << large;
-      // Ends that are none prove nothing, whatever the bound.
-      forged.upper = std::numeric_limits<double>::infinity();
-      forged.ends = {7, 9};
-      EXPECT_FALSE(verify(logits, 0, forged)) << large;
-    }
-  }
-}
-
 TEST(Sphere, AgreesWithBruteForceOverTheCircle) {
   constexpr int turns = 3600;
   int only_inside = 0;
@@ -211,7 +157,7 @@ TEST(Sphere, LargestLeadsAreThoseOfTheSphere) {
 TEST(Sphere, EveryTokenIsProvedAmongEqualAndOppositeOnes) {
   for (std::uint64_t seed = 0; seed < 120; ++seed) {
     Random random(seed);
-    const std::size_t width = 2 + seed % 3;
+    const std::size_t width = 3 + seed % 3;
     const std::size_t count = 4 + random.below(8);
     std::vector<double> weights;
     std::vector<double> bias;
@@ -243,45 +189,6 @@ TEST(Sphere, MoreDimensionsThanAxesAreTried) {
   for (std::size_t token = 0; token < 6; ++token) EXPECT_TRUE(verify(logits, token, tokens[token])) << token;
 }
 
-TEST(Sphere, TwoPointsOfOneNumber) {
-  // An rms norm of width 1 gives 1 or -1: the middle token leads at neither.
-  const Logits logits = head(NormKind::rms, 1, {1, -1, 0.25}, {});
-  const std::vector<TokenReach> tokens = decided_with_sphere(logits);
-  EXPECT_EQ(tokens[0].answer, Answer::yes);
-  EXPECT_EQ(tokens[2].answer, Answer::no);
-  EXPECT_NEAR(tokens[2].upper, -0.75, 1e-12);
-  ASSERT_EQ(tokens[2].ends.size(), 2U);
-  EXPECT_TRUE(verify(logits, 2, tokens[2]));
-  const auto accepts = [&](const std::vector<std::size_t>& ends) {
-    TokenReach forged = tokens[2];
-    forged.ends = ends;
-    return verify(logits, 2, forged);
-  };
-  EXPECT_FALSE(accepts({tokens[2].ends[0]}));
-  EXPECT_FALSE(accepts({2, tokens[2].ends[1]})) << "the token itself";
-  EXPECT_FALSE(accepts({tokens[2].ends[0], 3})) << "no token";
-  EXPECT_FALSE(accepts({tokens[2].ends[1], tokens[2].ends[0]}));
-  // A sphere of more dimensions has more points.
-  const Logits wide = head(NormKind::rms, 2, {1, 0, -1, 0, 0.25, 0}, {});
-  TokenReach forged = decided_with_sphere(wide)[2];
-  ASSERT_EQ(forged.answer, Answer::no);
-  forged.ends = {0, 1};
-  EXPECT_FALSE(verify(wide, 2, forged));
-}
-
-TEST(Sphere, EqualTokensLeadAtNoneOfTwoPoints) {
-  const Logits logits = head(NormKind::rms, 1, {0.5, 0.5, 0.5}, {});
-  const std::vector<TokenReach> tokens = decided_with_sphere(logits);
-  for (std::size_t token = 0; token < 3; ++token) {
-    EXPECT_EQ(tokens[token].answer, Answer::no);
-    EXPECT_EQ(tokens[token].unbounded, Answer::no);
-    ASSERT_EQ(tokens[token].unbounded_weights.size(), 1U);
-    EXPECT_NE(tokens[token].unbounded_weights[0].id, token);
-    EXPECT_LT(tokens[token].unbounded_weights[0].id, 3U) << "a token";
-    EXPECT_TRUE(verify(logits, token, tokens[token]));
-  }
-}
-
 TEST(Sphere, EqualTokensShareTheProbability) {
   const Logits logits = head(NormKind::rms, 3, std::vector<double>(9, 0.5), {});
   const std::vector<std::size_t> asked{0, 1, 2};
@@ -302,9 +209,11 @@ TEST(Sphere, VerifyAsksForAPointOfTheSphere) {
   EXPECT_FALSE(verify(logits, 0, tokens[0]));
 }
 
-TEST(Sphere, AConstantRowOfWidthOneIsRefused) {
+TEST(Sphere, TwoPointsAreRefused) {
   EXPECT_THROW(static_cast<void>(head(NormKind::layer, 1, {1, 2}, {})), Error);
-  EXPECT_EQ(decided_with_sphere(head(NormKind::rms, 1, {1, 2}, {}))[0].answer, Answer::yes);
+  EXPECT_THROW(static_cast<void>(head(NormKind::layer, 2, {1, 2, 3, 5}, {})), Error);
+  EXPECT_THROW(static_cast<void>(head(NormKind::rms, 1, {1, 2}, {})), Error);
+  EXPECT_EQ(decided_with_sphere(head(NormKind::rms, 1, {1, 2}, {}, 1e-5))[0].answer, Answer::yes);
   EXPECT_EQ(decided_with_sphere(head(NormKind::layer, 1, {1, 2}, {}, 1e-5))[0].answer, Answer::no);
 }
 

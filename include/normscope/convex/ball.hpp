@@ -40,8 +40,8 @@ struct BallMargin {
 ///           row with its offset is 1e10 times as long as another and the active rows are
 ///           independent to about 1e-10 (tests: Ball.BoundsMeet, Ball.BoundsMeetNearDegeneracy); for rows
 ///           that nearly cancel or coincide there is no guarantee for the gap, which was at most 1e-10 scale
-///           in random cases (test: Ball.BoundsBracketTheMarginWhereRowsNearlyCancel);
-///           numbers of any size (test: Ball.NumbersOfAnySize)
+///           in random cases (test: Ball.BoundsBracketTheMarginWhereRowsNearlyCancel), for numbers whose
+///           squares neither overflow nor underflow
 ///
 /// Cost      O((rows + k) width + k²) per iteration, k the number of active rows
 [[nodiscard]] BallMargin largest_margin(MatrixView<const double> rows, std::span<const double> offsets,

@@ -42,7 +42,7 @@ struct ExactSeparation {
 struct Separation {
   Answer answer = Answer::undecided;
   std::vector<double> normal{};  ///< unit to rounding; empty when the sets have the same mean
-  /// Between normalᵀb and normalᵀa, if a double is; ±infinity if it is beyond the largest double.
+  /// Between normalᵀb and normalᵀa, if a double is.
   double offset = 0.0;
   /// Proved lower bound of the distance between the two sets along `normal`. <= 0 proves nothing.
   double margin = 0.0;
@@ -52,9 +52,9 @@ struct Separation {
   std::vector<PointWeight> b{};
   /// |Σλa − Σμb|, rounding added: no hyperplane has a larger margin. When `answer` is no, at most `tolerance`
   /// times `scale`, and in each column at most `tolerance` times Σλ|a − h| + Σμ|b − h|, h the heaviest row of
-  /// A. Infinite where it is beyond the largest double.
+  /// A.
   double residual = 0.0;
-  /// Largest distance of a coordinate from the mean of all rows; infinite beyond the largest double.
+  /// Largest distance of a coordinate from the mean of all rows.
   double scale = 0.0;
   double tolerance = 0.0;
   /// What `decide_exactly` found, which then proves `answer`.
@@ -63,15 +63,14 @@ struct Separation {
 
 /// Separates the rows of `a` from the rows of `b`. Yes when a hyperplane with a proved margin is found, no
 /// when the hulls meet to `tolerance` and twice the precision does not show them apart, undecided otherwise:
-/// then the sets are apart or overlap by about the rounding of the data, or have rows far smaller than
-/// others. If columns differ in size, the decision is made in columns divided by powers of two, which does
-/// not change whether the sets are separable; distances are those of the original data.
+/// then the sets are apart or overlap by about the rounding of the data, or have rows or columns far smaller
+/// than others.
 ///
 /// Source    [Wolfe 1976, Finding the nearest point in a polytope]; refined as in [Björck 1967]
 ///
 /// Shapes    a, b (any rows >= 1, one width >= 1)
 ///
-/// Errors    Shape; Argument for an entry that is not finite; Cancelled
+/// Errors    Shape; Argument for rows that `expect_accepted` refuses; Cancelled
 ///
 /// Accuracy  the largest margin is in [margin, residual], proved, and these are within 1e-9 of it and
 ///           2^-46 of `scale` of each other (tests: Separate.MarginIsTheLargest,

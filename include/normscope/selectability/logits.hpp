@@ -52,8 +52,9 @@ struct Logits {
 ///
 /// Source    [Ba et al. 2016], [Brody et al. 2023]
 ///
-/// Errors    Shape; Argument for an entry that is not finite, for logits beyond a double's range, and for a
-///           layer norm of width 1 with eps = 0, which gives 0/0 always; Unsupported for several groups
+/// Errors    Shape; Argument for an entry that is not finite, for logits that `expect_accepted_logits`
+///           refuses, and for a norm with eps = 0 whose output is two points or 0/0 (layer: width 1 or 2,
+///           others: width 1); Unsupported for several groups
 ///
 /// Accuracy  a logit at a point of the ball is within `rounding` of the exact one
 ///           (test: Reach.FoldedLogitsAreWithinTheirRounding)

@@ -40,8 +40,7 @@ struct ProbabilityOptions {
 
 /// The largest probability of each token `asked`, log-probabilities to `gap`; see
 /// `convex::largest_log_softmax`. With eps = 0 lower bounds are attained on the sphere; upper bounds are
-/// those of the ball, larger where a point inside is better, unless the sphere is two points. With logits
-/// beyond 2²⁰⁰ bounds are 0 and 1.
+/// those of the ball, larger where a point inside is better.
 ///
 /// Errors    Cancelled; Shape
 ///
@@ -53,7 +52,7 @@ struct ProbabilityOptions {
 /// The bounds that given points prove, a point and a tangent of each token in turn, without searching for
 /// others: for the points that `largest_probabilities` found, bitwise the same bounds.
 ///
-/// Requires  eps > 0; logits up to 2²⁰⁰
+/// Requires  eps > 0
 ///
 /// Errors    Shape
 ///

@@ -24,7 +24,7 @@ struct TokenReach {
   double upper = std::numeric_limits<double>::infinity();
   /// |u| <= 1, with eps = 0 within 2⁻³⁰ of 1; empty where it is the token's own row divided by its length.
   std::vector<double> witness{};
-  /// Weights on other tokens that prove `upper`; empty where `runner_up` alone or `ends` prove it.
+  /// Weights on other tokens that prove `upper`; empty where `runner_up` alone proves it.
   std::vector<convex::PointWeight> weights{};
   /// Weights on other tokens that prove that it is not argmaxable; the weight on the index `tokens` is that
   /// of the constraint that the length is positive.
@@ -37,9 +37,6 @@ struct TokenReach {
   /// eps = 0, where the norm gives points of the sphere only: the token leads at some point inside the ball,
   /// and a point of the sphere was neither found nor excluded. The answer is undecided.
   bool only_inside = false;
-  /// eps = 0 and one dimension, where the sphere is two points (`sphere_points`): for each of them the token
-  /// with the highest logit apart from this one. They prove `upper`.
-  std::vector<std::size_t> ends{};
 };
 
 /// What a budget of 1, as the command and Python take it, allows: a billion multiplications.
@@ -109,9 +106,6 @@ void sharpen(const Logits& logits, std::vector<TokenReach>& tokens, const std::v
 /// Requires  answer yes, from `decide`: for a witness that is empty, the direction of the token's row is
 ///           returned
 [[nodiscard]] std::vector<double> witness(const Logits& logits, std::size_t token, const TokenReach& reach);
-
-/// The two points of the sphere for eps = 0 and logits.dimension() = 1, to a rounding.
-[[nodiscard]] std::vector<std::vector<double>> sphere_points(const Logits& logits);
 
 /// The weights on other tokens that prove `upper`; none for one that is infinite.
 [[nodiscard]] std::vector<convex::PointWeight> upper_weights(const TokenReach& reach);

@@ -61,7 +61,7 @@ struct Options {
   double tolerance = 1e-12;
   /// Directions in which the keys extend less than this fraction of their largest extent are ignored, so that
   /// no query is searched for in the rounding errors of a projection. Columns of very different extents are
-  /// first divided by powers of two, which changes no answer.
+  /// measured in units of their own.
   double rank_tolerance = 1e-12;
   unsigned threads = 0;
 };
@@ -107,7 +107,7 @@ struct Selection {
 ///
 /// Shapes    keys (any rows, width >= 1)
 ///
-/// Errors    Shape; Argument for an entry that is not finite
+/// Errors    Shape; Argument for keys that `expect_accepted` refuses
 ///
 /// Accuracy  a selectable key's margin is a lower bound in exact arithmetic (tests:
 ///           Select.EveryAnswerIsProved, test_answers_hold_in_rational_arithmetic); the answer does not

@@ -1,16 +1,41 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include <Eigen/Core>
+
 #include <normscope/core/view.hpp>
 #include <normscope/numeric/exact.hpp>
 
-#include "duplicates.hpp"
+#include "rows.hpp"
 
 namespace normscope::selectability {
+
+/// Largest distance of each coordinate of the keys from `center`.
+[[nodiscard]] inline std::vector<double> extents_of(MatrixView<const double> keys,
+                                                    std::span<const double> center) {
+  std::vector<double> result(keys.width());
+  for (std::size_t row = 0; row < keys.rows(); ++row) {
+    const std::span<const double> key = keys.row(row);
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      result[i] = std::max(result[i], std::abs(key[i] - center[i]));
+    }
+  }
+  return result;
+}
+
+/// Whether distances from the hull of the other keys, one per column, all count as zero.
+[[nodiscard]] inline bool are_none(std::span<const double> distances, std::span<const double> extents,
+                                   double tolerance) {
+  return distances.size() == extents.size() &&
+         std::equal(distances.begin(), distances.end(), extents.begin(),
+                    [tolerance](double distance, double extent) { return distance <= tolerance * extent; });
+}
 
 /// The distinct keys, relative to their mean, longest first, divided by a power of two; columns of very
 /// different extents each by its own, which changes no answer. A `place` is an index in this order. Products
@@ -58,6 +83,26 @@ class KeySet {
   std::vector<double> factors_{};  ///< 2^−exponent of each column
   std::vector<double> lengths_{};
   std::vector<float> values_{};
+};
+
+/// The directions in which the keys of a key set extend, and their extents.
+class Span {
+ public:
+  /// Leaves out directions whose extent is below `rank_tolerance` times the largest.
+  Span(const KeySet& key_set, double rank_tolerance);
+
+  [[nodiscard]] Eigen::Index rank() const { return rank_; }
+  /// Coordinates in the span in which the keys have similar extent in every direction.
+  [[nodiscard]] Eigen::VectorXd whitened(const Eigen::VectorXd& vector) const;
+  /// The query that scores keys as `direction` scores their whitened coordinates.
+  [[nodiscard]] Eigen::VectorXd query(const Eigen::VectorXd& direction) const;
+  /// The projection of a query onto the span.
+  [[nodiscard]] Eigen::VectorXd inside(const Eigen::VectorXd& query) const;
+
+ private:
+  Eigen::Index rank_ = 0;
+  Eigen::MatrixXd basis_{};     ///< orthonormal columns; empty for the identity
+  Eigen::MatrixXd triangle_{};  ///< T with TᵀT the mean second moment in the span
 };
 
 }  // namespace normscope::selectability

@@ -13,7 +13,7 @@
 #include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
 
-#include "duplicates.hpp"
+#include "rows.hpp"
 
 namespace normscope::selectability {
 namespace {

@@ -7,7 +7,7 @@
 #include <normscope/numeric/sum.hpp>
 #include <normscope/selectability/verify.hpp>
 
-#include "extents.hpp"
+#include "key_set.hpp"
 
 namespace normscope::selectability {
 namespace {

@@ -6,7 +6,6 @@
 #include <normscope/convex/minimum_norm.hpp>
 
 #include "key_set.hpp"
-#include "span.hpp"
 
 namespace normscope::selectability {
 

@@ -4,7 +4,7 @@
 
 #include <normscope/core/parallel.hpp>
 
-#include "pair_screen.hpp"
+#include "float_scores.hpp"
 
 namespace normscope::selectability {
 namespace {

@@ -9,9 +9,9 @@
 #include <normscope/core/error.hpp>
 #include <normscope/numeric/sum.hpp>
 
-#include "cone.hpp"
 #include "decide_tokens.hpp"
 #include "exchange.hpp"
+#include "lead_oracle.hpp"
 #include "sphere.hpp"
 
 namespace normscope::selectability {

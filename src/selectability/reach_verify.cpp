@@ -7,7 +7,6 @@
 #include <normscope/core/parallel.hpp>
 #include <normscope/numeric/sum.hpp>
 
-#include "cone.hpp"
 #include "lead_oracle.hpp"
 #include "sphere.hpp"
 

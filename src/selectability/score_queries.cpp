@@ -6,7 +6,7 @@
 #include <normscope/core/parallel.hpp>
 #include <normscope/numeric/sum.hpp>
 
-#include "scan.hpp"
+#include "float_scores.hpp"
 
 namespace normscope::selectability {
 namespace {

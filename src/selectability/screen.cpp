@@ -8,7 +8,7 @@
 #include <normscope/numeric/binary_scale.hpp>
 #include <normscope/numeric/sum.hpp>
 
-#include "pair_screen.hpp"
+#include "float_scores.hpp"
 
 namespace normscope::selectability {
 namespace {

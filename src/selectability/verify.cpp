@@ -12,8 +12,8 @@
 #include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
 
-#include "certificates.hpp"
-#include "extents.hpp"
+#include "key_set.hpp"
+#include "rows.hpp"
 
 namespace normscope::selectability {
 namespace {

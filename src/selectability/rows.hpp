@@ -5,9 +5,21 @@
 #include <span>
 #include <vector>
 
+#include <normscope/convex/minimum_norm.hpp>
 #include <normscope/core/view.hpp>
+#include <normscope/numeric/exact.hpp>
 
+/// What searches and certificates of keys and of tokens share.
 namespace normscope::selectability {
+
+/// directionᵀ(a − b) in float64, and a bound of its error: enough unless rounding could decide.
+[[nodiscard]] Bounded quick_difference_dot(std::span<const double> direction, std::span<const double> a,
+                                           std::span<const double> b);
+
+/// The sum of the weights of a certificate about row `index` of `rows`; 0 for invalid weights: negative, not
+/// finite, without a positive sum, on the row itself or on a row that does not exist.
+[[nodiscard]] double total_weight(std::span<const convex::PointWeight> weights, std::size_t rows,
+                                  std::size_t index);
 
 inline constexpr std::size_t no_duplicate = std::numeric_limits<std::size_t>::max();
 

@@ -24,8 +24,6 @@
 #include <normscope/core/printable.hpp>
 #include <normscope/core/unchanged.hpp>
 
-#include "out_of_memory.hpp"
-
 namespace normscope::cli {
 namespace {
 
@@ -53,6 +51,26 @@ int put(std::string_view text) {
 
 [[noreturn]] void fail_to_print(int failure) {
   throw Error(ErrorCode::Io, fmt::format("standard output: write failed: {}", std::strerror(failure)));
+}
+
+/// The name that lines of errors begin with.
+const char* program_name = "normscope";
+
+/// Writes to standard error without allocating, also in a signal handler.
+void write_plainly(std::string_view text) {
+  static_cast<void>(!::write(STDERR_FILENO, text.data(), text.size()));
+}
+
+/// The same after the program's name.
+void complain_plainly(std::string_view text) {
+  write_plainly({program_name, std::strlen(program_name)});
+  write_plainly(text);
+}
+
+/// Called where `new` finds no memory. Outputs have no name before they are complete, so nothing is left.
+[[noreturn]] void end_out_of_memory() {
+  complain_plainly(": out of memory\n");
+  ::_exit(bad_input);
 }
 
 /// Writes to standard error; failures are ignored.
@@ -347,7 +365,8 @@ int parse_and_run(CLI::App& root, const Session& session, int argc, char** argv)
 }
 
 int guarded(const char* program, const std::function<int()>& work) {
-  name_program(program);
+  program_name = program;
+  std::set_new_handler(end_out_of_memory);
   hold_standard_streams();
   // A closed reader is a failed write, and is cleaned up after in the same way.
   broken_pipes_are_errors = std::signal(SIGPIPE, SIG_IGN) == SIG_IGN;
@@ -367,8 +386,7 @@ int guarded(const char* program, const std::function<int()>& work) {
     complain(fmt::format("{}: {}\n", program, one_message(error.what())));
     return error.code() == ErrorCode::Cancelled ? cancelled : bad_input;
   } catch (const std::bad_alloc&) {
-    complain_plainly(": out of memory\n");
-    return bad_input;
+    end_out_of_memory();
   } catch (const std::exception& error) {
     const bool refused = is_of_the_system(error);
     complain(

@@ -4,8 +4,6 @@
 #include <limits>
 #include <type_traits>
 
-#include <normscope/numeric/eigen/replace.hpp>
-
 namespace normscope::convex {
 namespace {
 
@@ -104,8 +102,7 @@ template <typename Scalar>
 typename ActiveSet<Scalar>::Vector ActiveSet<Scalar>::unconstrained() {
   // The shortest combination (Σ c_j p_j, u Σ c_j of each group) whose sums are 1.
   const Index k = size();
-  replace(image_,
-          q_.block(dimension_, 0, groups_, k).transpose() * solve_groups(Vector::Constant(groups_, unit_)));
+  image_ = q_.block(dimension_, 0, groups_, k).transpose() * solve_groups(Vector::Constant(groups_, unit_));
   return r_.topLeftCorner(k, k).template triangularView<Eigen::Upper>().solve(image_);
 }
 

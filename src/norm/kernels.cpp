@@ -10,7 +10,6 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/core/per_thread.hpp>
 
 #include "elementwise.hpp"
 #include "kernel_jobs.hpp"
@@ -84,8 +83,7 @@ std::size_t whole(std::size_t count, std::size_t of) { return (count + of - 1) /
 /// Memory that a thread keeps for its next call.
 template <typename Item>
 std::span<Item> workspace(std::size_t size) {
-  static const PerThread<std::vector<Item>> items;
-  std::vector<Item>& kept = items.of_this_thread();
+  thread_local std::vector<Item> kept;
   if (kept.size() < size) kept.resize(size);
   return std::span(kept).first(size);
 }

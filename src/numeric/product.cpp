@@ -5,7 +5,6 @@
 #include <new>
 
 #include <normscope/core/assert.hpp>
-#include <normscope/core/per_thread.hpp>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "product.cpp"
@@ -219,8 +218,8 @@ bool prepare(const Factor<T>& a, const Factor<T>& b, MatrixView<T> c, Into into)
 
 template <typename T>
 Packs<T>& packs() {
-  static const PerThread<Packs<T>> kept;
-  return kept.of_this_thread();
+  thread_local Packs<T> kept;
+  return kept;
 }
 
 // Highway requires unqualified names of the kernels.

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numeric>
 
-#include <normscope/numeric/eigen/replace.hpp>
 #include <normscope/numeric/rounding.hpp>
 
 namespace normscope::selectability {
@@ -108,7 +107,7 @@ struct SpreadBound {
 /// An upper bound of the spread over every distance, by weights for this query.
 SpreadBound bound_anywhere(const RotaryScores& scores, const VectorXd& u) {
   RotaryScores one = scores;
-  replace(one.query, MatrixXd::Zero(scores.dim(), 1));
+  one.query = MatrixXd::Zero(scores.dim(), 1);
   one.query_constant = scores.query_at(u);
   one.query_lost += rounding(scores.query.cols() + 1) * scores.query_size();
   const RotaryWeights weights(one, 0.0);
@@ -151,7 +150,7 @@ class Descent {
     if (const double value = dual_.value(); value > lower_) {
       lower_ = value;
       contexts_ = dual_.contexts();
-      replace(shares_, dual_.shares());
+      shares_ = dual_.shares();
     }
   }
   /// Resets the smoothing to its initial value.

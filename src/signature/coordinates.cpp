@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include <normscope/core/parallel.hpp>
-#include <normscope/core/per_thread.hpp>
 #include <normscope/numeric/eigen/decompositions.hpp>
 #include <normscope/numeric/eigen/row_major.hpp>
 #include <normscope/numeric/sum.hpp>
@@ -35,8 +34,7 @@ std::uint64_t hash_of(std::span<const double> values) {
 /// One block of rows: their coordinates and hashes, and the squared distance of the first from the subspace.
 void project(const Outputs& outputs, const Subspace& subspace, std::size_t first, std::size_t count,
              double* points, std::uint64_t* hashes, double& off) {
-  static const PerThread<std::vector<double>> blocks;
-  std::vector<double>& block = blocks.of_this_thread();
+  thread_local std::vector<double> block;
   block.resize(count * subspace.tokens);
   for (std::size_t k = 0; k < count; ++k) {
     const std::span<double> row(block.data() + k * subspace.tokens, subspace.tokens);

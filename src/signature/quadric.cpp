@@ -4,7 +4,6 @@
 #include <utility>
 
 #include <normscope/core/parallel.hpp>
-#include <normscope/core/per_thread.hpp>
 #include <normscope/numeric/product.hpp>
 
 namespace normscope::signature {
@@ -91,8 +90,8 @@ void Design::add_columns(const RowSlices::Block& block, const std::vector<double
   struct Buffers {
     std::vector<T> buffer{}, weighted{}, part{};
   };
-  static const PerThread<Buffers> kept;
-  auto& [buffer, weighted, part] = kept.of_this_thread();
+  thread_local Buffers kept;
+  auto& [buffer, weighted, part] = kept;
   const MatrixView<const double> points = block_of(block);
   const Factor<T> turned = Factor<T>(converted(points, buffer)).transposed();
   double* const linear = sums.data() + d * d;

@@ -47,7 +47,6 @@ def properties(_folder, numbers, cases=500):
 
 # More of each than the tests of a build make; a round is some minutes.
 ROUND = {
-    "allocations": lambda folder, numbers: attacks.allocations(folder, numbers, first=0, sampled=60),
     "disk": lambda folder, numbers: attacks.disk(folder, numbers, first=20, sampled=20),
     "kills": lambda folder, numbers: attacks.kills(folder, numbers, times=6),
     "power": lambda folder, numbers: attacks.power(folder, numbers, times=20),
@@ -56,16 +55,13 @@ ROUND = {
     "fuzz": fuzz,
     "properties": properties,
 }
-# Runs only where it is named: minutes for each round.
-NAMED = {"every_allocation": lambda folder, _numbers: attacks.every_allocation(folder, attacks.COMMANDS)}
 
 
 def main(hours, seed, kinds):
     end = time.monotonic() + 3600 * hours
     runs = dict.fromkeys(kinds or ROUND, 0)
-    known = ROUND | NAMED
-    if not runs.keys() <= known.keys():
-        sys.exit(f"attack: no kind of attack is called {' or '.join(runs.keys() - known.keys())}; expected {', '.join(known)}")
+    if not runs.keys() <= ROUND.keys():
+        sys.exit(f"attack: no kind of attack is called {' or '.join(runs.keys() - ROUND.keys())}; expected {', '.join(ROUND)}")
     broken = None
     while time.monotonic() < end and broken is None:
         for name in runs:
@@ -76,7 +72,7 @@ def main(hours, seed, kinds):
                 folder.mkdir()
                 attacks.make_inputs(folder)
                 try:
-                    runs[name] += known[name](folder, random.Random(f"{name} {seed}"))
+                    runs[name] += ROUND[name](folder, random.Random(f"{name} {seed}"))
                 except attacks.Broken as error:
                     broken = f"{name}, seed {seed}: {error}"
                     break

@@ -17,15 +17,6 @@ class Attacks(CommandTest):
         attacks.make_inputs(self.inner)
         self.assertGreater(attacks.ATTACKS[name](self.inner, random.Random(1)), 0)
 
-    @unittest.skipIf(not attacks.SHIM, "needs the library to preload, which sanitizers do not bear")
-    def test_memory_that_ends(self):
-        self.attack("allocations")
-
-    @unittest.skipIf(not attacks.SHIM, "needs the library to preload, which sanitizers do not bear")
-    def test_each_allocation_of_a_subcommand(self):
-        attacks.make_inputs(self.inner)
-        self.assertGreater(attacks.every_allocation(self.inner, ["run"]), 100)
-
     def test_kills(self):
         self.attack("kills")
 

@@ -1,4 +1,4 @@
-"""Attacks on the command, each a function of a random generator: failing allocations and system calls, kills, loss of
+"""Attacks on the command, each a function of a random generator: failing system calls, kills, loss of
 power, extreme values, models with extreme weights.
 
 `attack_test.py` and `disk_attack_test.py` run a few of each with every build, `scripts/attack` as many as there is time
@@ -123,11 +123,6 @@ class Subject:
         else:
             require(all(complete) or self.status == 3, "an output is incomplete:", *context)
         left = [path.name for path in self.folder.glob(".normscope-*")]
-        if left == [".normscope-rewrite-o.safetensors"] and kind == "malloc" and done.returncode == 3:
-            # If every later allocation fails, nothing is cleaned up; the next rewrite takes the folder over.
-            require(self.run({}).returncode == self.status, "the folder that was left is in the way:", *context)
-            require(self.content("o.safetensors") == self.expected["o.safetensors"], "resumed wrongly:", *context)
-            left = [path.name for path in self.folder.glob(".normscope-*")]
         require(not left, "a file is left:", *left, *context)
 
 
@@ -137,31 +132,6 @@ def chosen(count, first, sampled, numbers):
         return range(1, count + 1)
     rest = range(first + 1, count + 1)
     return [*range(1, min(first, count) + 1), *numbers.sample(rest, min(sampled, len(rest)))]
-
-
-def allocations(folder, numbers, first=3, sampled=10, names=tuple(COMMANDS)):
-    """The first allocations, and some of the others, fail: once, or with all later ones."""
-    runs = 0
-    for name in names:
-        subject = Subject(folder, name)
-        for k in chosen(subject.count("malloc"), first, sampled, numbers):
-            subject.fails_at("malloc", k, always=numbers.random() < 0.5)
-            runs += 1
-    return runs
-
-
-def every_allocation(folder, names):
-    """Each allocation of these subcommands fails once; those that all of them make before are those of `help`."""
-    runs = common = 0
-    for name in ("help", *(name for name in names if name != "help")):
-        subject = Subject(folder, name)
-        count = subject.count("malloc")
-        if name in names:
-            for k in range(common + 1, count + 1):
-                subject.fails_at("malloc", k, always=False)
-            runs += count - common
-        common = common or count
-    return runs
 
 
 def disk(folder, numbers, first=4, sampled=2, names=tuple(COMMANDS)):
@@ -293,7 +263,7 @@ def extreme_matrix(numbers, rows, width):
     elif kind == 5:
         x = draws.integers(-2, 3, size=(rows, width)).astype(float)
     elif kind == 6:
-        x *= 2.0**-1060  # subnormal
+        x *= 2.0**-190  # the least sizes accepted
     elif kind == 7:
         x[rows // 2:] = (x[:rows - rows // 2] * (1 + 2.0**-52))  # near ties
     elif kind == 8:
@@ -334,7 +304,7 @@ def values(folder, numbers, times=10):
     for _ in range(times):
         rows, width = numbers.randrange(1, 9), numbers.randrange(1, 5)
         x, y = extreme_matrix(numbers, rows, width), extreme_matrix(numbers, rows, width)
-        factor = 2.0 ** numbers.choice([-400, -90, -3, 3, 90, 400])
+        factor = 2.0 ** numbers.choice([-90, -30, -3, 3, 30, 60])
         exact = ["--exact"] if numbers.random() < 0.5 else []
         found = []
         for name, times_x, times_y in (("a", x, y), ("b", x * factor, y * factor)):
@@ -402,4 +372,4 @@ def models(folder, numbers, times=15):
     return runs
 
 
-ATTACKS = {"allocations": allocations, "disk": disk, "kills": kills, "power": power, "values": values, "models": models}
+ATTACKS = {"disk": disk, "kills": kills, "power": power, "values": values, "models": models}

@@ -1,13 +1,11 @@
 // A library to preload: the K-th call of one kind in the process fails, and every later one, too, if the disk
-// stays full. NORMSCOPE_FAIL=KIND:K[:always], where KIND is malloc, read, write, fsync, rename, link, stat,
+// stays full. NORMSCOPE_FAIL=KIND:K[:always], where KIND is read, write, fsync, rename, link, stat,
 // random, or what some file systems do not have: map, lock, mode; K counts from 1. With K = 0 nothing fails.
 // At the end the number of calls is written to the file NORMSCOPE_FAIL_COUNT.
 //
 // KIND power: before the K-th call that changes a file the power fails. Every file loses what was written to
 // it since its last fsync, and the process ends. What is written is taken to be appended, as it is everywhere
 // in this program.
-//
-// Calls before `main` of shared libraries that come before this one are not counted.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -129,43 +127,6 @@ void note_sync(int file) {
 }  // namespace
 
 extern "C" {
-
-// NOLINTBEGIN(bugprone-reserved-identifier): glibc's names for its own functions
-extern void* __libc_malloc(std::size_t);
-extern void* __libc_calloc(std::size_t, std::size_t);
-extern void* __libc_realloc(void*, std::size_t);
-extern void* __libc_memalign(std::size_t, std::size_t);
-// NOLINTEND(bugprone-reserved-identifier)
-
-void* malloc(std::size_t size) {
-  if (!fails("malloc")) return __libc_malloc(size);
-  errno = ENOMEM;
-  return nullptr;
-}
-
-void* calloc(std::size_t count, std::size_t size) {
-  if (!fails("malloc")) return __libc_calloc(count, size);
-  errno = ENOMEM;
-  return nullptr;
-}
-
-void* realloc(void* old, std::size_t size) {
-  if (!fails("malloc")) return __libc_realloc(old, size);
-  errno = ENOMEM;
-  return nullptr;
-}
-
-void* aligned_alloc(std::size_t alignment, std::size_t size) {
-  if (!fails("malloc")) return __libc_memalign(alignment, size);
-  errno = ENOMEM;
-  return nullptr;
-}
-
-int posix_memalign(void** result, std::size_t alignment, std::size_t size) {
-  if (fails("malloc")) return ENOMEM;
-  *result = __libc_memalign(alignment, size);
-  return *result == nullptr ? ENOMEM : 0;
-}
 
 ssize_t read(int file, void* buffer, std::size_t size) {
   static auto* const real = next<ssize_t(int, void*, std::size_t)>("read");

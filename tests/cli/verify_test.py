@@ -223,7 +223,7 @@ class Verify(ResultTest):
     def test_equal_rows_whose_mean_is_rounded_pass(self):
         # Three times 1836.5553508257797, divided by 3, is another number.
         for value, tokens, norm, eps in ((1836.5553508257797, 3, "layer", 1e-5), (15122421201.60215, 10, "rms", 0)):
-            np.save(self.folder / "w.npy", np.full((tokens, 1), value))
+            np.save(self.folder / "w.npy", np.full((tokens, 2 if eps == 0 else 1), value))
             np.save(self.folder / "c.npy", np.arange(tokens) % 4.0)
             for bias in ([], ["--unembedding-bias", "c.npy"]):
                 self.result("reach", "--unembedding", "w.npy", *bias, "--norm", norm, "--eps", eps)

@@ -26,7 +26,7 @@ def reach_tokens(payload):
     for _ in range(struct.unpack_from("<Q", payload)[0]):
         begin, number = at, struct.unpack_from("<Q", payload, at)[0]
         at += 8 + 1 + 1 + 8 + 8 + 8
-        for size in (16, 16, 8, 8, 8):  # weights on tokens twice, points twice, the ends of a sphere
+        for size in (16, 16, 8, 8):  # weights on tokens twice, points twice
             at += 8 + size * struct.unpack_from("<Q", payload, at)[0]
         tokens.append((number, payload[begin:at]))
     return tokens, payload[at:]

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <normscope/audit/heads.hpp>
-#include <normscope/certificates/model_heads.hpp>
+#include <normscope/certificates/model.hpp>
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/bound_text.hpp>
 #include <normscope/core/error.hpp>

@@ -1,6 +1,6 @@
 #include "reach_head.hpp"
 
-#include <normscope/certificates/model_head.hpp>
+#include <normscope/certificates/model.hpp>
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/model/model.hpp>

@@ -5,8 +5,7 @@
 
 #include <fmt/core.h>
 
-#include <normscope/certificates/model_head.hpp>
-#include <normscope/certificates/model_heads.hpp>
+#include <normscope/certificates/model.hpp>
 #include <normscope/checkpoint/opened_array.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/text.hpp>
@@ -163,6 +162,8 @@ class ResultReader {
     if (std::set<std::int64_t>(stated.begin(), stated.end()).size() != stated.size()) {
       throw Error(ErrorCode::Format, fmt::format("{}: names a class twice", result_.source()));
     }
+    const std::set<std::int64_t> every(labels.begin(), labels.end());
+    classes.labels.assign(every.begin(), every.end());
     for (const std::int64_t label : stated) {
       std::vector<std::size_t> rows;
       for (std::size_t row = 0; row < labels.size(); ++row) {

@@ -16,8 +16,7 @@
 #include <normscope/audit/heads.hpp>
 #include <normscope/audit/report.hpp>
 #include <normscope/bytes/source.hpp>
-#include <normscope/certificates/model_head.hpp>
-#include <normscope/certificates/model_heads.hpp>
+#include <normscope/certificates/model.hpp>
 #include <normscope/certificates/verify.hpp>
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/documents/geometry.hpp>

@@ -1,5 +1,3 @@
-#include "document.hpp"
-
 #include <algorithm>
 #include <cmath>
 
@@ -8,6 +6,8 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/sha256.hpp>
 #include <normscope/core/text.hpp>
+
+#include "document.hpp"
 
 namespace normscope::certificates {
 
@@ -77,16 +77,6 @@ std::vector<double> Field::numbers(std::size_t expected) const {
     const Json& entry = (*value_)[i];
     if (!entry.is_number() || !std::isfinite(entry.get<double>())) refuse("finite numbers");
     result.push_back(entry.get<double>());
-  }
-  return result;
-}
-
-std::vector<std::string> Field::members_beside(std::initializer_list<std::string_view> names) const {
-  std::vector<std::string> result;
-  if (!value_->is_object()) return result;
-  for (const auto& [name, value] : value_->items()) {
-    const bool empty = value.is_null() || ((value.is_array() || value.is_object()) && value.empty());
-    if (!empty && std::find(names.begin(), names.end(), name) == names.end()) result.push_back(name);
   }
   return result;
 }
@@ -163,13 +153,6 @@ std::string shape_text(const std::vector<std::size_t>& shape) {
 InputArray describe_array(std::string role, std::vector<std::size_t> shape, std::span<const double> values,
                           unsigned threads) {
   return {std::move(role), std::move(shape), to_hex(piecewise_sha256(std::as_bytes(values), threads))};
-}
-
-void list_unproved(Verification& found, const Field& object, std::initializer_list<std::string_view> handled,
-                   const char* reason) {
-  for (const std::string& name : object.members_beside(handled)) {
-    found.not_checkable.push_back({object[name.c_str()].place(), reason});
-  }
 }
 
 void Verification::check(bool holds, const std::string& item, std::string_view reason) {

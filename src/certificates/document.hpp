@@ -1,17 +1,31 @@
 #pragma once
 
 #include <cstddef>
-#include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include <normscope/certificates/result.hpp>
 
-#include "shape.hpp"
-#include "weights.hpp"
+#include "enclosure.hpp"
 
+/// Reads a result strictly, before anything of it is used.
 namespace normscope::certificates {
+
+using Json = nlohmann::json;
+
+/// The document of a text that fits the schema of its kind, one of docs/schemas. Memory is proportional to
+/// the text: texts of mostly brackets or commas are refused before a value of them is kept.
+///
+/// Errors    Format, naming the member, for a text that is not JSON, has a member twice, or differs from the
+///           schema: a missing or unknown member, another type, a word or number that the schema excludes
+[[nodiscard]] Json read_document(std::string_view text, const std::string& source);
+
+/// The schema of results of that kind, "select" and so on; empty for others.
+[[nodiscard]] std::string_view schema_text(std::string_view kind);
 
 /// A value of a result and its path, for messages. A missing value or one of the wrong type is an Error
 /// (Format) that names the path.
@@ -43,18 +57,34 @@ class Field {
   /// A list of {`key`: index, "weight": number}.
   [[nodiscard]] std::vector<Weight> weights(const char* key, std::size_t below) const;
   [[noreturn]] void refuse(const char* expected) const;
-  /// The names of its members that are not in the list, and not null or empty.
-  [[nodiscard]] std::vector<std::string> members_beside(std::initializer_list<std::string_view> names) const;
+  [[nodiscard]] const Json& json() const { return *value_; }
 
  private:
   const Json* value_;
   std::string path_;
 };
 
-/// Lists the members of an object that `handled` does not name as not proved: each member of a result is
-/// either compared with what was derived, or listed here. Those that claim nothing are among `handled`.
-void list_unproved(Verification& found, const Field& object, std::initializer_list<std::string_view> handled,
-                   const char* reason = "the result has no proof of it");
+/// What a member of a result is to its checker.
+enum class Basis {
+  derived,      ///< derived from the inputs and the certificates, and compared
+  certificate,  ///< a part of a proof: it states nothing but what is derived from it
+  nothing,      ///< states nothing: where a result is from, and where its parts are
+  unproved,     ///< stated, and nothing in a result proves it
+};
+
+/// A member with all that it contains, as "verdicts[selectable].margin": an entry of a list that has an
+/// answer or is refused may be told by that.
+struct Claim {
+  std::string_view path;
+  Basis basis;
+  const char* by;  ///< the function that derives it or reads it, or why it is not proved
+};
+
+/// The members of results of that kind.
+[[nodiscard]] std::span<const Claim> claims_of(std::string_view kind);
+
+/// Lists as not proved what a result states and its claims leave unproved, and all that they do not name.
+void list_unproved(Verification& found, const Result::Fields& fields);
 
 struct Result::Fields {
   Json document;

@@ -1,5 +1,3 @@
-#include "head_bounds.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,7 +7,8 @@
 #include <normscope/numeric/product.hpp>
 #include <normscope/numeric/rounding.hpp>
 
-#include "weights.hpp"
+#include "enclosure.hpp"
+#include "heads.hpp"
 
 namespace normscope::certificates {
 namespace {
@@ -42,11 +41,11 @@ struct KeyFactor {
 /// The factor of A = K Kᵀ.
 KeyFactor factor_of(const HeadSide& side) {
   const double square = side.map_size * side.map_size;
-  const double least = hidden(side.map.columns + side.gram.rows) * square;
+  const double least = hidden(side.terms + side.gram.rows) * square;
   KeyFactor result{semidefinite_factor(side.gram, least), 0.0};
   Matrix back = product_transposed(result.factor, result.factor);
   for (std::size_t i = 0; i < back.values.size(); ++i) back.values[i] -= side.gram.values[i];
-  result.lost = size_of(back.values) + 2.0 * hidden(side.map.columns + side.gram.rows) * square;
+  result.lost = size_of(back.values) + 2.0 * hidden(side.terms + side.gram.rows) * square;
   return result;
 }
 
@@ -90,12 +89,12 @@ double spread_at_zero_at_most(const HeadScores& scores, double multiplier) {
                   up(2.0 * (length_of(maps.values) + length_of(constant) + hidden(scores.dim) * sizes)));
 }
 
-Interval spread_at_zero(const HeadScores& scores, std::span<const double> query_point) {
+Enclosure spread_at_zero(const HeadScores& scores, std::span<const double> query_point) {
   const Column query = scores.query.at(query_point);
   const double length = 2.0 * length_of(transposed_product(scores.key.map, query));
   const double lost = 4.0 * hidden(scores.query.map.columns + scores.key.map.columns) * scores.query.size() *
                       scores.key.map_size;
-  return {length * (1.0 - 16.0 * unit) - lost, up(length) + lost};
+  return {DoubleDouble(length), 16.0 * unit * length + lost};
 }
 
 PairWeights read_weights(const Field& field, const HeadScores& scores) {

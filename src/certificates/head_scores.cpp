@@ -1,5 +1,3 @@
-#include "head_scores.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -7,7 +5,8 @@
 #include <normscope/numeric/exact.hpp>
 #include <normscope/numeric/rounding.hpp>
 
-#include "weights.hpp"
+#include "enclosure.hpp"
+#include "heads.hpp"
 
 namespace normscope::certificates {
 namespace {
@@ -92,8 +91,26 @@ HeadSide side_of(const AttentionHead& head, const HeadMap& map, bool projects) {
   return side;
 }
 
-void measure(HeadSide& side) {
-  side.gram = product_transposed(side.map, side.map);
+/// `projected` is the same side behind the projection, if that is known and the map does not have it.
+void measure(HeadSide& side, const HeadSide* projected) {
+  side.terms = side.map.columns;
+  if (projected == nullptr) {
+    side.gram = product_transposed(side.map, side.map);
+  } else {
+    // W Wᵀ = WΠ(WΠ)ᵀ + N m mᵀ with the means m of rows, whose rounding is that of about as many terms again.
+    side.terms *= 2;
+    side.gram = projected->gram;
+    const DoubleDouble width = static_cast<double>(side.map.columns);
+    Column means;
+    for (std::size_t i = 0; i < side.map.rows; ++i) {
+      DoubleDouble sum;
+      for (std::size_t j = 0; j < side.map.columns; ++j) sum += side.map.at(i, j);
+      means.push_back(sum / width);
+    }
+    for (std::size_t i = 0; i < side.map.rows; ++i) {
+      for (std::size_t j = 0; j < side.map.rows; ++j) side.gram.at(i, j) += width * (means[i] * means[j]);
+    }
+  }
   side.map_size = length_of(side.map.values);
   side.constant_size = length_of(side.constant);
 }
@@ -108,7 +125,7 @@ Column HeadSide::at(std::span<const double> point) const {
 
 bool HeadSide::has_full_rank() const {
   Matrix rest = gram;
-  const double lost = hidden(map.columns + 4 * map.rows) * map_size * map_size;
+  const double lost = hidden(terms + 4 * map.rows) * map_size * map_size;
   for (std::size_t i = 0; i < map.rows; ++i) rest.at(i, i) -= DoubleDouble(lost);
   return map_size > 0.0 && cholesky(rest).has_value();
 }
@@ -157,7 +174,7 @@ DoubleDouble HeadScores::score(const Column& at, std::span<const double> key_poi
   return dot(at, turned(key.at(key_point), static_cast<double>(distance)));
 }
 
-HeadScores scores_of(const AttentionHead& head, bool projects) {
+HeadScores scores_of(const AttentionHead& head, bool projects, const HeadScores* projected) {
   HeadScores result{.query = side_of(head, head.query, projects), .key = side_of(head, head.key, projects)};
   result.dim = head.head.head_dim;
   result.turning.assign(result.dim, false);
@@ -177,8 +194,12 @@ HeadScores scores_of(const AttentionHead& head, bool projects) {
     if (known) result.frequencies.push_back(rotary->frequencies[j]);
     result.turning[result.first.back()] = result.turning[result.second.back()] = true;
   }
-  measure(result.query);
-  measure(result.key);
+  const auto measure_side = [&](HeadSide& side, const HeadSide* behind) {
+    const bool differs = head.norm.centers() && !projects && !side.has_own_norm;
+    measure(side, differs ? behind : nullptr);
+  };
+  measure_side(result.query, projected != nullptr ? &projected->query : nullptr);
+  measure_side(result.key, projected != nullptr ? &projected->key : nullptr);
   return result;
 }
 
@@ -192,7 +213,7 @@ double largest_length(const Matrix& stacked, const HeadSide& side, const Column&
   const double shift = square_of(constant).high;
   const double stretch = square_of(stacked.values).high * side.map_size * side.map_size;
   if (stretch == 0.0 && shift == 0.0) return 0.0;
-  const double lost = 4.0 * hidden(side.map.columns + 4 * (rows + stacked.columns)) * (stretch + shift) +
+  const double lost = 4.0 * hidden(side.terms + 4 * (rows + stacked.columns)) * (stretch + shift) +
                       std::numeric_limits<double>::min();
   // Behind a constant that is far larger than the map, `lost` is more than the sizes of the factors.
   const double map_square = std::min(std::max(trace.high, 0.0) + lost, up(stretch));

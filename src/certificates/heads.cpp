@@ -5,17 +5,15 @@
 
 #include <fmt/core.h>
 
-#include <normscope/certificates/model_heads.hpp>
+#include <normscope/certificates/model.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/text.hpp>
 #include <normscope/numeric/rounding.hpp>
 
 #include "document.hpp"
-#include "head_bounds.hpp"
-#include "head_cap.hpp"
-#include "head_facts.hpp"
-#include "weights.hpp"
+#include "enclosure.hpp"
+#include "heads.hpp"
 
 namespace normscope::certificates {
 namespace {
@@ -30,16 +28,16 @@ constexpr double operations_per_byte = 0x1p21;
 /// Sizes of maps between which products neither overflow nor lose more than their rounding to underflow.
 bool is_ordinary(double size) { return size == 0.0 || (size > 0x1p-300 && size < 0x1p300); }
 
-/// The stated lower and upper bound of a spread.
-struct Ends {
-  double lower = 0.0;
-  double upper = 0.0;
-};
-
 Ends ends_of(const Field& field) {
   const std::vector<double> ends = field.numbers(2);
   return {ends[0], ends[1]};
 }
+
+/// Scores of two keys under one query.
+struct Pair {
+  double low = 0.0;
+  double high = 0.0;
+};
 
 class HeadCheck {
  public:
@@ -51,7 +49,6 @@ class HeadCheck {
   Verification run() {
     const std::string differing = differing_facts(entry_, head_);
     check(differing.empty(), differing.c_str(), "differ from the model");
-    list_others();
     if (entry_.has("refused")) return std::move(found_);
     if (!head_.refused.empty()) {
       check(false, "bounds", ("cannot be: " + head_.refused).c_str());
@@ -105,53 +102,13 @@ class HeadCheck {
     const Field outer = turning ? entry_["distances"]["at_distance_zero"] : entry_;
     if (outer.has("without_projection")) {
       const Field proof = certificates["without_projection"];
-      const HeadScores without = scores_of(head_, false);
+      const HeadScores without = scores_of(head_, false, &scores);
       const Fills inner = fills_;
       check_fills(proof, without, proof.has("queries_fill") ? std::optional(proof) : std::nullopt);
       check_equal_distance(proof, outer["without_projection"], without, fills_, "without_projection");
       fills_ = inner;
     }
     check_narrow();
-  }
-
-  /// Members that no other check looks at. A refused entry states no bounds, and its reason has no proof.
-  void list_others() {
-    if (entry_.has("refused")) {
-      list_unproved(found_, entry_,
-                    {"stack", "layer", "head", "pass", "key_value_head", "head_dim", "scale", "norm",
-                     "between", "query", "key", "value", "rotary", "rotation", "soft_cap", "window"});
-      return;
-    }
-    list_unproved(found_, entry_,
-                  {"stack",
-                   "layer",
-                   "head",
-                   "pass",
-                   "key_value_head",
-                   "head_dim",
-                   "scale",
-                   "norm",
-                   "between",
-                   "query",
-                   "key",
-                   "value",
-                   "rotary",
-                   "rotation",
-                   "soft_cap",
-                   "window",
-                   "uniform_spread",
-                   "sharp_spread",
-                   "uniform_bounds",
-                   "sharp_bounds",
-                   "distances",
-                   "without_projection",
-                   "own_norms",
-                   "uniform_without_scaling",
-                   "certificates"});
-    if (!entry_.has("distances")) return;
-    list_unproved(
-        found_, entry_["distances"],
-        {"within", "enumerated", "sharp_at_most_anywhere", "uniform_at_most_anywhere", "at_distance_zero"});
   }
 
   /// A query of 0 gives all keys one score. Without scaling it is attained where queries have no constant, or
@@ -250,13 +207,13 @@ class HeadCheck {
     say(is_at_most(sharpest, sharp.upper), "sharp_bounds", "its multiplier does not bound spreads as stated");
     const auto at = [&](const Field& point) {
       const auto found = point_of(point, scores.query, fills.queries);
-      return found ? spread_at_zero(scores, *found) : Interval{0.0, infinity};
+      return found ? spread_at_zero(scores, *found) : Enclosure{{}, infinity};
     };
-    const double attained = at(proof["sharp"]["query"]).low * fills.keys;
+    const double attained = at(proof["sharp"]["query"]).low() * fills.keys;
     const bool by_context = *where == '\0' && is_capped_context_enough(scores, sharp.lower);
     say(sharp.lower <= 0.0 || by_context || is_at_least(cap.lower(attained), sharp.lower), "sharp_bounds",
         "its query does not attain the lower end");
-    const double uniform_at_most = std::min(cap.upper(at(proof["uniform"]["query"]).high), sharpest);
+    const double uniform_at_most = std::min(cap.upper(at(proof["uniform"]["query"]).high()), sharpest);
     say(is_at_most(uniform_at_most, uniform.upper), "uniform_bounds",
         "its query has a larger spread than stated");
     const double least = unavoidable_spread(
@@ -268,9 +225,9 @@ class HeadCheck {
   /// The difference of the two keys' scores of sharp_bounds after the soft cap.
   [[nodiscard]] bool is_capped_context_enough(const HeadScores& scores, double stated) const {
     const Cap cap(head_.head.soft_cap, scores);
-    const std::optional<Interval> context = context_scores(scores);
+    const std::optional<Pair> context = context_scores(scores);
     if (!(head_.head.soft_cap > 0.0) || !context) return false;
-    return is_at_least(cap.score(context->high) - cap.score(context->low) - 8.0 * unit * head_.head.soft_cap,
+    return is_at_least(cap.score(context->high) - cap.score(context->low) - elementary * head_.head.soft_cap,
                        stated);
   }
   void check_capped_context(const HeadScores& scores) {
@@ -282,7 +239,7 @@ class HeadCheck {
   }
 
   /// Scores of the two keys that attain sharp_bounds, rounded so that they differ less.
-  [[nodiscard]] std::optional<Interval> context_scores(const HeadScores& scores) const {
+  [[nodiscard]] std::optional<Pair> context_scores(const HeadScores& scores) const {
     const Field sharp = entry_["certificates"]["sharp"];
     const Field keys = sharp["keys"];
     if (keys.is_null()) return std::nullopt;
@@ -302,7 +259,7 @@ class HeadCheck {
     const double off = 2.0 * HeadScores::angle_error * scores.query.size() * scores.key.size();
     const DoubleDouble above = scores.score(at, *high, high_distance);
     const DoubleDouble below = scores.score(at, *low, low_distance);
-    return Interval{below.high + off, above.high - off};
+    return Pair{below.high + off, above.high - off};
   }
 
   void check_over_distances(const HeadScores& scores) {
@@ -364,13 +321,13 @@ class HeadCheck {
 
   void check_attained(const HeadScores& scores, const Cap& cap, double stated) {
     if (stated <= 0.0) return;
-    const std::optional<Interval> context = context_scores(scores);
+    const std::optional<Pair> context = context_scores(scores);
     double attained = -infinity;
     if (context) {
       attained = cap.lower(context->high - context->low);
       if (head_.head.soft_cap > 0.0) {
         attained = std::max(
-            attained, cap.score(context->high) - cap.score(context->low) - 8.0 * unit * head_.head.soft_cap);
+            attained, cap.score(context->high) - cap.score(context->low) - elementary * head_.head.soft_cap);
       }
     }
     check(is_at_least(attained, stated), "sharp_bounds", "its keys do not attain the lower end");
@@ -468,7 +425,7 @@ Verification verify_heads(const Result& result, const ModelHeads& heads, const V
   std::vector<std::string> notes;
   for (std::size_t i = 0; i < root["notes"].size(); ++i) notes.push_back(root["notes"][i].text());
   all.check(notes == heads.model().notes, "notes", "are not those of the model's description");
-  list_unproved(all, root, {"schema", "version", "path", "architecture", "notes", "inputs", "heads"});
+  list_unproved(all, result.fields());
   return all;
 }
 

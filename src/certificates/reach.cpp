@@ -13,9 +13,7 @@
 #include <normscope/numeric/sum.hpp>
 
 #include "document.hpp"
-#include "head.hpp"
-#include "probability.hpp"
-#include "token_claims.hpp"
+#include "tokens.hpp"
 
 namespace normscope::certificates {
 namespace {
@@ -61,7 +59,7 @@ class ReachCheck {
     check_without_ball();
     check_nearest();
     check_probabilities();
-    list_others();
+    check_refined();
     return std::move(found_);
   }
 
@@ -160,45 +158,7 @@ class ReachCheck {
     }
   }
 
-  /// Members that no check above has looked at.
-  void list_others() {
-    list_unproved(found_, root_,
-                  {"schema",
-                   "version",
-                   "source",
-                   "inputs",
-                   "tokens",
-                   "width",
-                   "norm",
-                   "unembedding_bias",
-                   "tied",
-                   "logit_scale",
-                   "soft_cap",
-                   "notes",
-                   "complete",
-                   "left_out",
-                   "decided",
-                   "reachable",
-                   "unreachable",
-                   "undecided",
-                   "unreachable_without_ball",
-                   "nearest",
-                   "lead",
-                   "max_probability",
-                   "scale",
-                   "tolerance",
-                   "tie",
-                   "without_ball",
-                   "proofs",
-                   "certificates",
-                   "sphere"});
-    for (const char* list : {"unreachable", "undecided"}) {
-      for (std::size_t i = 0; i < root_[list].size(); ++i) {
-        list_unproved(found_, root_[list][i],
-                      {"token", "name", "lead_at_most", "weights", "without_ball", "without_ball_weights",
-                       "without_ball_witness"});
-      }
-    }
+  void check_refined() {
     // Tokens whose probabilities were worked out: the others state nothing but what their leads prove.
     const std::vector<std::size_t> refined = root_["max_probability"]["refined"].indices(tokens_.size());
     const std::vector<bool> is_refined = [&] {
@@ -364,13 +324,13 @@ class ReachCheck {
   /// Whether no lead of the token exceeds the stated upper end, by its weights.
   [[nodiscard]] bool holds_by_weights(std::size_t index) const {
     const TokenClaims& stated = tokens_[index];
-    const Total total = total_of(stated.weights, index);
-    if (!total.valid) return false;
+    const std::optional<Enclosure> total = total_of(stated.weights, index);
+    if (!total) return false;
     const Head::Difference difference = head_.difference(index, stated.weights);
     const double sum = difference.length + difference.offset.high();
-    const double highest = sum / (sum > 0.0 ? total.low : total.high) +
-                           8.0 * unit * (difference.length + std::abs(difference.offset.high())) / total.low +
-                           positive;
+    const double highest =
+        sum / (sum > 0.0 ? total->low() : total->high()) +
+        8.0 * unit * (difference.length + std::abs(difference.offset.high())) / total->low() + positive;
     return highest <= below(head_.in_units(stated.upper)) ||
            head_.is_lead_at_most(index, stated.weights, stated.upper);
   }
@@ -410,19 +370,19 @@ class ReachCheck {
     weights.erase(std::remove_if(weights.begin(), weights.end(),
                                  [&](const Weight& weight) { return weight.index == tokens_.size(); }),
                   weights.end());
-    const Total total = total_of(weights, index);
+    const std::optional<Enclosure> total = total_of(weights, index);
     double size = infinity;
-    if (total.valid) {
+    if (total) {
       const Head::Difference difference = head_.difference(index, weights);
       const double beyond = std::max(0.0, stretch_ * difference.offset.high());
-      size = up(std::hypot(difference.length, beyond) / total.low);
+      size = up(std::hypot(difference.length, beyond) / total->low());
     }
     found_.check(size <= 3.0 * cone_tie_ * (1.0 + 1e-9), without_ball(index),
                  "its weights without the ball do not cancel as stated");
   }
 
   void check_probabilities() {
-    std::vector<std::optional<ProbabilityBounds>> bounds(tokens_.size());
+    std::vector<std::optional<Ends>> bounds(tokens_.size());
     parallel_for(tokens_.size(), 1, options_.threads, [&](std::size_t begin, std::size_t end) {
       for (std::size_t i = begin; i < end; ++i) {
         const TokenClaims& stated = tokens_[i];
@@ -449,9 +409,9 @@ class ReachCheck {
     }
   }
 
-  [[nodiscard]] ProbabilityBounds probability(std::size_t index) const {
+  [[nodiscard]] Ends probability(std::size_t index) const {
     const TokenClaims& stated = tokens_[index];
-    ProbabilityBounds bounds = probability_from_leads(lower_[index], upper_[index], head_.tokens());
+    Ends bounds = probability_from_leads(lower_[index], upper_[index], head_.tokens());
     if (stated.point == Point::given) {
       bounds.lower = std::max(bounds.lower, probability_at(head_, index, stated.probable_point));
     }
@@ -463,9 +423,9 @@ class ReachCheck {
   }
 
   /// Behind a soft cap: the probabilities at its stated points, including the point where it leads.
-  [[nodiscard]] ProbabilityBounds capped_probability(std::size_t index) const {
+  [[nodiscard]] Ends capped_probability(std::size_t index) const {
     const TokenClaims& stated = tokens_[index];
-    ProbabilityBounds bounds;
+    Ends bounds{0.0, 1.0};
     if (head_.tokens() == 1) return {1.0, 1.0};
     if (stated.point == Point::given)
       bounds.lower = capped_probability_at(head_, index, stated.probable_point);
@@ -499,7 +459,9 @@ class ReachCheck {
 
 Verification verify_reach(const Result& result, const VocabularyHead& head, const Folder* folder,
                           const VerifyOptions& options) {
-  return ReachCheck(result, head, folder, options).run();
+  Verification found = ReachCheck(result, head, folder, options).run();
+  list_unproved(found, result.fields());
+  return found;
 }
 
 }  // namespace normscope::certificates

@@ -17,7 +17,6 @@
 
 #include "document.hpp"
 #include "exact.hpp"
-#include "leads.hpp"
 
 namespace normscope::certificates {
 namespace {
@@ -115,7 +114,6 @@ class SelectCheck {
     check_selectable();
     check_unselectable();
     check_exact();
-    list_others();
     return std::move(found_);
   }
 
@@ -397,28 +395,6 @@ class SelectCheck {
     }
   }
 
-  /// Members that no check above has looked at.
-  void list_others() {
-    list_unproved(
-        found_, root_,
-        {"schema", "version", "inputs", "keys", "width", "norm", "selectable", "unselectable", "undecided",
-         "proofs", "margin", "scale", "tolerance", "center", "verdicts", "certificates", "exact"});
-    if (!root_["norm"].is_null()) {
-      list_unproved(found_, root_["norm"], {"kind", "steps", "groups", "eps"},
-                    "the values of the gain are compared, not where they come from");
-    }
-    const Field list = root_["verdicts"];
-    for (std::size_t i = 0; i < verdicts_.size(); ++i) {
-      if (verdicts_[i].answer == "selectable") {
-        list_unproved(found_, list[i], {"answer", "proof", "margin", "query", "exact"});
-      } else if (verdicts_[i].answer == "unselectable") {
-        list_unproved(found_, list[i], {"answer", "proof", "residual", "weights", "exact"});
-      } else {
-        list_unproved(found_, list[i], {"answer", "proof", "exact"});
-      }
-    }
-  }
-
   Field root_;
   MatrixView<const double> keys_;
   bool behind_norm_;
@@ -436,7 +412,9 @@ class SelectCheck {
 
 Verification verify_select(const Result& result, MatrixView<const double> keys, bool behind_norm,
                            const Folder* folder, const VerifyOptions& options) {
-  return SelectCheck(result, keys, behind_norm, folder, options).run();
+  Verification found = SelectCheck(result, keys, behind_norm, folder, options).run();
+  list_unproved(found, result.fields());
+  return found;
 }
 
 }  // namespace normscope::certificates

@@ -30,6 +30,7 @@ class SeparateCheck {
       : root_(result.fields().root()),
         classes_(classes.rows),
         numbers_(classes.numbers),
+        labels_(classes.labels),
         has_labels_(!result.argument("labels").empty()) {
     const Field rows = root_["rows"];
     bool fits = rows.size() == classes_.size();
@@ -44,21 +45,26 @@ class SeparateCheck {
   }
 
   Verification run() {
-    found_.check(root_.has("classes") == has_labels_, "classes", "are stated without labels, or missing");
+    check_classes();
     check_ratios();
     if (classes_.size() == 2) {
       check_separation();
-    } else if (has_labels_) {
-      found_.not_checkable.push_back({"classes", "nothing proves the order of more than two"});
     }
-    list_unproved(
-        found_, root_,
-        {"schema", "version", "inputs", "width", "rows", "classes", "ssr", "lssr", "direction", "separable",
-         "margin", "normal", "offset", "a", "b", "residual", "scale", "tolerance", "exact"});
     return std::move(found_);
   }
 
  private:
+  /// Rows, and with two classes the hyperplane, say which class is which. Which labels were left out, as by
+  /// --classes, only the command line tells.
+  void check_classes() {
+    found_.check(root_.has("classes") == has_labels_, "classes", "are stated without labels, or missing");
+    if (!has_labels_ || !root_.has("classes")) return;
+    std::vector<std::int64_t> stated;
+    for (std::size_t c = 0; c < root_["classes"].size(); ++c) stated.push_back(root_["classes"][c].integer());
+    if (labels_.empty() || stated == labels_) return;
+    found_.not_checkable.push_back({"classes", "are not all labels in order, and nothing else tells which"});
+  }
+
   /// Ratios of sums of squares are computed relative to the first row and divided by a power of two:
   /// otherwise the squares would lose the variation of data far from zero.
   void scale_differences() {
@@ -105,22 +111,98 @@ class SeparateCheck {
   }
 
   void check_ratios() {
-    CompensatedSum within;
-    CompensatedSum all;
-    for (std::size_t i = 0; i < classes_[0].width(); ++i) {
-      const auto column = [&](std::size_t c, std::size_t row) { return from_first(c, row, i); };
-      all.add(squares(0, classes_.size(), column));
-      for (std::size_t c = 0; c < classes_.size(); ++c) within.add(squares(c, c + 1, column));
-    }
+    const std::optional<Scatter> scatter = exact_scatter(classes_);
+    check_rank(scatter);
+    const Squares rows = squares_of_rows(scatter);
     if (root_["ssr"].is_null() || root_["lssr"].is_null()) {
-      found_.check(all.value() == 0.0 && root_["ssr"].is_null() && root_["lssr"].is_null(), "ssr, lssr",
+      found_.check(rows.all.sign() == 0 && root_["ssr"].is_null() && root_["lssr"].is_null(), "ssr, lssr",
                    "are null, but the rows are not all equal");
+      const std::vector<double> none = root_["direction"].numbers(root_["direction"].size());
+      found_.check(largest_size(none) == 0.0, "direction", "is stated of equal rows");
       return;
     }
-    found_.check(is_measured("ssr", within.value() / all.value()), "ssr",
-                 "is not the ratio of the sums of squares");
-    // The direction attains lssr; that none has less is not proved.
+    found_.check(is_measured("ssr", rows), "ssr", "is not the ratio of the sums of squares");
     const std::vector<double> direction = root_["direction"].numbers(classes_[0].width());
+    found_.check(is_measured("lssr", squares_along(direction, scatter)) &&
+                     std::abs(euclidean_norm(direction) - 1.0) <= measured,
+                 "lssr, direction", "are not a unit vector and the ratio along it");
+    check_least(scatter);
+  }
+  /// No direction has a ratio below lssr − `measured`: S_W − (lssr − measured) S_T has no negative
+  /// eigenvalue.
+  void check_least(const std::optional<Scatter>& scatter) {
+    const Exact least = Exact(root_["lssr"].number()) - Exact(measured);
+    if (least.sign() <= 0) return;
+    if (!scatter) {
+      found_.not_checkable.push_back(
+          {"lssr", "attained by direction; that no direction has less is proved up to 64 columns alone"});
+      return;
+    }
+    const auto [numerator, denominator] = least.fraction();
+    IntegerForm form = scatter->within;
+    for (std::size_t i = 0; i < form.entries.size(); ++i) {
+      form.entries[i] = denominator * form.entries[i] - numerator * scatter->total.entries[i];
+    }
+    found_.check(semidefinite_rank(std::move(form)).has_value(), "lssr",
+                 "another direction has a smaller ratio");
+  }
+
+  /// The rank of the differences between rows.
+  void check_rank(const std::optional<Scatter>& scatter) {
+    std::size_t rows = 0;
+    for (const MatrixView<const double> of_class : classes_) rows += of_class.rows();
+    const std::size_t stated = root_["rank"].count();
+    const std::size_t most = std::min(rows - 1, classes_[0].width());
+    const std::size_t least = rank_of_differences_at_least(classes_);
+    std::optional<std::size_t> rank;
+    if (least == most) {
+      rank = most;
+    } else if (scatter) {
+      rank = semidefinite_rank(scatter->total);
+    }
+    if (stated == rank) {
+      found_.check(true, "rank", "");
+    } else if (stated > rank.value_or(most)) {
+      found_.check(false, "rank", fmt::format("is larger than that of the rows, {}", rank.value_or(most)));
+    } else {
+      found_.not_checkable.push_back(
+          {"rank", rank
+                       ? fmt::format("of exact rows is {}: some were taken for combinations of others", *rank)
+                       : "that no other row is independent is proved up to 64 columns alone"});
+    }
+  }
+
+  /// Sums of squared distances from the means of classes and from the mean of all rows, in common units.
+  struct Squares {
+    Exact within{};
+    Exact all{};
+  };
+  [[nodiscard]] Squares squares_of_rows(const std::optional<Scatter>& scatter) const {
+    Squares result;
+    for (std::size_t i = 0; i < classes_[0].width(); ++i) {
+      if (scatter) {
+        result.within += Exact::of(scatter->within.at(i, i));
+        result.all += Exact::of(scatter->total.at(i, i));
+      } else {
+        add_squares(result, [&](std::size_t c, std::size_t row) { return from_first(c, row, i); });
+      }
+    }
+    return result;
+  }
+  /// Those of the products of rows with a direction.
+  [[nodiscard]] Squares squares_along(const std::vector<double>& direction,
+                                      const std::optional<Scatter>& scatter) const {
+    Squares result;
+    if (scatter) {
+      for (std::size_t i = 0; i < direction.size(); ++i) {
+        for (std::size_t j = 0; j < direction.size(); ++j) {
+          const Exact factor = Exact(direction[i]) * Exact(direction[j]);
+          result.within += factor * Exact::of(scatter->within.at(i, j));
+          result.all += factor * Exact::of(scatter->total.at(i, j));
+        }
+      }
+      return result;
+    }
     std::vector<std::vector<double>> projected(classes_.size());
     for (std::size_t c = 0; c < classes_.size(); ++c) {
       for (std::size_t row = 0; row < classes_[c].rows(); ++row) {
@@ -134,16 +216,20 @@ class SeparateCheck {
         projected[c].push_back(sum.value());
       }
     }
-    const auto along = [&](std::size_t c, std::size_t row) { return projected[c][row]; };
-    double inside = 0.0;
-    for (std::size_t c = 0; c < classes_.size(); ++c) inside += squares(c, c + 1, along);
-    const double ratio = inside / squares(0, classes_.size(), along);
-    found_.check(is_measured("lssr", ratio) && std::abs(euclidean_norm(direction) - 1.0) <= measured,
-                 "lssr, direction", "are not a unit vector and the ratio along it");
-    found_.not_checkable.push_back({"lssr", "attained by direction; no proof that no direction has less"});
+    add_squares(result, [&](std::size_t c, std::size_t row) { return projected[c][row]; });
+    return result;
   }
-  [[nodiscard]] bool is_measured(const char* name, double value) const {
-    return std::abs(root_[name].number() - value) <= measured * value + 1e-15;
+  template <typename Coordinate>
+  void add_squares(Squares& to, const Coordinate& coordinate) const {
+    // A direction may overflow its products: sums of 0 then prove no ratio.
+    const auto exact = [](double sum) { return std::isfinite(sum) ? Exact(sum) : Exact(); };
+    to.all += exact(squares(0, classes_.size(), coordinate));
+    for (std::size_t c = 0; c < classes_.size(); ++c) to.within += exact(squares(c, c + 1, coordinate));
+  }
+  [[nodiscard]] bool is_measured(const char* name, const Squares& found) const {
+    const Exact off = Exact(root_[name].number()) * found.all - found.within;
+    const Exact most = Exact(measured) * found.within + Exact(1e-15) * found.all;
+    return found.all.sign() > 0 && off <= most && -off <= most;
   }
 
   void check_separation() {
@@ -253,7 +339,6 @@ class SeparateCheck {
       // Sets with the same mean have no direction between them.
       found_.check(root_["margin"].is_null(), "margin", "is stated without a normal");
       found_.check(exact_ || !separable_, "separable", "is yes without a normal");
-      list_offset();
       return;
     }
     const std::vector<double> normal = root_["normal"].numbers(classes_[0].width());
@@ -269,10 +354,8 @@ class SeparateCheck {
     if (separable_ && !exact_) {
       found_.check(gap.sign() > 0, "separable", "is yes, but the normal does not separate the sets");
     }
-    if (!by_normal || root_["offset"].is_null()) {
-      list_offset();
-      return;
-    }
+    // Of sets that the normal does not separate, an offset states nothing.
+    if (!by_normal || root_["offset"].is_null()) return;
     // Between the sets, or next to both where no double is.
     const double offset = root_["offset"].number();
     const auto lies_between = [&](double above, double below) {
@@ -281,11 +364,6 @@ class SeparateCheck {
     found_.check(lies_between(offset, offset) ||
                      lies_between(std::nextafter(offset, infinity), std::nextafter(offset, -infinity)),
                  "offset", "does not lie between the sets");
-  }
-  void list_offset() {
-    if (!root_["offset"].is_null()) {
-      found_.not_checkable.push_back({"offset", "states nothing unless the normal separates the sets"});
-    }
   }
 
   /// Weights of the rows of a class, by row number in the array.
@@ -303,6 +381,11 @@ class SeparateCheck {
     const bool weighed = total_a.sign() > 0 && total_b.sign() > 0;
     found_.check(weighed, "a, b", "are not weights with a positive sum");
     if (!weighed) return;
+    const auto is_one = [](const Exact& total) {
+      const Exact off = total - Exact(1.0);
+      return off <= Exact(measured) && -off <= Exact(measured);
+    };
+    found_.check(is_one(total_a) && is_one(total_b), "a, b", "are weights with a sum other than 1");
     // With both sums of weights in front: total_b Σ w_a a − total_a Σ w_b b.
     std::vector<Exact> difference = exact_sum(classes_[0], a);
     const std::vector<Exact> of_b = exact_sum(classes_[1], b);
@@ -351,6 +434,7 @@ class SeparateCheck {
   Field root_;
   const std::vector<MatrixView<const double>>& classes_;
   const std::vector<std::vector<std::size_t>>& numbers_;
+  const std::vector<std::int64_t>& labels_;
   bool has_labels_;
   BinaryScale differences_{};
   bool exact_ = false;
@@ -362,7 +446,9 @@ class SeparateCheck {
 }  // namespace
 
 Verification verify_separate(const Result& result, const ClassRows& classes, const VerifyOptions&) {
-  return SeparateCheck(result, classes).run();
+  Verification found = SeparateCheck(result, classes).run();
+  list_unproved(found, result.fields());
+  return found;
 }
 
 }  // namespace normscope::certificates

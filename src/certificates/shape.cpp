@@ -1,5 +1,3 @@
-#include "shape.hpp"
-
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -11,6 +9,8 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/text.hpp>
+
+#include "document.hpp"
 
 namespace normscope::certificates {
 namespace {

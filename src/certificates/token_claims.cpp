@@ -1,11 +1,11 @@
-#include "token_claims.hpp"
-
 #include <cmath>
 #include <map>
 #include <string>
 
 #include <normscope/core/error.hpp>
 #include <normscope/numeric/rounding.hpp>
+
+#include "tokens.hpp"
 
 namespace normscope::certificates {
 namespace {

@@ -1,4 +1,4 @@
-#include "../../src/certificates/head_bounds.hpp"
+#include "../../src/certificates/heads.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -360,6 +360,28 @@ TEST(HeadScores, ALayerNormSubtractsTheMean) {
   }
 }
 
+TEST(HeadScores, MapsWithoutProjectionHaveTheirOwnGram) {
+  std::vector<double> weights;
+  for (std::size_t i = 0; i < 3 * 5; ++i) weights.push_back(std::sin(static_cast<double>(i * i + 1)) + 0.5);
+  for (const NormKind kind : {NormKind::layer, NormKind::rms}) {
+    AttentionHead head = head_of({1, 0, 0, 1}, {1, 0, 0, 1}, 0.1);
+    head.head.head_dim = 3;
+    head.norm = {.kind = kind, .width = 5};
+    head.query.weight = head.key.weight = weights;
+    head.query.bias = head.key.bias = {};
+    const HeadScores projected = scores_of(head, true);
+    const HeadScores from_it = scores_of(head, false, &projected);
+    const HeadScores alone = scores_of(head, false);
+    for (std::size_t i = 0; i < alone.query.gram.values.size(); ++i) {
+      const double size = alone.query.map_size * alone.query.map_size;
+      const DoubleDouble off = from_it.query.gram.values[i] - alone.query.gram.values[i];
+      EXPECT_LE(std::abs(off.high), hidden(alone.query.terms) * size);
+      EXPECT_LE(std::abs((from_it.key.gram.values[i] - alone.key.gram.values[i]).high),
+                hidden(alone.key.terms) * alone.key.map_size * alone.key.map_size);
+    }
+  }
+}
+
 TEST(SpreadAtZero, IsBoundedForEveryMultiplier) {
   AttentionHead head = head_of({2, 0, 0, 1}, {1, 0.5, 0, 1}, 0.3);
   head.query.bias = {0.5, 0.25};
@@ -369,10 +391,10 @@ TEST(SpreadAtZero, IsBoundedForEveryMultiplier) {
     EXPECT_GE(spread_at_zero_at_most(scores, multiplier), spread * 0.999) << multiplier;
   }
   EXPECT_LE(spread_at_zero_at_most(scores, 25.0), spread * 1.1);
-  const Interval one = spread_at_zero(scores, on_circle(3));
+  const Enclosure one = spread_at_zero(scores, on_circle(3));
   const Column query = scores.query.at(on_circle(3));
-  EXPECT_NEAR(one.high, sampled_spread(scores, 1, &query), 0.01 * one.high);
-  EXPECT_LT(one.high - one.low, 1e-12);
+  EXPECT_NEAR(one.high(), sampled_spread(scores, 1, &query), 0.01 * one.high());
+  EXPECT_LT(one.high() - one.low(), 1e-12);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include <normscope/certificates/model_heads.hpp>
+#include <normscope/certificates/model.hpp>
 
 #include <cmath>
 #include <string>

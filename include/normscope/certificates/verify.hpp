@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -45,6 +46,8 @@ struct ClassRows {
   std::vector<MatrixView<const double>> rows{};
   /// The number of each row in the array that it came from, as weights name it.
   std::vector<std::vector<std::size_t>> numbers{};
+  std::vector<std::int64_t>
+      labels{};  ///< every label of the array, ascending; none where there are no labels
 };
 
 /// Checks every statement of a `separate` result.

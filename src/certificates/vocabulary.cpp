@@ -1,7 +1,6 @@
-#include "head.hpp"
-
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include <fmt/core.h>
@@ -10,13 +9,16 @@
 #include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
 
+#include "tokens.hpp"
+
 namespace normscope::certificates {
+
 namespace {
 
 /// The length of a vector with entries of sizes near 1.
-Twofold precise_length(const std::vector<Twofold>& vector) {
-  TwofoldSum square;
-  for (const Twofold& entry : vector) square.add(entry * entry);
+Enclosure precise_length(const std::vector<Enclosure>& vector) {
+  EnclosureSum square;
+  for (const Enclosure& entry : vector) square.add(entry * entry);
   const auto [value, error] = square.result();
   const DoubleDouble root = sqrt(value);
   // The root of x + e differs by at most e over the root of x.
@@ -62,25 +64,25 @@ Head::Head(const VocabularyHead& head) : norm_(head.norm), factor_(head.scale), 
 }
 
 Head::Hidden Head::hidden(std::span<const double> u, double height, bool onto_sphere) const {
-  std::vector<Twofold> turned;
+  std::vector<Enclosure> turned;
   // The length of a point on the sphere does not matter.
   const BinaryScale scale = onto_sphere ? BinaryScale::of(u) : BinaryScale();
   for (const double value : u) turned.push_back({DoubleDouble(scale.divide(value))});
   if (norm_.centers()) {
-    const Twofold middle = mean_of(turned);
-    for (Twofold& value : turned) value = value - middle;
+    const Enclosure middle = mean_of(turned);
+    for (Enclosure& value : turned) value = value - middle;
   }
-  Twofold radius{sqrt(DoubleDouble(norm_.squared_radius()))};
+  Enclosure radius{sqrt(DoubleDouble(norm_.squared_radius()))};
   radius.error = fine * radius.value.high;
   if (onto_sphere) radius = radius / precise_length(turned);
   Hidden result;
-  const auto add = [&result](const Twofold& value) {
+  const auto add = [&result](const Enclosure& value) {
     result.values.push_back(value.value.high);
     result.rests.push_back(value.value.low);
     result.errors.push_back(up(value.error));
   };
   for (std::size_t i = 0; i < turned.size(); ++i) {
-    TwofoldSum sum;
+    EnclosureSum sum;
     sum.add(radius * norm_.gain_at(i) * turned[i]);
     sum.add(DoubleDouble(height), norm_.bias_at(i));
     add(sum.result());
@@ -176,24 +178,23 @@ std::vector<double> Head::own_direction(std::size_t index) const {
 }
 
 Head::Difference Head::difference(std::size_t index, const std::vector<Weight>& weights) const {
-  const std::vector<Twofold> sums = weighted_difference(rows_.row(index), rows_, weights);
-  std::vector<Twofold> turned;
-  TwofoldSum offset;
+  const std::vector<Enclosure> sums = weighted_difference(rows_.row(index), rows_, weights);
+  std::vector<Enclosure> turned;
+  EnclosureSum offset;
   for (std::size_t i = 0; i < norm_.width; ++i) {
     turned.push_back(sums[i] * norm_.gain_at(i));
     offset.add(sums[i] * norm_.bias_at(i));
   }
   offset.add(sums.back());
   if (norm_.centers()) {
-    const Twofold middle = mean_of(turned);
-    for (Twofold& entry : turned) entry = entry - middle;
+    const Enclosure middle = mean_of(turned);
+    for (Enclosure& entry : turned) entry = entry - middle;
   }
-  const auto [sum, error] = offset.result();
   const double radius = norm_.radius() * (1.0 + 2.0 * unit);
-  return {radius * length_at_most(turned) * (1.0 + 2.0 * unit), {sum.high, up(error + std::abs(sum.low))}};
+  return {radius * length_at_most(turned) * (1.0 + 2.0 * unit), offset.result()};
 }
 
-Bounded Head::difference_at(const Hidden& at, std::size_t index, std::size_t other) const {
+Enclosure Head::difference_at(const Hidden& at, std::size_t index, std::size_t other) const {
   const std::span<const double> a = rows_.row(index);
   const std::span<const double> b = rows_.row(other);
   ExactSum sum;
@@ -204,22 +205,22 @@ Bounded Head::difference_at(const Hidden& at, std::size_t index, std::size_t oth
     sum.add(difference, at.rests[i]);
     off += at.errors[i] * std::abs(difference.high);
   }
-  Bounded result = sum.result();
+  Enclosure result = Enclosure::of(sum.result());
   result.error += off * (1.0 + 2.0 * static_cast<double>(a.size() + 4) * unit);
   return result;
 }
 
-std::vector<Bounded> Head::logits_from(std::size_t index, std::span<const double> u, Where where) const {
+std::vector<Enclosure> Head::logits_from(std::size_t index, std::span<const double> u, Where where) const {
   const Hidden at = hidden(u, 1.0, where == Where::norm && sphere());
-  std::vector<Bounded> result;
+  std::vector<Enclosure> result;
   result.reserve(tokens());
   for (std::size_t row = 0; row < tokens(); ++row) result.push_back(difference_at(at, row, index));
   return result;
 }
 
-std::vector<Bounded> Head::logits_at(std::span<const double> u) const {
+std::vector<Enclosure> Head::logits_at(std::span<const double> u) const {
   const Hidden at = hidden(u, 1.0, sphere());
-  std::vector<Bounded> result;
+  std::vector<Enclosure> result;
   result.reserve(tokens());
   for (std::size_t row = 0; row < tokens(); ++row) {
     const std::span<const double> values = rows_.row(row);
@@ -230,10 +231,10 @@ std::vector<Bounded> Head::logits_at(std::span<const double> u) const {
       sum.add(DoubleDouble(values[i]), at.rests[i]);
       off += at.errors[i] * std::abs(values[i]);
     }
-    const Bounded logit = sum.result();
+    const auto logit = sum.result();
     const double error = off * (1.0 + 2.0 * static_cast<double>(values.size() + 4) * unit) + logit.error;
     const double value = from_units(logit.value);
-    result.push_back({value, up(from_units(error)) + 2.0 * unit * std::abs(value)});
+    result.push_back({DoubleDouble(value), up(from_units(error)) + 2.0 * unit * std::abs(value)});
   }
   return result;
 }
@@ -278,5 +279,85 @@ Head::Own Head::own(std::size_t index) const {
 }
 
 bool in_ball(std::span<const double> u) { return euclidean_norm(u) * (1.0 + 8.0 * unit) <= 1.0; }
+
+Ends probability_from_leads(double lower, double upper, std::size_t tokens) {
+  const double others = static_cast<double>(tokens) - 1.0;
+  if (others == 0.0) return {1.0, 1.0};
+  Ends result{0.0, 1.0};
+  if (lower > 0.0) result.lower = (1.0 - 2.0 * elementary) / (1.0 + others * std::exp(-lower));
+  result.upper = std::min(1.0, (1.0 + 2.0 * elementary) / (1.0 + std::exp(-upper)));
+  return result;
+}
+
+double probability_at(const Head& head, std::size_t index, const std::vector<double>& u) {
+  if (!in_ball(u)) return 0.0;
+  // p = 1 / Σ exp(logit_j − logit_i)
+  CompensatedSum sum;
+  for (const Enclosure& logit : head.logits_from(index, u, Head::Where::norm))
+    sum.add(std::exp(head.from_units(logit.high())));
+  const double result = (1.0 - 2.0 * elementary) / sum.value();
+  return std::isnan(result) ? 0.0 : result;
+}
+
+double capped_probability_at(const Head& head, std::size_t index, const std::vector<double>& u) {
+  if (!in_ball(u)) return 0.0;
+  const double cap = head.soft_cap();
+  const auto capped = [cap](double logit) { return cap * std::tanh(logit / cap); };
+  const std::vector<Enclosure> logits = head.logits_at(u);
+  const double own = capped(logits[index].low());
+  CompensatedSum sum;
+  sum.add(1.0);
+  for (std::size_t j = 0; j < logits.size(); ++j) {
+    // tanh is increasing: the upper bounds of the other logits, the lower bound of the token's own, and the
+    // rounding of both.
+    if (j != index) sum.add(std::exp(capped(logits[j].high()) - own + 4.0 * elementary * cap));
+  }
+  const double result = (1.0 - 2.0 * elementary) / sum.value();
+  return std::isnan(result) ? 0.0 : result;
+}
+
+double probability_by_weights(const Head& head, std::size_t index, const std::vector<Weight>& weights) {
+  // Two weights of one token would count its entropy twice.
+  std::vector<bool> weighted(head.tokens());
+  CompensatedSum total;
+  CompensatedSum entropy;  // −Σ w log w
+  double size = 0.0;
+  for (const Weight& weight : weights) {
+    if (!(weight.weight > 0.0) || weighted[weight.index]) return 1.0;
+    weighted[weight.index] = true;
+    total.add(weight.weight);
+    const double term = -weight.weight * std::log(weight.weight);
+    entropy.add(term);
+    size += weight.weight + std::abs(term);
+  }
+  const double sum = total.value();
+  if (!(sum > 0.0) || !std::isfinite(sum)) return 1.0;
+  const Head::Difference difference = head.difference(index, weights);
+  const double length = head.from_units(difference.length);
+  const double offset = head.from_units(difference.offset.high());
+  // With p = w/S: H(p) = log S − (Σ w log w)/S.
+  const double least_entropy = std::log(sum) + entropy.value() / sum - 4.0 * elementary * (1.0 + size / sum);
+  const double bound =
+      (length + offset) / sum - least_entropy + 16.0 * unit * (length + std::abs(offset)) / sum;
+  const double result = std::exp(bound) * (1.0 + elementary);
+  return std::isnan(result) ? 1.0 : std::min(1.0, result);
+}
+
+double probability_by_tangent(const Head& head, std::size_t index, const std::vector<double>& u) {
+  std::vector<double> logits;
+  double highest = 0.0;
+  for (const Enclosure& logit : head.logits_from(index, u, Head::Where::point)) {
+    logits.push_back(head.from_units(logit.value.high));
+    highest = std::max(highest, logits.back());
+  }
+  // The bound holds for any weights, so the rounding of these does not matter. A weight on the token itself
+  // does not change the differences.
+  std::vector<Weight> weights;
+  for (std::size_t j = 0; j < logits.size(); ++j) {
+    const double weight = std::exp(logits[j] - highest);
+    if (weight > 0.0) weights.push_back({j, weight});
+  }
+  return probability_by_weights(head, index, weights);
+}
 
 }  // namespace normscope::certificates

@@ -1,17 +1,17 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <vector>
 
 #include <normscope/certificates/verify.hpp>
-
 #include <normscope/numeric/binary_scale.hpp>
 #include <normscope/numeric/exact.hpp>
 
+#include "document.hpp"
+#include "enclosure.hpp"
 #include "exact.hpp"
-#include "leads.hpp"
-#include "twofold.hpp"
 
 namespace normscope::certificates {
 
@@ -56,16 +56,16 @@ class Head {
   /// An upper bound of |Σ λ_j (A_i − A_j)|, and an interval that contains Σ λ_j (a_i − a_j).
   struct Difference {
     double length = 0.0;
-    Bounded offset{};
+    Enclosure offset{};
   };
   [[nodiscard]] Difference difference(std::size_t index, const std::vector<Weight>& weights) const;
 
   /// Logits minus the logit of token `index`, at the norm's output for the point u, or at u itself.
-  [[nodiscard]] std::vector<Bounded> logits_from(std::size_t index, std::span<const double> u,
-                                                 Where where) const;
+  [[nodiscard]] std::vector<Enclosure> logits_from(std::size_t index, std::span<const double> u,
+                                                   Where where) const;
   /// The logits themselves, before a soft cap and without scaling of units, at the norm's output for the
   /// point u.
-  [[nodiscard]] std::vector<Bounded> logits_at(std::span<const double> u) const;
+  [[nodiscard]] std::vector<Enclosure> logits_at(std::span<const double> u) const;
   /// Sizes of the logits as results state them, up to rounding, and of the terms they are sums of, with the
   /// mean of all tokens subtracted.
   struct Sizes {
@@ -109,7 +109,7 @@ class Head {
   /// r g ⊙ Πu + height β, and height; with `onto_sphere`, Πu is divided by its length.
   [[nodiscard]] Hidden hidden(std::span<const double> u, double height, bool onto_sphere) const;
   [[nodiscard]] static LeadClaim claim_at(Hidden at, std::size_t index, double least);
-  [[nodiscard]] Bounded difference_at(const Hidden& at, std::size_t index, std::size_t other) const;
+  [[nodiscard]] Enclosure difference_at(const Hidden& at, std::size_t index, std::size_t other) const;
   [[nodiscard]] std::span<const double> weights_of(std::size_t index) const {
     return rows_.row(index).first(norm_.width);
   }
@@ -125,5 +125,59 @@ class Head {
 
 /// Whether |u| <= 1.
 [[nodiscard]] bool in_ball(std::span<const double> u);
+
+/// Bounds of a token's largest probability, if its lead is at least `lower` at some point and at most `upper`
+/// everywhere:
+///   1/(1 + (tokens − 1) e^−lower) <= p <= 1/(1 + e^−upper).
+[[nodiscard]] Ends probability_from_leads(double lower, double upper, std::size_t tokens);
+
+/// A lower bound of the token's probability at the norm's output for the point u of the ball; 0 for a point
+/// outside.
+[[nodiscard]] double probability_at(const Head& head, std::size_t index, const std::vector<double>& u);
+
+/// The same after the head's soft cap.
+[[nodiscard]] double capped_probability_at(const Head& head, std::size_t index, const std::vector<double>& u);
+
+/// An upper bound of its probability over the ball, with positive weights p of different tokens, divided by
+/// their sum; 1 with others:
+///   log softmax_i <= |Σ p_j (A_i − A_j)| + Σ p_j (a_i − a_j) − H(p),  H(p) = −Σ p_j log p_j.
+[[nodiscard]] double probability_by_weights(const Head& head, std::size_t index,
+                                            const std::vector<Weight>& weights);
+
+/// The same with the probabilities at the point u.
+[[nodiscard]] double probability_by_tangent(const Head& head, std::size_t index,
+                                            const std::vector<double>& u);
+
+enum class Answer { yes, no, undecided, open };
+
+/// How a result states a point of the ball: not at all, because no statement needs it; as the token's own
+/// direction; explicitly; or missing although needed.
+enum class Point { none, own_direction, given, omitted };
+
+/// The statements of a `reach` result about one token.
+struct TokenClaims {
+  Answer answer = Answer::open;
+  double lower = -std::numeric_limits<double>::infinity();
+  double upper = std::numeric_limits<double>::infinity();
+  Point witness = Point::none;
+  std::vector<double> witness_point{};
+  std::vector<Weight> weights{};    ///< weights that prove `upper`
+  Answer without_ball = Answer::yes;
+  std::vector<Weight> far_weights{};  ///< if `without_ball` is no
+  Point far_witness = Point::none;    ///< if `without_ball` is yes and `answer` is not
+  std::vector<double> far_point{};
+  double far_height = 0.0;
+  double probability_lower = 0.0;
+  double probability_upper = 1.0;
+  Point point = Point::none;
+  std::vector<double> probable_point{};
+  Point tangent = Point::none;
+  std::vector<double> tangent_point{};
+  std::vector<Weight> probability_weights{};  ///< or instead of a tangent
+};
+
+/// Errors    Format
+[[nodiscard]] std::vector<TokenClaims> read_token_claims(const Field& root, const Folder* folder,
+                                                         std::size_t tokens, std::size_t width);
 
 }  // namespace normscope::certificates

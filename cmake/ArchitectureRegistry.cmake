@@ -1,6 +1,6 @@
 # normscope_architecture_registry(<target> <function> <folder>): compiles every <folder>/<name>.cpp,
-# which defines `const Architecture normscope::model::architectures::<name>`, into <target>, and
-# generates `normscope::model::<function>()`, the list of them. A new file needs no registration.
+# which defines `const Architecture normscope::models::architectures::<name>`, into <target>, and
+# generates `normscope::models::<function>()`, the list of them. A new file needs no registration.
 function(normscope_architecture_registry target function folder)
   file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cpp")
   set(declarations "")
@@ -16,7 +16,7 @@ function(normscope_architecture_registry target function folder)
 
 #include "architecture.hpp"
 
-namespace normscope::model {
+namespace normscope::models {
 
 // NOLINTBEGIN(readability-redundant-declaration): a unity build has the definitions in the same file.
 namespace architectures {
@@ -28,8 +28,8 @@ std::vector<const Architecture*> @function@() {
 @entries@  };
 }
 
-}  // namespace normscope::model
+}  // namespace normscope::models
 ]=])
   target_sources(${target} PRIVATE ${sources} "${generated}")
-  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src/model")
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src/models")
 endfunction()

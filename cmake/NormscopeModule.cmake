@@ -43,7 +43,7 @@ function(normscope_precompile target)
 endfunction()
 
 # Modules that spend their time reading files or writing text.
-set(normscope_translating_modules model audit documents figures)
+set(normscope_translating_modules models results)
 
 # normscope_translates(<target>): compiles the target with NORMSCOPE_TRANSLATING_FLAGS, since it parses, describes or
 # prints, and its speed does not matter.
@@ -54,22 +54,24 @@ endfunction()
 # Modules that no page uses: WebAssembly goes without them, and without the documents and figures of their results.
 set(normscope_off_page_modules "")
 if(EMSCRIPTEN)
-  set(normscope_off_page_modules certificates rewrite signature)
+  set(normscope_off_page_modules verify rewrite signature)
 endif()
 
 # normscope_module(<name>): the library normscope::<name> from src/<name>/**.cpp and
-# include/normscope/<name>/*.hpp, linked to exactly the modules cmake/layers.json lets it include.
+# include/normscope/<name>/**.hpp, linked to exactly the modules cmake/layers.json lets it include.
 function(normscope_module name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${name}/*.cpp")
   if(EMSCRIPTEN)
     # zlib and GMP are not available in WebAssembly.
     list(FILTER sources EXCLUDE REGEX "/(zlib|gmp)/")
     list(JOIN normscope_off_page_modules "|" off_page)
-    list(FILTER sources EXCLUDE REGEX "/src/(documents|figures)/(${off_page})\\.cpp$")
+    list(FILTER sources EXCLUDE REGEX "/src/results/(figures/)?(${off_page})\\.cpp$")
   else()
     list(FILTER sources EXCLUDE REGEX "/no_(zlib|gmp)/")
   endif()
-  file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/normscope/${name}/*.hpp")
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/normscope/${name}/*.hpp")
+  # Users of the library go without Eigen.
+  list(FILTER headers EXCLUDE REGEX "/eigen/")
   add_library(normscope_${name} STATIC ${sources})
   add_library(normscope::${name} ALIAS normscope_${name})
   target_sources(normscope_${name} PUBLIC

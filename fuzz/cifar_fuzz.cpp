@@ -1,7 +1,7 @@
 #include <span>
 
-#include <normscope/bytes/cifar.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/files/cifar.hpp>
 
 #include "fuzz_target.hpp"
 
@@ -9,7 +9,7 @@ using namespace normscope;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
-    const auto batch = bytes::read_cifar10(std::as_bytes(std::span(data, size)), "fuzz");
+    const auto batch = files::read_cifar10(std::as_bytes(std::span(data, size)), "fuzz");
     fuzz_require(batch.images.values.size() == 3072 * batch.labels.values.size());
     for (const double label : batch.labels.values) fuzz_require(label <= 9.0);
   } catch (const Error&) {

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <normscope/checkpoint/json_value.hpp>
+#include <normscope/files/json_value.hpp>
 
 #include "fuzz_target.hpp"
 
@@ -23,21 +23,21 @@ std::size_t brackets(std::string_view text) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const std::optional<Json> read = checkpoint::read_json(text);
+  const std::optional<Json> read = files::read_json(text);
   if (text.find('\0') == std::string_view::npos && text.find_first_of("NI") == std::string_view::npos &&
-      brackets(text) <= checkpoint::json_depth) {
+      brackets(text) <= files::json_depth) {
     // Where JSON is all there is, it is the library's value.
     const Json expected = Json::parse(text, nullptr, false);
     fuzz_require(read.has_value() == !expected.is_discarded());
     if (read) fuzz_require(*read == expected);
   }
   if (read && read->is_object()) {
-    const std::optional<std::string> flagged = checkpoint::with_json_flag(text, "flag", true);
+    const std::optional<std::string> flagged = files::with_json_flag(text, "flag", true);
     const auto before = read->find("flag");
     fuzz_require(flagged.has_value() ||
                  (before != read->end() && !before->is_boolean() && !before->is_null()));
     if (flagged) {
-      const std::optional<Json> after = checkpoint::read_json(*flagged);
+      const std::optional<Json> after = files::read_json(*flagged);
       fuzz_require(after && after->at("flag") == true &&
                    after->size() == read->size() + (before == read->end() ? 1 : 0));
     }

@@ -3,7 +3,7 @@
 
 #include <normscope/core/error.hpp>
 
-#include "checkpoint/readers.hpp"
+#include "files/readers.hpp"
 #include "fuzz_target.hpp"
 
 using namespace normscope;
@@ -36,10 +36,10 @@ std::string gguf_file(std::uint64_t entries, std::uint64_t tensors, const std::s
 
 bool check_gguf(std::span<const std::byte> bytes) {
   try {
-    const checkpoint::ParsedFile file = checkpoint::parse_gguf(bytes, "fuzz");
+    const files::ParsedFile file = files::parse_gguf(bytes, "fuzz");
     std::uint64_t stored = 0;
     for (std::size_t i = 0; i < file.tensors.size(); ++i) {
-      const checkpoint::Tensor& tensor = file.tensors[i];
+      const files::Tensor& tensor = file.tensors[i];
       fuzz_require(i == 0 || file.tensors[i - 1].name < tensor.name);
       stored += tensor.stored_bytes();
       if (tensor.is_decodable()) fuzz_require(read(tensor).size() == tensor.elements());

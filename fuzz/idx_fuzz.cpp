@@ -2,8 +2,8 @@
 
 #include <span>
 
-#include <normscope/bytes/idx.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/files/idx.hpp>
 
 #include "fuzz_target.hpp"
 
@@ -29,7 +29,7 @@ std::string gzipped(const std::string& text) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
-    const bytes::Array array = bytes::read_idx(std::as_bytes(std::span(data, size)), "fuzz");
+    const files::Array array = files::read_idx(std::as_bytes(std::span(data, size)), "fuzz");
     std::uint64_t elements = 1;
     for (const std::uint64_t extent : array.shape) elements *= extent;
     fuzz_require(array.values.size() == elements);

@@ -6,8 +6,8 @@
 #include <iterator>
 
 #include <normscope/core/error.hpp>
-#include <normscope/lnnet/evaluate.hpp>
-#include <normscope/lnnet/net_file.hpp>
+#include <normscope/nets/evaluate.hpp>
+#include <normscope/nets/net_file.hpp>
 
 #include "fuzz_target.hpp"
 
@@ -33,10 +33,10 @@ class MemoryFile {
   int descriptor_;
 };
 
-lnnet::Net net_of(lnnet::Activation activation, lnnet::Precision precision) {
-  lnnet::Net net;
+nets::Net net_of(nets::Activation activation, nets::Precision precision) {
+  nets::Net net;
   net.precision = precision;
-  lnnet::Layer layer{
+  nets::Layer layer{
       .in = 2, .out = 3, .weight = {1, 2, 3, 4, 5, 6}, .bias = {0.5, 0, 1}, .activation = activation};
   layer.norm = {.width = 3, .eps = 0.0, .gain = {1, 2, 3}, .bias = {0, 0, 1}};
   net.layers = {layer, layer};
@@ -44,12 +44,12 @@ lnnet::Net net_of(lnnet::Activation activation, lnnet::Precision precision) {
   net.layers[1].weight.resize(9, 0.25);
   net.head = {.in = 3, .out = 2, .weight = {1, 0, 0, 0, 1, 0}, .bias = {0, 0}};
   net.classes = {-1, 7};
-  if (precision == lnnet::Precision::float64) return net;
-  const auto widen = [](lnnet::Layer& each) {
+  if (precision == nets::Precision::float64) return net;
+  const auto widen = [](nets::Layer& each) {
     each.weight_low.resize(each.weight.size());
     each.bias_low.resize(each.out);
   };
-  for (lnnet::Layer& each : net.layers) widen(each);
+  for (nets::Layer& each : net.layers) widen(each);
   widen(net.head);
   return net;
 }
@@ -60,10 +60,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const MemoryFile file;
   file.fill(data, size);
   try {
-    const lnnet::Net net = lnnet::load_net(file.path());
+    const nets::Net net = nets::load_net(file.path());
     fuzz_require(net.in() > 0 && net.out() > 0);
     std::size_t numbers = 0;
-    for (const lnnet::Layer& layer : net.layers) numbers += layer.weight.size() + layer.bias.size();
+    for (const nets::Layer& layer : net.layers) numbers += layer.weight.size() + layer.bias.size();
     fuzz_require(8 * numbers <= size);
     const std::vector<double> x(2 * net.in(), 0.5);
     const std::vector<std::int64_t> given = labels(net, {x.data(), 2, net.in()}, 1);
@@ -77,9 +77,9 @@ std::vector<std::string> fuzz_seeds() {
   std::vector<std::string> seeds;
   const std::filesystem::path path =
       std::filesystem::temp_directory_path() / ("fuzz_net_" + std::to_string(getpid()));
-  for (const lnnet::Activation activation : {lnnet::Activation::norm, lnnet::Activation::gelu}) {
-    for (const lnnet::Precision precision : {lnnet::Precision::float64, lnnet::Precision::double_double}) {
-      if (activation == lnnet::Activation::gelu && precision == lnnet::Precision::double_double) continue;
+  for (const nets::Activation activation : {nets::Activation::norm, nets::Activation::gelu}) {
+    for (const nets::Precision precision : {nets::Precision::float64, nets::Precision::double_double}) {
+      if (activation == nets::Activation::gelu && precision == nets::Precision::double_double) continue;
       save_net(path, net_of(activation, precision));
       std::ifstream saved(path, std::ios::binary);
       seeds.emplace_back(std::istreambuf_iterator<char>(saved), std::istreambuf_iterator<char>());

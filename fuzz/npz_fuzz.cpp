@@ -1,10 +1,10 @@
 #include <span>
 #include <vector>
 
-#include <normscope/bytes/zip.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/files/zip.hpp>
 
-#include "bytes/npz.hpp"
+#include "files/npz.hpp"
 #include "fuzz_target.hpp"
 
 using namespace normscope;
@@ -12,12 +12,12 @@ using namespace normscope;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::span<const std::byte> bytes = std::as_bytes(std::span(data, size));
   try {
-    for (const bytes::ZipMember& member : bytes::read_zip_directory(bytes, "fuzz")) {
+    for (const files::ZipMember& member : files::read_zip_directory(bytes, "fuzz")) {
       try {
-        const bytes::NpyHeader header = bytes::read_npz_header(bytes, member, "fuzz");
-        const std::vector<std::byte> elements = bytes::read_npz_data(bytes, member, "fuzz");
+        const files::NpyHeader header = files::read_npz_header(bytes, member, "fuzz");
+        const std::vector<std::byte> elements = files::read_npz_data(bytes, member, "fuzz");
         std::vector<std::byte> buffer;
-        fuzz_require(bytes::npy_elements(header, elements, buffer).size() == header.data_bytes());
+        fuzz_require(files::npy_elements(header, elements, buffer).size() == header.data_bytes());
       } catch (const Error&) {
       }
     }

@@ -2,9 +2,9 @@
 
 #include <normscope/core/error.hpp>
 
-#include "checkpoint/readers.hpp"
+#include "files/readers.hpp"
 #include "fuzz_target.hpp"
-#include "model/onnx_norms.hpp"
+#include "models/onnx_norms.hpp"
 
 using namespace normscope;
 
@@ -33,20 +33,19 @@ std::string onnx_file(const std::string& graph) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
     const std::string other(64, 'x');
-    const checkpoint::OpenExternal open = [&other](std::string_view, const std::string& name) {
+    const files::OpenExternal open = [&other](std::string_view, const std::string& name) {
       fuzz_require(!name.empty() && name != ".." && name.find('/') == std::string::npos);
-      return bytes::StoredBytes(std::as_bytes(std::span(other)));
+      return files::StoredBytes(std::as_bytes(std::span(other)));
     };
-    const checkpoint::ParsedFile file =
-        checkpoint::parse_onnx(std::as_bytes(std::span(data, size)), "fuzz", open);
+    const files::ParsedFile file = files::parse_onnx(std::as_bytes(std::span(data, size)), "fuzz", open);
     for (std::size_t i = 0; i < file.tensors.size(); ++i) {
-      const checkpoint::Tensor& tensor = file.tensors[i];
+      const files::Tensor& tensor = file.tensors[i];
       fuzz_require(i == 0 || file.tensors[i - 1].name < tensor.name);
       fuzz_require(tensor.elements() * bits(tensor.dtype) == tensor.bytes.size() * 8);
       if (is_decodable(tensor.dtype)) fuzz_require(read(tensor).size() == tensor.elements());
     }
-    const model::StatedNorms stated = model::find_onnx_norms(*file.graph, "fuzz");
-    for (const model::StatedNorm& norm : stated.norms) {
+    const models::StatedNorms stated = models::find_onnx_norms(*file.graph, "fuzz");
+    for (const models::StatedNorm& norm : stated.norms) {
       fuzz_require(norm.width > 0 && norm.eps >= 0.0 && norm.axis < 0);
     }
   } catch (const Error&) {

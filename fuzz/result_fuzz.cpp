@@ -1,8 +1,8 @@
 #include <string>
 #include <vector>
 
-#include <normscope/certificates/verify.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/verify/verify.hpp>
 
 #include "fuzz_target.hpp"
 
@@ -14,16 +14,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const std::vector<double> rows = {0, 0, 2, 0, 0, 2};
   static const MatrixView<const double> keys(rows.data(), 3, 2);
   try {
-    const certificates::Result result({reinterpret_cast<const char*>(data), size}, "fuzz");
-    certificates::Verification found;
+    const verify::Result result({reinterpret_cast<const char*>(data), size}, "fuzz");
+    verify::Verification found;
     if (result.kind() == "select") {
-      found = certificates::verify_select(result, keys, false, nullptr, {.threads = 1});
+      found = verify::verify_select(result, keys, false, nullptr, {.threads = 1});
     } else if (result.kind() == "separate") {
-      found = certificates::verify_separate(result, {{keys, keys}, {{0, 1, 2}, {0, 1, 2}}}, {.threads = 1});
+      found = verify::verify_separate(result, {{keys, keys}, {{0, 1, 2}, {0, 1, 2}}}, {.threads = 1});
     } else if (result.kind() == "reach") {
-      const certificates::VocabularyHead head{.norm = {.kind = NormKind::rms, .width = 2},
-                                              .unembedding = keys};
-      found = certificates::verify_reach(result, head, nullptr, {.threads = 1});
+      const verify::VocabularyHead head{.norm = {.kind = NormKind::rms, .width = 2}, .unembedding = keys};
+      found = verify::verify_reach(result, head, nullptr, {.threads = 1});
     }
     fuzz_require(found.checked >= found.failed.size());
   } catch (const Error&) {

@@ -1,8 +1,8 @@
 #include <cstring>
 #include <span>
 
-#include <normscope/checkpoint/safetensors.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/files/safetensors.hpp>
 
 #include "fuzz_target.hpp"
 
@@ -21,11 +21,11 @@ std::string with_length(const std::string& header, const std::string& data) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
-    const checkpoint::SafetensorsContents contents =
-        checkpoint::parse_safetensors(std::as_bytes(std::span(data, size)), "fuzz");
+    const files::SafetensorsContents contents =
+        files::parse_safetensors(std::as_bytes(std::span(data, size)), "fuzz");
     std::uint64_t total = 0;
     for (std::size_t i = 0; i < contents.tensors.size(); ++i) {
-      const checkpoint::Tensor& tensor = contents.tensors[i];
+      const files::Tensor& tensor = contents.tensors[i];
       fuzz_require(i == 0 || contents.tensors[i - 1].name < tensor.name);
       fuzz_require(tensor.elements() * bits(tensor.dtype) == tensor.bytes.size() * 8);
       if (is_decodable(tensor.dtype)) fuzz_require(read(tensor).size() == tensor.elements());

@@ -1,13 +1,13 @@
 #include <normscope/core/error.hpp>
 
-#include "checkpoint/shard.hpp"
+#include "files/shard.hpp"
 #include "fuzz_target.hpp"
 
 using namespace normscope;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
-    const auto map = checkpoint::parse_shard_index({reinterpret_cast<const char*>(data), size}, "fuzz");
+    const auto map = files::parse_shard_index({reinterpret_cast<const char*>(data), size}, "fuzz");
     fuzz_require(!map.empty());
     for (const auto& [tensor, shard] : map) {
       fuzz_require(!shard.empty() && shard != ".." && shard.find('/') == std::string::npos);

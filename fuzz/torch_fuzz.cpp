@@ -5,7 +5,7 @@
 
 #include <normscope/core/error.hpp>
 
-#include "checkpoint/readers.hpp"
+#include "files/readers.hpp"
 #include "fuzz_target.hpp"
 
 using namespace normscope;
@@ -48,15 +48,15 @@ std::string archive(const std::string& pickle) {
 }
 
 template <typename Stored>
-using ParseTorch = checkpoint::ParsedFile (*)(Stored, const std::string&, std::string_view);
+using ParseTorch = files::ParsedFile (*)(Stored, const std::string&, std::string_view);
 
 /// Whether the bytes are a valid archive or a valid file of another format.
-template <typename Stored = const bytes::StoredBytes&>
-bool check_archive(std::span<const std::byte> bytes, ParseTorch<Stored> parse = checkpoint::parse_torch_zip) {
+template <typename Stored = const files::StoredBytes&>
+bool check_archive(std::span<const std::byte> bytes, ParseTorch<Stored> parse = files::parse_torch_zip) {
   try {
-    const checkpoint::ParsedFile file = parse(bytes, "fuzz", {});
+    const files::ParsedFile file = parse(bytes, "fuzz", {});
     for (std::size_t i = 0; i < file.tensors.size(); ++i) {
-      const checkpoint::Tensor& tensor = file.tensors[i];
+      const files::Tensor& tensor = file.tensors[i];
       fuzz_require(i == 0 || file.tensors[i - 1].name < tensor.name);
       if (tensor.blocks != nullptr) continue;  // of a kind that is not read
       fuzz_require(tensor.elements() * bits(tensor.dtype) == tensor.bytes.size() * 8);
@@ -72,7 +72,7 @@ bool check_archive(std::span<const std::byte> bytes, ParseTorch<Stored> parse = 
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   check_archive(std::as_bytes(std::span(data, size)));
-  check_archive(std::as_bytes(std::span(data, size)), checkpoint::parse_torch_legacy);
+  check_archive(std::as_bytes(std::span(data, size)), files::parse_torch_legacy);
   // An archive around the bytes lets changed pickles pass their CRC.
   const std::string around = archive({reinterpret_cast<const char*>(data), size});
   check_archive(std::as_bytes(std::span(around)));
@@ -96,7 +96,7 @@ std::vector<std::string> fuzz_seeds() {
   }
   const std::string legacy = "\x80\2\x8a\x0al\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\2M\xe9\3.\x80\2}."s +
                              plain + "\x80\2]X\1\0\0\0000a."s + le<std::uint64_t>(2) + "12345678"s;
-  fuzz_require(check_archive(std::as_bytes(std::span(legacy)), checkpoint::parse_torch_legacy));
+  fuzz_require(check_archive(std::as_bytes(std::span(legacy)), files::parse_torch_legacy));
   const std::string script = "\x80\2c__torch__.n\nNet\n)\x81}(X\1\0\0\0ac__torch__\nN\n)\x81}X\1\0\0\0b"s +
                              vector + "sbX\1\0\0\0c"s + repeated + "ub."s;
   const std::string scripted = archive(script);

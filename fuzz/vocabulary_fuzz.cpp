@@ -1,7 +1,7 @@
 #include <normscope/core/error.hpp>
 
 #include "fuzz_target.hpp"
-#include "model/token_names_parse.hpp"
+#include "models/token_names_parse.hpp"
 
 using namespace normscope;
 
@@ -12,7 +12,7 @@ constexpr std::size_t tokens = 6;
 /// Reads the same bytes under each file name that a vocabulary can have.
 void read_as(const char* file, std::string_view text) {
   try {
-    const std::vector<std::string> names = model::parse_token_names(text, file, tokens);
+    const std::vector<std::string> names = models::parse_token_names(text, file, tokens);
     fuzz_require(names.size() == tokens);
     std::size_t bytes = 0;
     for (const std::string& name : names) bytes += name.size();

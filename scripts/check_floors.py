@@ -2,10 +2,11 @@
 """Checks that modules include only what cmake/layers.json allows, and all of it, that public headers include the
 standard headers whose names they use, that only core includes those of the operating system, that in the lab only
 lab/torch includes torch, that no pages import in circles, and that docs/design/house.md shows the current floors; with
---picture, writes them there."""
+--picture, writes them there; with --figures, prints how large the house is."""
 
 import json
 import re
+import subprocess
 import sys
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -146,9 +147,43 @@ def stale_picture(root: Path) -> list[str]:
     return [f"{page.relative_to(root)}: shows other floors than cmake/layers.json; run scripts/check_floors.py --picture"]
 
 
+def figures(root: Path) -> str:
+    """How large the house is: what has to be read to know it."""
+    def lines(paths):
+        return {path: path.read_bytes().count(b"\n") for path in paths if path.is_file()}
+
+    tracked = lines(root / name for name in subprocess.run(
+        ["git", "-C", str(root), "ls-files", "-z"], check=True, capture_output=True, text=True).stdout.split("\0") if name)
+    core = {path: count for path, count in tracked.items()
+            if path.suffix in (".cpp", ".hpp") and path.relative_to(root).parts[0] in ("include", "src")}
+    users = {}
+    for path in core:
+        for header in PRIVATE.findall(path.read_text()):
+            users.setdefault((path.relative_to(root).parts[:2], Path(header).name), set()).add(path)
+    single = [path for path in core if path.suffix == ".hpp" and path.relative_to(root).parts[0] == "src"
+              and len(users.get((path.relative_to(root).parts[:2], path.name), ())) == 1]
+    fixtures = sum(count for path, count in tracked.items() if "fixtures" in path.parts)
+    rows = {
+        "modules": len(json.loads((root / "cmake/layers.json").read_text())),
+        "core files": len(core),
+        "  of fewer than 60 lines": sum(count < 60 for count in core.values()),
+        "  of more than 500 lines": sum(count > 500 for count in core.values()),
+        "  private headers with one user": len(single),
+        "core lines": sum(core.values()),
+        "  a file": round(sum(core.values()) / len(core)),
+        "tracked files": len(tracked),
+        "tracked lines": sum(tracked.values()),
+        "  fixtures apart": sum(tracked.values()) - fixtures,
+    }
+    return "\n".join(f"{name:<34}{count:>8}" for name, count in rows.items())
+
+
 if __name__ == "__main__":
-    arguments = [argument for argument in sys.argv[1:] if argument != "--picture"]
+    arguments = [argument for argument in sys.argv[1:] if argument not in ("--picture", "--figures")]
     house = Path(arguments[0] if arguments else ".")
+    if "--figures" in sys.argv:
+        print(figures(house.resolve()))
+        sys.exit()
     if "--picture" in sys.argv:
         path, _, content = page_with_picture(house)
         path.write_text(content)

@@ -7,10 +7,10 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/bytes/npy_writer.hpp>
-#include <normscope/checkpoint/opened_array.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/version.hpp>
+#include <normscope/files/npy_writer.hpp>
+#include <normscope/files/opened_array.hpp>
 
 #include "apply_rows.hpp"
 #include "command.hpp"
@@ -52,7 +52,7 @@ void print_rows(const Session& session, const NormSpec& spec, const std::string&
       [&](std::span<const std::byte> block) { bytes.insert(bytes.end(), block.begin(), block.end()); },
       session.threads);
   std::vector<double> values(x.rows * x.width);
-  decode(bytes::npy_dtype(x.dtype), bytes, values);
+  decode(files::npy_dtype(x.dtype), bytes, values);
   for (std::size_t row = 0; row < x.rows; ++row) {
     session.say(line_of(std::span(values).subspan(row * x.width, x.width)));
   }
@@ -66,7 +66,7 @@ int run_apply(const Session& session, const ApplyOptions& options) {
   Inputs inputs;
   const NormInput norm = options.norm.open(inputs);
   const std::vector<std::filesystem::path> files_of_norm = inputs.files();
-  const checkpoint::OpenedArray x = inputs.array(options.input);
+  const files::OpenedArray x = inputs.array(options.input);
   // Writing in place is allowed for a separate array file, but not for a tensor inside a checkpoint.
   keep_apart(x.fills_file() ? files_of_norm : inputs.files(), {options.output});
   inputs.expect_outside_models({options.output});
@@ -79,7 +79,7 @@ int run_apply(const Session& session, const ApplyOptions& options) {
   const std::size_t width = x.shape().back();
   const std::size_t rows = x.elements() / width;
   const GivenNorm spec = norm.of_width(width);
-  const Dtype dtype = bytes::npy_dtype(x.dtype());
+  const Dtype dtype = files::npy_dtype(x.dtype());
 
   const bool is_written = !options.output.empty();
   const nlohmann::ordered_json json = {
@@ -99,7 +99,7 @@ int run_apply(const Session& session, const ApplyOptions& options) {
     return ok;
   }
   AtomicGroup outputs;
-  bytes::NpyWriter output(options.output, dtype, x.shape());
+  files::NpyWriter output(options.output, dtype, x.shape());
   apply_rows(
       spec, options.step, stored, [&output](std::span<const std::byte> block) { output.write(block); },
       session.threads);

@@ -7,10 +7,10 @@
 #include <type_traits>
 #include <vector>
 
-#include <normscope/bytes/npy_writer.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/geometry/steps.hpp>
+#include <normscope/files/npy_writer.hpp>
 #include <normscope/norm/kernels.hpp>
+#include <normscope/norm/steps.hpp>
 
 namespace normscope::cli {
 namespace {
@@ -92,7 +92,7 @@ void normalize_as(const NormSpec& spec, const StoredRows& x, const std::function
                              .bias = bias,
                              .alpha = spec.alpha,
                              .shift = spec.shift};
-  const Dtype written = bytes::npy_dtype(x.dtype);
+  const Dtype written = files::npy_dtype(x.dtype);
   std::vector<T> results;
   std::vector<std::byte> encoded;
   for_blocks(x, [&](Bytes bytes, std::size_t rows) {
@@ -109,7 +109,7 @@ void normalize_as(const NormSpec& spec, const StoredRows& x, const std::function
   });
 }
 
-void step_by_step(const NormSpec& spec, geometry::Step step, const StoredRows& x,
+void step_by_step(const NormSpec& spec, norm::Step step, const StoredRows& x,
                   const std::function<void(Bytes)>& write, unsigned threads) {
   const std::size_t grain = 1 + entries_a_piece / x.width;
   std::vector<double> values;
@@ -118,9 +118,9 @@ void step_by_step(const NormSpec& spec, geometry::Step step, const StoredRows& x
     widen(x.dtype, bytes, values);
     parallel_for(rows, grain, threads, [&](std::size_t first, std::size_t last) {
       const MatrixView<double> piece(values.data() + first * x.width, last - first, x.width);
-      geometry::apply(step, spec, piece, piece);
+      norm::apply(step, spec, piece, piece);
     });
-    write_as(bytes::npy_dtype(x.dtype), values, encoded, write);
+    write_as(files::npy_dtype(x.dtype), values, encoded, write);
   });
 }
 
@@ -136,7 +136,7 @@ bool fit_float(const std::vector<double>& values) {
 
 void apply_rows(const NormSpec& spec, const std::string& step, const StoredRows& x,
                 const std::function<void(Bytes)>& write, unsigned threads) {
-  if (!step.empty()) return step_by_step(spec, geometry::step(step), x, write, threads);
+  if (!step.empty()) return step_by_step(spec, norm::step(step), x, write, threads);
   const bool narrow = fit_float(spec.gain) && fit_float(spec.bias);
   if (narrow && x.dtype == Dtype::F16) return normalize_as<Float16>(spec, x, write, threads);
   if (narrow && (x.dtype == Dtype::F32 || x.dtype == Dtype::BF16)) {

@@ -1,6 +1,6 @@
 #include "array_folder.hpp"
 
-#include <normscope/bytes/npy_writer.hpp>
+#include <normscope/files/npy_writer.hpp>
 
 #include "command.hpp"
 
@@ -23,10 +23,10 @@ std::vector<std::string> array_files(const std::string& folder, std::initializer
 ArrayFolder::ArrayFolder(const std::string& folder) : folder_(folder) { make_folder(folder); }
 
 void ArrayFolder::write(const char* name, std::vector<double> values, std::size_t width) const {
-  bytes::Array array{.shape = {values.size()}, .dtype = Dtype::F64, .values = {}};
+  files::Array array{.shape = {values.size()}, .dtype = Dtype::F64, .values = {}};
   if (width > 0) array.shape = {values.size() / width, width};
   array.values = std::move(values);
-  bytes::write_npy(file_of(folder_, name), array);
+  files::write_npy(file_of(folder_, name), array);
 }
 
 }  // namespace normscope::cli

@@ -6,11 +6,11 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
-#include <normscope/documents/construction.hpp>
-#include <normscope/documents/text.hpp>
-#include <normscope/figures/folds.hpp>
-#include <normscope/lnnet/net_file.hpp>
-#include <normscope/merge/construct.hpp>
+#include <normscope/nets/construct.hpp>
+#include <normscope/nets/net_file.hpp>
+#include <normscope/results/construction.hpp>
+#include <normscope/results/figures/folds.hpp>
+#include <normscope/results/text.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"
@@ -35,10 +35,9 @@ struct BuildOptions {
 };
 
 std::vector<std::int64_t> wanted_labels(const BuildOptions& options,
-                                        const std::optional<checkpoint::OpenedArray>& given,
-                                        std::size_t rows) {
+                                        const std::optional<files::OpenedArray>& given, std::size_t rows) {
   if (given) return read_labels(*given);
-  return merge::random_labels(rows, options.random_labels, options.seed);
+  return nets::random_labels(rows, options.random_labels, options.seed);
 }
 
 void write_text(const std::string& path, const std::string& text) {
@@ -54,27 +53,27 @@ int run_build(const Session& session, const BuildOptions& options) {
     throw Error(ErrorCode::Argument, "build: expected exactly one of LABELS and --random-labels");
   }
   Inputs inputs;
-  const checkpoint::OpenedArray array = inputs.array(options.samples);
-  const std::optional<checkpoint::OpenedArray> labels = inputs.optional_array(options.labels);
+  const files::OpenedArray array = inputs.array(options.samples);
+  const std::optional<files::OpenedArray> labels = inputs.optional_array(options.labels);
   inputs.keep_apart({options.output, options.resume, options.trace, options.figure, session.json});
   const MatrixInput samples = read_samples(array);
-  const merge::ConstructOptions how{
-      .mode = options.mode == "paper" ? merge::Mode::paper : merge::Mode::stable,
-      .seed = options.seed,
-      // Random labels belong to samples, not to rows.
-      .first_label_wins = options.drop_conflicts || options.random_labels != 0,
-      .precision =
-          options.precision == "auto" ? std::nullopt : std::optional(lnnet::precision(options.precision)),
-      .eps = options.eps,
-      .resume = options.resume,
-      .threads = session.threads};
-  const merge::Construction made =
-      merge::construct(samples.view(), wanted_labels(options, labels, samples.rows), how, session.progress());
+  const nets::ConstructOptions how{.mode = options.mode == "paper" ? nets::Mode::paper : nets::Mode::stable,
+                                   .seed = options.seed,
+                                   // Random labels belong to samples, not to rows.
+                                   .first_label_wins = options.drop_conflicts || options.random_labels != 0,
+                                   .precision = options.precision == "auto"
+                                                    ? std::nullopt
+                                                    : std::optional(nets::precision(options.precision)),
+                                   .eps = options.eps,
+                                   .resume = options.resume,
+                                   .threads = session.threads};
+  const nets::Construction made =
+      nets::construct(samples.view(), wanted_labels(options, labels, samples.rows), how, session.progress());
   AtomicGroup outputs;
-  write_text(options.trace, documents::fold_lines(made.folds));
+  write_text(options.trace, results::fold_lines(made.folds));
   write_text(options.figure, json_text(figures::folds(made.folds)) + "\n");
-  lnnet::save_net(options.output, made.net);
-  session.write_json(json_text(documents::construction(made, how.mode, options.output)));
+  nets::save_net(options.output, made.net);
+  session.write_json(json_text(results::construction(made, how.mode, options.output)));
   outputs.commit();
   if (!options.resume.empty()) {
     std::error_code ignored;

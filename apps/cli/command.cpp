@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/model/model.hpp>
+#include <normscope/models/model.hpp>
 
 #include "inputs.hpp"
 
@@ -15,7 +15,7 @@ namespace normscope::cli {
 namespace {
 
 std::vector<double> read_parameter(Inputs& inputs, const std::string& name) {
-  const std::optional<checkpoint::OpenedArray> array = inputs.optional_array(name);
+  const std::optional<files::OpenedArray> array = inputs.optional_array(name);
   if (!array) return {};
   std::vector<double> row = array->row();
   if (row.empty())
@@ -26,19 +26,19 @@ std::vector<double> read_parameter(Inputs& inputs, const std::string& name) {
 /// A norm of a model, and the title of the model.
 struct Found {
   NormSpec spec;
-  model::Norm norm;
+  models::Norm norm;
   std::string title;
 };
 
 /// The norm of a model whose gain is `gain`; empty if the array is not the gain of a norm.
 std::optional<Found> norm_of_gain(Inputs& inputs, const std::string& gain) {
-  const std::optional<checkpoint::OpenedArray> array = inputs.optional_array(gain);
+  const std::optional<files::OpenedArray> array = inputs.optional_array(gain);
   if (!array || !array->checkpoint()) return std::nullopt;
-  const checkpoint::Checkpoint& checkpoint = *array->checkpoint();
-  const model::Model& model = inputs.model_of(checkpoint);
-  for (const model::Norm& norm : model.norms) {
+  const files::Checkpoint& checkpoint = *array->checkpoint();
+  const models::Model& model = inputs.model_of(checkpoint);
+  for (const models::Norm& norm : model.norms) {
     if (norm.gain && norm.gain->selector() == array->tensor() && norm.gain->count == norm.width) {
-      return Found{model::read_norm(checkpoint, norm), norm, model.title};
+      return Found{models::read_norm(checkpoint, norm), norm, model.title};
     }
   }
   return std::nullopt;
@@ -133,7 +133,7 @@ NormInput NormOptions::open(Inputs& inputs) const {
       }
     } else if (!eps) {
       norm.eps = found->spec.eps;
-      const bool assumed = found->norm.eps_source == model::Source::assumed;
+      const bool assumed = found->norm.eps_source == models::Source::assumed;
       take("eps", fmt::format("eps {:g}{}", norm.eps, assumed ? " (assumed)" : ""));
     }
     if (!gain_offset && found->norm.gain_offset != 0.0) {
@@ -163,7 +163,7 @@ GivenNorm NormInput::of_width(std::size_t width) const {
   return norm;
 }
 
-void add_stated(CLI::App& command, model::Stated& stated) {
+void add_stated(CLI::App& command, models::Stated& stated) {
   command
       .add_option("--arch", stated.architecture,
                   "Architecture, if the file does not state it: a short name such as gpt2 or llama")

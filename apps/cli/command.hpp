@@ -9,8 +9,8 @@
 
 #include <normscope/core/norm_spec.hpp>
 #include <normscope/core/text.hpp>
-#include <normscope/documents/text.hpp>
-#include <normscope/model/model.hpp>
+#include <normscope/models/model.hpp>
+#include <normscope/results/text.hpp>
 
 #include "session.hpp"
 
@@ -73,18 +73,18 @@ struct NormOptions {
   void declare(CLI::App& command);
   /// Reads the arrays and returns the norm.
   ///
-  /// Errors    as `OpenedArray::row` and `model::describe`; CLI::ValidationError for missing options
+  /// Errors    as `OpenedArray::row` and `models::describe`; CLI::ValidationError for missing options
   [[nodiscard]] NormInput open(Inputs& inputs) const;
 };
 
 /// A model named on the command line, with what its user states of it.
 struct ModelName {
   std::string path{};
-  model::Stated stated{};
+  models::Stated stated{};
 };
 
 /// Declares --arch and --heads.
-void add_stated(CLI::App& command, model::Stated& stated);
+void add_stated(CLI::App& command, models::Stated& stated);
 /// Declares --arch, --heads and --member, which completes the path of a model declared before to FILE:MEMBER.
 void add_model_options(CLI::App& command, ModelName& model);
 

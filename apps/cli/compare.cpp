@@ -7,12 +7,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include <normscope/audit/report.hpp>
+#include <normscope/analysis/report.hpp>
 #include <normscope/core/file.hpp>
-#include <normscope/documents/rewrite.hpp>
-#include <normscope/documents/text.hpp>
-#include <normscope/figures/comparison.hpp>
-#include <normscope/figures/side_by_side.hpp>
+#include <normscope/results/figures/comparison.hpp>
+#include <normscope/results/figures/side_by_side.hpp>
+#include <normscope/results/rewrite.hpp>
+#include <normscope/results/text.hpp>
 #include <normscope/rewrite/compare.hpp>
 
 #include "command.hpp"
@@ -25,7 +25,7 @@ namespace {
 struct CompareOptions {
   std::string before;
   std::string after;
-  model::Stated stated;  ///< of both
+  models::Stated stated;  ///< of both
   std::string page;
 };
 
@@ -81,11 +81,11 @@ void print_comparison(const Session& session, const rewrite::Comparison& compari
 
 int run_compare(const Session& session, const CompareOptions& options) {
   Inputs inputs;
-  const checkpoint::Checkpoint& before = inputs.checkpoint(options.before);
-  const checkpoint::Checkpoint& after = inputs.checkpoint(options.after);
+  const files::Checkpoint& before = inputs.checkpoint(options.before);
+  const files::Checkpoint& after = inputs.checkpoint(options.after);
   inputs.keep_apart({session.json, options.page});
-  const model::Model& old_model = inputs.model_of(before, options.stated);
-  const model::Model& new_model = inputs.model_of(after, options.stated);
+  const models::Model& old_model = inputs.model_of(before, options.stated);
+  const models::Model& new_model = inputs.model_of(after, options.stated);
   const rewrite::Comparison comparison =
       rewrite::compare(before, old_model, after, new_model, session.progress());
   AtomicGroup outputs;
@@ -93,18 +93,16 @@ int run_compare(const Session& session, const CompareOptions& options) {
     nlohmann::ordered_json charts = figures::comparison_charts(comparison);
     if (comparison.agreement != rewrite::Agreement::same) {
       for (auto& chart : figures::side_by_side_charts(
-               audit::audit_norms(before, old_model, session.threads, session.progress()),
-               audit::audit_norms(after, new_model, session.threads, session.progress()))) {
+               analysis::audit_norms(before, old_model, session.threads, session.progress()),
+               analysis::audit_norms(after, new_model, session.threads, session.progress()))) {
         charts.push_back(std::move(chart));
       }
     }
     AtomicFile page(options.page);
-    page.write(
-        report::fill(json_text(documents::comparison(before, after, comparison), 1), json_text(charts)));
+    page.write(report::fill(json_text(results::comparison(before, after, comparison), 1), json_text(charts)));
     page.commit();
   }
-  if (session.wants_json())
-    session.write_json(json_text(documents::comparison(before, after, comparison), 1));
+  if (session.wants_json()) session.write_json(json_text(results::comparison(before, after, comparison), 1));
   outputs.commit();
   print_comparison(session, comparison);
   const bool agrees = comparison.agreement == rewrite::Agreement::same ||

@@ -4,20 +4,20 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/automata/counting.hpp>
-#include <normscope/automata/trained.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
-#include <normscope/documents/counting.hpp>
-#include <normscope/documents/text.hpp>
-#include <normscope/figures/counting.hpp>
+#include <normscope/nets/rnn/counting.hpp>
+#include <normscope/nets/rnn/trained.hpp>
+#include <normscope/results/counting.hpp>
+#include <normscope/results/figures/counting.hpp>
+#include <normscope/results/text.hpp>
 
 #include "command.hpp"
 
 namespace normscope::cli {
 namespace {
 
-namespace am = automata;
+namespace am = nets::rnn;
 
 /// Number of words of the test set of [Weiss et al. 2018], and their largest exponent.
 constexpr std::size_t test_words = 1000;
@@ -58,7 +58,7 @@ am::TrainSpec train_spec(const CountOptions& options) {
 struct Subject {
   am::Network network;
   am::TrainSpec spec;
-  std::optional<documents::TrainingCourse> trained{};
+  std::optional<results::TrainingCourse> trained{};
   std::string origin;
 };
 
@@ -71,8 +71,8 @@ Subject get(const Session& session, const CountOptions& options) {
   const am::TrainSpec spec = train_spec(options);
   const am::Trainer trainer = am::train(spec, session.progress());
   return {trainer.network(), spec,
-          documents::TrainingCourse{{trainer.loss().begin(), trainer.loss().end()},
-                                    {trainer.accuracy().begin(), trainer.accuracy().end()}},
+          results::TrainingCourse{{trainer.loss().begin(), trainer.loss().end()},
+                                  {trainer.accuracy().begin(), trainer.accuracy().end()}},
           fmt::format("{} epochs, loss {:.4f}, {:.1f} % of the training words right", trainer.loss().size(),
                       trainer.loss().back(), 100.0 * trainer.accuracy().back())};
 }
@@ -113,14 +113,14 @@ int run_count(const Session& session, const CountOptions& options) {
   };
   AtomicGroup outputs;
   if (!options.figure.empty()) write(options.figure, figures::counting_trace(network, options.letters));
-  if (!options.trace.empty()) write(options.trace, documents::trace(network, options.letters));
-  session.write_json(json_text(documents::count({.network = network,
-                                                 .spec = spec,
-                                                 .trained = subject.trained,
-                                                 .range = range,
-                                                 .near_members = score,
-                                                 .n = options.letters,
-                                                 .drifts = drifts})));
+  if (!options.trace.empty()) write(options.trace, results::trace(network, options.letters));
+  session.write_json(json_text(results::count({.network = network,
+                                               .spec = spec,
+                                               .trained = subject.trained,
+                                               .range = range,
+                                               .near_members = score,
+                                               .n = options.letters,
+                                               .drifts = drifts})));
   outputs.commit();
 
   session.say(fmt::format("{} of {} units on {} up to {}, {}, seed {}: {}", options.cell, network.cell.width,

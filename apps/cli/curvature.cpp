@@ -4,14 +4,14 @@
 
 #include <fmt/core.h>
 
-#include <normscope/bytes/npy_writer.hpp>
-#include <normscope/checkpoint/opened_array.hpp>
 #include <normscope/core/bound_text.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
-#include <normscope/documents/geometry.hpp>
-#include <normscope/documents/text.hpp>
+#include <normscope/files/npy_writer.hpp>
+#include <normscope/files/opened_array.hpp>
 #include <normscope/norm/curvature.hpp>
+#include <normscope/results/geometry.hpp>
+#include <normscope/results/text.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"
@@ -33,7 +33,7 @@ struct CurvatureOptions {
 /// 1 GiB of them.
 constexpr std::size_t most_random_numbers = std::size_t{1} << 27;
 
-MatrixInput rows_of(const CurvatureOptions& options, const std::optional<checkpoint::OpenedArray>& given) {
+MatrixInput rows_of(const CurvatureOptions& options, const std::optional<files::OpenedArray>& given) {
   if (given) return read_matrix(*given);
   if (options.width == 0 || options.rows == 0) {
     throw Error(ErrorCode::Argument, "curvature: neither X nor --width is given, expected one of them");
@@ -56,14 +56,14 @@ std::string number(const std::optional<double>& value) {
 int run_curvature(const Session& session, const CurvatureOptions& options) {
   expect_writable({options.rows_out});
   Inputs inputs;
-  const std::optional<checkpoint::OpenedArray> given = inputs.optional_array(options.input);
+  const std::optional<files::OpenedArray> given = inputs.optional_array(options.input);
   const NormInput norm = options.norm.open(inputs);
   inputs.keep_apart({options.rows_out, session.json});
   const MatrixInput x = rows_of(options, given);
   const GivenNorm spec = norm.of_width(x.width);
   const std::vector<std::size_t> groups =
       options.groups.empty() ? norm::curving_group_counts(spec.kind, spec.width) : options.groups;
-  bytes::Array of_rows{{x.rows, groups.size()}, Dtype::F64, {}};
+  files::Array of_rows{{x.rows, groups.size()}, Dtype::F64, {}};
   if (!options.rows_out.empty()) of_rows.values.resize(x.rows * groups.size());
   const std::vector<norm::GroupCurvature> results = norm::compare_groups(
       spec, x.view(), groups, session.threads,
@@ -71,8 +71,8 @@ int run_curvature(const Session& session, const CurvatureOptions& options) {
                                : MatrixView<double>(of_rows.values.data(), x.rows, groups.size()));
 
   AtomicGroup outputs;
-  if (!options.rows_out.empty()) bytes::write_npy(options.rows_out, of_rows);
-  session.write_json(json_text(documents::curvature(spec, x.rows, results, spec.source())));
+  if (!options.rows_out.empty()) files::write_npy(options.rows_out, of_rows);
+  session.write_json(json_text(results::curvature(spec, x.rows, results, spec.source())));
   outputs.commit();
 
   session.say(

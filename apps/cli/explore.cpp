@@ -13,12 +13,12 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/audit/report.hpp>
-#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/analysis/report.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/documents/report.hpp>
-#include <normscope/documents/text.hpp>
-#include <normscope/figures/charts.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/results/figures/charts.hpp>
+#include <normscope/results/report.hpp>
+#include <normscope/results/text.hpp>
 
 #include "command.hpp"
 #include "server.hpp"
@@ -54,9 +54,9 @@ int run_explore(const Session& session, const ExploreOptions& options) {
   std::string charts;
   std::string folder;
   if (!options.model.empty()) {
-    const checkpoint::Checkpoint checkpoint(options.model);
-    const audit::Report found = audit::audit(checkpoint, session.threads, session.progress());
-    report = json_text(documents::report(found), 1);
+    const files::Checkpoint checkpoint(options.model);
+    const analysis::Report found = analysis::audit(checkpoint, session.threads, session.progress());
+    report = json_text(results::report(found), 1);
     charts = json_text(figures::charts(found));
     folder = "served/" + random_name();
     for (const auto& [name, text] : {std::pair("report", &report), std::pair("charts", &charts)}) {

@@ -6,12 +6,12 @@
 
 #include <fmt/core.h>
 
-#include <normscope/audit/report.hpp>
+#include <normscope/analysis/report.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/documents/geometry.hpp>
-#include <normscope/documents/text.hpp>
-#include <normscope/geometry/image.hpp>
-#include <normscope/geometry/moments.hpp>
+#include <normscope/norm/image.hpp>
+#include <normscope/norm/moments.hpp>
+#include <normscope/results/geometry.hpp>
+#include <normscope/results/text.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"
@@ -40,16 +40,16 @@ void check_entries(const char* option, std::size_t rows, std::size_t width) {
 /// Number of coordinates printed for a direction.
 constexpr std::size_t shown_coordinates = 5;
 
-using Directions = documents::Directions;
+using Directions = results::Directions;
 
-Directions leading_axes(const geometry::NormImage& image, std::size_t wanted, unsigned threads) {
+Directions leading_axes(const norm::NormImage& image, std::size_t wanted, unsigned threads) {
   check_entries("--axes", std::min(wanted, image.semi_axes().size()), image.width());
-  return documents::longest_axes(image, wanted, threads);
+  return results::longest_axes(image, wanted, threads);
 }
 
-Directions null_space(const geometry::NormImage& image) {
+Directions null_space(const norm::NormImage& image) {
   check_entries("--null-space", image.null_space_dim(), image.width());
-  return documents::null_space(image);
+  return results::null_space(image);
 }
 
 std::string direction(std::span<const double> vector) {
@@ -72,24 +72,24 @@ std::string number(double value) {
 using Lines = std::vector<std::string>;
 
 /// Statistics of gain and bias, if they are given.
-void add_parameters(const documents::GeometryDetails& details, const NormSpec& spec, Lines& lines) {
+void add_parameters(const results::GeometryDetails& details, const NormSpec& spec, Lines& lines) {
   if (details.gain) {
-    const audit::ParameterStatistics& gain = *details.gain;
+    const analysis::ParameterStatistics& gain = *details.gain;
     lines.push_back(fmt::format("gain from {:.6g} to {:.6g}, median size {:.6g}; {} negative, {} zero",
                                 gain.min, gain.max, gain.median_abs, gain.negative, gain.zero));
   }
   if (spec.bias.empty()) return;
-  const std::optional<double> shift = geometry::shift_over_radius(spec);
+  const std::optional<double> shift = norm::shift_over_radius(spec);
   lines.push_back(shift ? fmt::format("shifted by {} times its root-mean-square radius", number(*shift))
                         : "its image is one point, the bias");
 }
 
 /// Similarity of the image to that of another gain of the same kind.
-documents::GainComparison compare(const Session& session, const NormInput& other, const NormSpec& spec,
-                                  const geometry::NormImage& image) {
+results::GainComparison compare(const Session& session, const NormInput& other, const NormSpec& spec,
+                                const norm::NormImage& image) {
   const GivenNorm other_spec = other.of_width(0);
-  const geometry::NormImage other_image(other_spec, session.threads, session.progress());
-  return {geometry::image_similarity(spec, other_spec), geometry::longest_axes_cosine(image, other_image)};
+  const norm::NormImage other_image(other_spec, session.threads, session.progress());
+  return {norm::image_similarity(spec, other_spec), norm::longest_axes_cosine(image, other_image)};
 }
 
 /// Adds what the semi-axes mean for a kind that does not normalize.
@@ -119,10 +119,10 @@ int run_geometry(const Session& session, const GeometryOptions& options) {
   }
   inputs.keep_apart({session.json});
   const GivenNorm spec = norm.of_width(options.width);
-  const geometry::NormImage image(spec, session.threads, session.progress());
+  const norm::NormImage image(spec, session.threads, session.progress());
   const std::span<const double> lengths = image.semi_axes();
-  documents::GeometryDetails details;
-  if (!options.norm.gain.empty()) details.gain = audit::statistics(spec.gain);
+  results::GeometryDetails details;
+  if (!options.norm.gain.empty()) details.gain = analysis::statistics(spec.gain);
   if (other) details.compared = compare(session, *other, spec, image);
   details.axes = leading_axes(image, options.axes, session.threads);
   if (options.null_space) details.null_space = null_space(image);
@@ -137,7 +137,7 @@ int run_geometry(const Session& session, const GeometryOptions& options) {
     lines.push_back(fmt::format(
         "longest {:.6g}, median {:.6g}, shortest {:.6g}, condition {}, effective dimension {:.6g}",
         lengths.front(), image.median(), lengths.back(), number(image.condition()),
-        geometry::effective_dimension(spec)));
+        norm::effective_dimension(spec)));
   }
   add_effect(spec, lengths, lines);
   if (spec.model) lines.push_back(spec.model->line());
@@ -156,7 +156,7 @@ int run_geometry(const Session& session, const GeometryOptions& options) {
       lines.push_back("erased " + direction(details.null_space->row(i)));
     }
   }
-  session.write_json(json_text(documents::geometry(spec, image, details)));
+  session.write_json(json_text(results::geometry(spec, image, details)));
   for (const std::string& line : lines) session.say(line);
   return ok;
 }

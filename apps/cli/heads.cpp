@@ -4,15 +4,15 @@
 
 #include <fmt/format.h>
 
-#include <normscope/audit/heads.hpp>
-#include <normscope/certificates/model.hpp>
-#include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/bound_text.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/documents/heads.hpp>
-#include <normscope/documents/inputs.hpp>
-#include <normscope/documents/text.hpp>
-#include <normscope/model/model.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/heads/heads.hpp>
+#include <normscope/models/model.hpp>
+#include <normscope/results/heads.hpp>
+#include <normscope/results/inputs.hpp>
+#include <normscope/results/text.hpp>
+#include <normscope/verify/model.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"
@@ -23,23 +23,23 @@ namespace {
 
 struct HeadsOptions {
   ModelName model;
-  documents::HeadDetails details;
-  audit::HeadContexts contexts;
+  results::HeadDetails details;
+  heads::HeadContexts contexts;
 };
 
-using Heads = std::vector<audit::HeadReach>;
+using Heads = std::vector<heads::HeadReach>;
 
-bool any(const Heads& heads, bool (*holds)(const selectability::Attention&)) {
-  return std::any_of(heads.begin(), heads.end(), [&](const audit::HeadReach& reach) {
+bool any(const Heads& heads, bool (*holds)(const heads::Attention&)) {
+  return std::any_of(heads.begin(), heads.end(), [&](const heads::HeadReach& reach) {
     return reach.attention && holds(*reach.attention);
   });
 }
 
-bool turns(const selectability::Attention& attention) { return attention.distances.has_value(); }
-bool has_projection(const selectability::Attention& attention) {
+bool turns(const heads::Attention& attention) { return attention.distances.has_value(); }
+bool has_projection(const heads::Attention& attention) {
   return attention.uniform_without_projection.has_value();
 }
-bool is_bounded_only(const selectability::Attention& attention) {
+bool is_bounded_only(const heads::Attention& attention) {
   return !attention.narrow() && !attention.distances;
 }
 
@@ -54,14 +54,13 @@ std::string range(double from, double to) {
 }
 
 /// Whether both extremes are known to a thousandth of the sharpest, as in `Attention::narrow`.
-bool is_narrow(const selectability::Spread& uniform, const selectability::Spread& sharp) {
+bool is_narrow(const heads::Spread& uniform, const heads::Spread& sharp) {
   const double room = 1e-3 * sharp.upper;
   return sharp.upper - sharp.lower <= room && uniform.upper - uniform.lower <= room;
 }
 
 /// The smallest spread: its lower bound if that is informative, otherwise its upper bound, otherwise nothing.
-std::string least(const selectability::Spread& uniform, const selectability::Spread& sharp, bool narrow,
-                  bool turning) {
+std::string least(const heads::Spread& uniform, const heads::Spread& sharp, bool narrow, bool turning) {
   if (uniform.lower == 0.0 && uniform.upper <= 1e-8 * sharp.upper) return "0";
   if (narrow && uniform.lower > 0.0) return at_least(uniform.lower, digits);
   if (turning) return range(uniform.lower, uniform.upper);
@@ -71,8 +70,8 @@ std::string least(const selectability::Spread& uniform, const selectability::Spr
 
 /// The smallest and the largest spread, one column each, rounded outward. "0" stands for a smallest spread
 /// that is negligible beside the largest, "-" for an unknown one.
-std::string columns(const selectability::Spread& uniform, const selectability::Spread& sharp, bool narrow,
-                    bool turning, int width) {
+std::string columns(const heads::Spread& uniform, const heads::Spread& sharp, bool narrow, bool turning,
+                    int width) {
   const std::string most = narrow                         ? at_most(sharp.upper, digits)
                            : turning && sharp.lower > 0.0 ? range(sharp.lower, sharp.upper)
                                                           : "<=" + at_most(sharp.upper, digits);
@@ -80,14 +79,14 @@ std::string columns(const selectability::Spread& uniform, const selectability::S
 }
 
 /// Bounds over every distance, and at distance 0.
-std::string over_distances(const selectability::OverDistances& over) {
+std::string over_distances(const heads::OverDistances& over) {
   const std::string within = over.within == 0 ? "any" : fmt::format("{}", over.within);
   return fmt::format("   {:>9} {:>12}   {}", within, "<=" + at_most(over.sharpest_anywhere, digits),
                      columns(over.uniform_at_zero, over.sharpest_at_zero,
                              is_narrow(over.uniform_at_zero, over.sharpest_at_zero), false, 8));
 }
 
-std::string row(const selectability::Attention& attention, int width) {
+std::string row(const heads::Attention& attention, int width) {
   const bool narrow = attention.narrow();
   std::string line = columns(attention.most_uniform, attention.sharpest, narrow, turns(attention), width);
   if (attention.distances) return line + over_distances(*attention.distances);
@@ -115,16 +114,16 @@ void explain(const Session& session, const Heads& heads) {
         "<= and >=: bounds from the head's own norms of queries and keys; hidden states may not attain "
         "them. -: nothing is known that the sharpest does not imply.");
   }
-  if (any(heads, [](const selectability::Attention& attention) { return attention.soft_cap > 0.0; })) {
+  if (any(heads, [](const heads::Attention& attention) { return attention.soft_cap > 0.0; })) {
     session.say("Where the model caps scores, the spreads are of capped scores.");
   }
 }
 
-void print(const Session& session, const model::Model& model, const Heads& heads) {
+void print(const Session& session, const models::Model& model, const Heads& heads) {
   const bool turning = any(heads, turns);
   const int width = turning ? 16 : 12;
   std::size_t stacks = 0;
-  for (const model::Head& head : model.heads) stacks = std::max(stacks, head.stack.size());
+  for (const models::Head& head : model.heads) stacks = std::max(stacks, head.stack.size());
   const auto indent = [&](const std::string& stack) {
     return stacks == 0 ? std::string() : fmt::format("{:<{}} ", stack, stacks);
   };
@@ -133,8 +132,8 @@ void print(const Session& session, const model::Model& model, const Heads& heads
                                        turning ? "   positions any distance   at distance 0"
                                        : any(heads, has_projection) ? "   without projection"
                                                                     : ""));
-  for (const audit::HeadReach& reach : heads) {
-    const model::Head& head = model.heads[reach.head];
+  for (const heads::HeadReach& reach : heads) {
+    const models::Head& head = model.heads[reach.head];
     const std::string pass = reach.pass.empty() ? "" : fmt::format("  {} passes", reach.pass);
     const std::string place = indent(head.stack) + fmt::format("{:>5} {:>4}", head.layer, head.head);
     if (!reach.attention) {
@@ -148,23 +147,23 @@ void print(const Session& session, const model::Model& model, const Heads& heads
 
 int run_heads(const Session& session, const HeadsOptions& options) {
   Inputs inputs;
-  const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(options.model.path);
+  const files::Checkpoint& checkpoint = inputs.checkpoint(options.model.path);
   inputs.keep_apart({session.json});
-  const model::Model& model = inputs.model_of(checkpoint, options.model.stated);
-  if (const std::string why = model::why_no_heads(model); !why.empty()) {
+  const models::Model& model = inputs.model_of(checkpoint, options.model.stated);
+  if (const std::string why = models::why_no_heads(model); !why.empty()) {
     throw Error(ErrorCode::Unsupported, fmt::format("{}: {}", options.model.path, why));
   }
   const Heads heads =
-      audit::reach_of_heads(checkpoint, model, session.threads, session.progress(), options.contexts);
+      heads::reach_of_heads(checkpoint, model, session.threads, session.progress(), options.contexts);
   if (session.wants_json()) {
-    certificates::Inputs computed_from{.arguments = {{"model", options.model.path}},
-                                       .stated = options.model.stated};
+    verify::Inputs computed_from{.arguments = {{"model", options.model.path}},
+                                 .stated = options.model.stated};
     if (options.details.certificates) {
-      computed_from.arrays = certificates::ModelHeads(checkpoint, model).arrays(session.threads);
+      computed_from.arrays = verify::ModelHeads(checkpoint, model).arrays(session.threads);
     }
-    documents::HeadDetails details = options.details;
-    details.inputs = documents::inputs(computed_from);
-    session.write_json(json_text(documents::heads(checkpoint, model, heads, details), 1));
+    results::HeadDetails details = options.details;
+    details.inputs = results::inputs(computed_from);
+    session.write_json(json_text(results::heads(checkpoint, model, heads, details), 1));
   }
   print(session, model, heads);
   say_notes(session, model.notes);

@@ -8,8 +8,8 @@
 
 #include <fmt/core.h>
 
-#include <normscope/checkpoint/open_noted.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/files/open_noted.hpp>
 
 #include "session.hpp"
 
@@ -37,10 +37,10 @@ bool is_foreign(const fs::path& output) {
 
 }  // namespace
 
-std::shared_ptr<const checkpoint::Checkpoint> Inputs::open(const fs::path& path) {
-  std::shared_ptr<const checkpoint::Checkpoint>& opened = checkpoints_[path];
+std::shared_ptr<const files::Checkpoint> Inputs::open(const fs::path& path) {
+  std::shared_ptr<const files::Checkpoint>& opened = checkpoints_[path];
   if (opened) return opened;
-  opened = std::make_shared<const checkpoint::Checkpoint>(checkpoint::open_noted(path, inputs_of_process()));
+  opened = std::make_shared<const files::Checkpoint>(files::open_noted(path, inputs_of_process()));
   files_.insert(files_.end(), opened->files().begin(), opened->files().end());
   files_.push_back(opened->path());
   const fs::path folder = opened->files().front().parent_path();
@@ -50,9 +50,9 @@ std::shared_ptr<const checkpoint::Checkpoint> Inputs::open(const fs::path& path)
   return opened;
 }
 
-checkpoint::OpenedArray Inputs::array(const std::string& name) {
+files::OpenedArray Inputs::array(const std::string& name) {
   if (const auto known = arrays_.find(name); known != arrays_.end()) return known->second;
-  checkpoint::OpenedArray opened(name, [this](const fs::path& path) { return open(path); });
+  files::OpenedArray opened(name, [this](const fs::path& path) { return open(path); });
   if (opened.file()) {
     inputs_of_process().note(*opened.file());
     files_.push_back(*opened.file());
@@ -60,16 +60,16 @@ checkpoint::OpenedArray Inputs::array(const std::string& name) {
   return arrays_.emplace(name, std::move(opened)).first->second;
 }
 
-std::optional<checkpoint::OpenedArray> Inputs::optional_array(const std::string& name) {
+std::optional<files::OpenedArray> Inputs::optional_array(const std::string& name) {
   return name.empty() ? std::nullopt : std::optional(array(name));
 }
 
-const checkpoint::Checkpoint& Inputs::checkpoint(const fs::path& path) { return *open(path); }
+const files::Checkpoint& Inputs::checkpoint(const fs::path& path) { return *open(path); }
 
-const model::Model& Inputs::model_of(const checkpoint::Checkpoint& checkpoint, const model::Stated& stated) {
+const models::Model& Inputs::model_of(const files::Checkpoint& checkpoint, const models::Stated& stated) {
   const auto known = models_.find(&checkpoint);
   if (known != models_.end()) return known->second;
-  return models_.emplace(&checkpoint, model::describe(checkpoint, stated)).first->second;
+  return models_.emplace(&checkpoint, models::describe(checkpoint, stated)).first->second;
 }
 
 void Inputs::keep_apart(const std::vector<std::string>& outputs) const {

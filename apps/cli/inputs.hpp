@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include <normscope/checkpoint/checkpoint.hpp>
-#include <normscope/checkpoint/opened_array.hpp>
-#include <normscope/model/model.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/files/opened_array.hpp>
+#include <normscope/models/model.hpp>
 
 namespace normscope::cli {
 
@@ -21,19 +21,19 @@ class Inputs {
   /// The array of that name; a checkpoint that holds several of them is opened once.
   ///
   /// Errors    as `OpenedArray`
-  [[nodiscard]] checkpoint::OpenedArray array(const std::string& name);
+  [[nodiscard]] files::OpenedArray array(const std::string& name);
   /// The same for an option; empty if it is not given.
-  [[nodiscard]] std::optional<checkpoint::OpenedArray> optional_array(const std::string& name);
+  [[nodiscard]] std::optional<files::OpenedArray> optional_array(const std::string& name);
 
   /// The checkpoint at that path; it stays open as long as this object exists.
   ///
   /// Errors    as `Checkpoint`
-  [[nodiscard]] const checkpoint::Checkpoint& checkpoint(const std::filesystem::path& path);
+  [[nodiscard]] const files::Checkpoint& checkpoint(const std::filesystem::path& path);
   /// The description of `checkpoint` as a model, computed once, with what is stated of it the first time.
   ///
-  /// Errors    as `model::describe`
-  [[nodiscard]] const model::Model& model_of(const checkpoint::Checkpoint& checkpoint,
-                                             const model::Stated& stated = {});
+  /// Errors    as `models::describe`
+  [[nodiscard]] const models::Model& model_of(const files::Checkpoint& checkpoint,
+                                              const models::Stated& stated = {});
 
   /// Adds a file that is not opened here but that outputs may not replace either.
   void add_file(const std::filesystem::path& file) { files_.push_back(file); }
@@ -52,11 +52,11 @@ class Inputs {
   void expect_outside_models(const std::vector<std::string>& outputs) const;
 
  private:
-  std::shared_ptr<const checkpoint::Checkpoint> open(const std::filesystem::path& path);
+  std::shared_ptr<const files::Checkpoint> open(const std::filesystem::path& path);
 
-  std::map<std::string, checkpoint::OpenedArray> arrays_{};
-  std::map<std::filesystem::path, std::shared_ptr<const checkpoint::Checkpoint>> checkpoints_{};
-  std::map<const checkpoint::Checkpoint*, model::Model> models_{};
+  std::map<std::string, files::OpenedArray> arrays_{};
+  std::map<std::filesystem::path, std::shared_ptr<const files::Checkpoint>> checkpoints_{};
+  std::map<const files::Checkpoint*, models::Model> models_{};
   std::vector<std::filesystem::path> files_{};
   std::vector<std::filesystem::path> folders_{};  ///< of checkpoints that have a config.json
 };

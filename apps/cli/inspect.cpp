@@ -5,12 +5,12 @@
 
 #include <fmt/format.h>
 
-#include <normscope/audit/report.hpp>
-#include <normscope/checkpoint/checkpoint.hpp>
-#include <normscope/checkpoint/checksums.hpp>
-#include <normscope/documents/report.hpp>
-#include <normscope/documents/text.hpp>
-#include <normscope/model/model.hpp>
+#include <normscope/analysis/report.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/files/checksums.hpp>
+#include <normscope/models/model.hpp>
+#include <normscope/results/report.hpp>
+#include <normscope/results/text.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"
@@ -18,9 +18,9 @@
 namespace normscope::cli {
 namespace {
 
-std::string tensors_of(const std::vector<model::Linear>& linears) {
+std::string tensors_of(const std::vector<models::Linear>& linears) {
   std::string result;
-  for (const model::Linear& linear : linears) {
+  for (const models::Linear& linear : linears) {
     result +=
         fmt::format("{}{} {}", result.empty() ? "" : ", ", linear.role, printable(linear.weight.selector()));
   }
@@ -28,10 +28,10 @@ std::string tensors_of(const std::vector<model::Linear>& linears) {
 }
 
 /// What stands in the way of the norm and of the maps around it, each once.
-std::vector<std::string> not_modelled(const model::Norm& norm) {
+std::vector<std::string> not_modelled(const models::Norm& norm) {
   std::vector<std::string> result = {norm.not_modelled};
   for (const auto* maps : {&norm.readers, &norm.writers}) {
-    for (const model::Linear& map : *maps) result.push_back(map.not_modelled);
+    for (const models::Linear& map : *maps) result.push_back(map.not_modelled);
   }
   std::sort(result.begin(), result.end());
   result.erase(std::unique(result.begin(), result.end()), result.end());
@@ -39,11 +39,11 @@ std::vector<std::string> not_modelled(const model::Norm& norm) {
   return result;
 }
 
-void print_norm(const Session& session, const model::Norm& norm) {
+void print_norm(const Session& session, const models::Norm& norm) {
   session.say(fmt::format("{}  {}, {}{} of width {}{}, eps {:g}{}{}", printable(norm.name), norm.role,
                           to_string(norm.kind), norm.kind_is_assumed() ? " (assumed)" : "", norm.width,
                           norm.groups > 1 ? fmt::format(" in {} groups", norm.groups) : "", norm.eps,
-                          norm.eps_source == model::Source::assumed ? " (assumed)" : "",
+                          norm.eps_source == models::Source::assumed ? " (assumed)" : "",
                           norm.applications > 1 ? fmt::format(", applied {} times", norm.applications) : ""));
   const char* others = norm.connections_known ? "" : " (others may too)";
   session.say(fmt::format("    read by     {}{}", tensors_of(norm.readers), others));
@@ -53,20 +53,20 @@ void print_norm(const Session& session, const model::Norm& norm) {
 
 int run_inspect(const Session& session, const ModelName& file) {
   Inputs inputs;
-  const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(file.path);
+  const files::Checkpoint& checkpoint = inputs.checkpoint(file.path);
   inputs.keep_apart({session.json});
-  checkpoint::check_sums(checkpoint);
-  const model::Model& model = inputs.model_of(checkpoint, file.stated);
-  if (session.wants_json()) session.write_json(json_text(documents::inspection(checkpoint, model), 1));
+  files::check_sums(checkpoint);
+  const models::Model& model = inputs.model_of(checkpoint, file.stated);
+  if (session.wants_json()) session.write_json(json_text(results::inspection(checkpoint, model), 1));
   if (session.quiet) return ok;
-  for (const checkpoint::Tensor& tensor : checkpoint.tensors()) {
+  for (const files::Tensor& tensor : checkpoint.tensors()) {
     session.say(fmt::format("{:<5} {:<20} {}", tensor.stored_type(),
                             fmt::format("[{}]", fmt::join(tensor.shape, ", ")), printable(tensor.name)));
   }
   session.say(fmt::format("\n{}: {}, {} tensors, {} parameters\n{} ({})\n", printable(file.path),
                           checkpoint.format(), checkpoint.tensors().size(), model.parameters, model.title,
                           printable(model.evidence)));
-  for (const model::Norm& norm : model.norms) print_norm(session, norm);
+  for (const models::Norm& norm : model.norms) print_norm(session, norm);
   for (const std::string& name : model.missing) session.say("missing: " + printable(name));
   if (checkpoint.format() == "pytorch") {
     for (const auto& [key, object] : checkpoint.metadata()) {

@@ -32,7 +32,7 @@ void write_certificates(const std::string& folder, MatrixView<const double> keys
     } else if (verdict.answer == selectability::Selectability::unselectable) {
       unselectable.push_back(row);
       residuals.push_back(verdict.residual);
-      for (const convex::PointWeight& share : verdict.weights) {
+      for (const proof::PointWeight& share : verdict.weights) {
         weights.insert(weights.end(), {row, static_cast<double>(share.id), share.weight});
       }
     }

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/core/error.hpp>
-#include <normscope/geometry/steps.hpp>
 #include <normscope/norm/norm.hpp>
+#include <normscope/norm/steps.hpp>
 
 namespace normscope::cli {
 
@@ -52,7 +52,7 @@ void KeyNorm::apply(const std::optional<GivenNorm>& spec, MatrixView<double> key
   if (!spec) return;
   if (steps.empty()) norm::forward(*spec, keys, keys);
   for (const std::string& step : steps) {
-    geometry::apply(geometry::step(step), *spec, keys, keys);
+    norm::apply(norm::step(step), *spec, keys, keys);
     expect_finite_keys(step, keys);
   }
   expect_finite_keys("the norm", keys);

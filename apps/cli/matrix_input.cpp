@@ -10,7 +10,7 @@
 
 namespace normscope::cli {
 
-MatrixInput read_matrix(const checkpoint::OpenedArray& array, Rows rows) {
+MatrixInput read_matrix(const files::OpenedArray& array, Rows rows) {
   if (array.shape().empty() || array.shape().back() == 0 || (array.elements() == 0 && rows == Rows::some)) {
     throw Error(ErrorCode::Shape,
                 fmt::format("{}: is empty, expected rows x width", printable(array.name())));

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include <normscope/checkpoint/opened_array.hpp>
 #include <normscope/core/view.hpp>
+#include <normscope/files/opened_array.hpp>
 
 namespace normscope::cli {
 
@@ -22,7 +22,7 @@ struct MatrixInput {
 enum class Rows { some, any };
 
 /// Reads the rows of an array; error messages contain its name.
-[[nodiscard]] MatrixInput read_matrix(const checkpoint::OpenedArray& array, Rows rows = Rows::some);
+[[nodiscard]] MatrixInput read_matrix(const files::OpenedArray& array, Rows rows = Rows::some);
 
 /// Throws unless every number of the array is finite.
 ///

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include <normscope/bytes/zip.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
+#include <normscope/files/zip.hpp>
 
 #include "command.hpp"
 #include "matrix_input.hpp"
@@ -20,19 +20,19 @@ std::vector<std::string> names_in(const std::string& file, Inputs& inputs) {
   std::vector<std::string> names;
   if (std::filesystem::path(file).extension() == ".npz") {
     const MappedFile mapped(file);
-    for (const bytes::ZipMember& member : bytes::read_zip_directory(mapped.bytes(), file)) {
+    for (const files::ZipMember& member : files::read_zip_directory(mapped.bytes(), file)) {
       std::string name(member.name);
       if (name.ends_with(".npy")) name.resize(name.size() - 4);
       names.push_back(std::move(name));
     }
     return names;
   }
-  for (const checkpoint::Tensor& tensor : inputs.checkpoint(file).tensors()) names.emplace_back(tensor.name);
+  for (const files::Tensor& tensor : inputs.checkpoint(file).tensors()) names.emplace_back(tensor.name);
   return names;
 }
 
-rewrite::Activations rows_of(std::size_t norm, const model::Norm& description,
-                             const checkpoint::OpenedArray& array) {
+rewrite::Activations rows_of(std::size_t norm, const models::Norm& description,
+                             const files::OpenedArray& array) {
   const MatrixInput matrix = read_matrix(array);
   if (matrix.width != description.width) {
     throw Error(ErrorCode::Shape, fmt::format("{}: has rows of {} numbers, expected {}, the width of {}",
@@ -52,11 +52,11 @@ rewrite::Activations rows_of(std::size_t norm, const model::Norm& description,
 }  // namespace
 
 std::vector<rewrite::Activations> read_activations(const std::vector<std::string>& names,
-                                                   const model::Model& model, Inputs& inputs) {
+                                                   const models::Model& model, Inputs& inputs) {
   std::vector<rewrite::Activations> result;
   const auto add = [&](const std::string& name, const std::string& array) {
     const auto found = std::find_if(model.norms.begin(), model.norms.end(),
-                                    [&](const model::Norm& norm) { return norm.name == name; });
+                                    [&](const models::Norm& norm) { return norm.name == name; });
     if (found == model.norms.end()) {
       throw Error(
           ErrorCode::Argument,

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include <normscope/model/model.hpp>
+#include <normscope/models/model.hpp>
 #include <normscope/rewrite/activations.hpp>
 
 #include "inputs.hpp"
@@ -17,6 +17,6 @@ namespace normscope::cli {
 /// Errors    as `OpenedArray`; Argument for a name that is no norm's, or a norm given twice; Shape for
 ///           another width; Argument for numbers that are not finite
 [[nodiscard]] std::vector<rewrite::Activations> read_activations(const std::vector<std::string>& names,
-                                                                 const model::Model& model, Inputs& inputs);
+                                                                 const models::Model& model, Inputs& inputs);
 
 }  // namespace normscope::cli

@@ -7,14 +7,14 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/audit/text.hpp>
+#include <normscope/analysis/ranges.hpp>
+#include <normscope/analysis/text.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/core/nearest.hpp>
-#include <normscope/documents/ranges.hpp>
-#include <normscope/documents/text.hpp>
-#include <normscope/figures/ranges.hpp>
-#include <normscope/ranges/ranges.hpp>
+#include <normscope/results/figures/ranges.hpp>
+#include <normscope/results/ranges.hpp>
+#include <normscope/results/text.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"
@@ -29,14 +29,14 @@ struct RangesOptions {
   std::string page;
 };
 
-std::string range_of(const ranges::End& low, const ranges::End& high) {
+std::string range_of(const analysis::End& low, const analysis::End& high) {
   return fmt::format("{} to {}", at_least(low.bound, 4), at_most(high.bound, 4));
 }
 
-std::string number_or_dash(double value) { return value > 0.0 ? audit::number(value) : "-"; }
+std::string number_or_dash(double value) { return value > 0.0 ? analysis::number(value) : "-"; }
 
 void print_reader(const Session& session, const std::string& norm, std::size_t width,
-                  const ranges::ReaderRanges& reader) {
+                  const analysis::ReaderRanges& reader) {
   if (!reader.refused.empty()) {
     session.say(fmt::format("{:<{}}  {:<14}  not known: {}", norm, width, printable(reader.role),
                             printable(reader.refused)));
@@ -45,11 +45,11 @@ void print_reader(const Session& session, const std::string& norm, std::size_t w
   session.say(fmt::format("{:<{}}  {:<14} {:>7}  {:>24} {:>9} {:>9} {:>9} {:>9}", norm, width,
                           printable(reader.role), reader.rows, range_of(reader.lowest, reader.highest),
                           number_or_dash(reader.ratio()),
-                          number_or_dash(ranges::int8_steps(reader.size(), reader.typical)),
+                          number_or_dash(analysis::int8_steps(reader.size(), reader.typical)),
                           reader.never_positive.size(), reader.never_negative.size()));
 }
 
-void print_norm(const Session& session, const ranges::NormRanges& norm, std::size_t width) {
+void print_norm(const Session& session, const analysis::NormRanges& norm, std::size_t width) {
   if (!norm.refused.empty()) {
     session.say(fmt::format("{:<{}}  not known: {}", printable(norm.name), width, printable(norm.refused)));
     return;
@@ -57,15 +57,15 @@ void print_norm(const Session& session, const ranges::NormRanges& norm, std::siz
   session.say(fmt::format("{:<{}}  {:<14} {:>7}  {:>24} {:>9} {:>9}", printable(norm.name), width,
                           "its output", "", "+-" + at_most(norm.largest, 4),
                           number_or_dash(norm.typical > 0.0 ? norm.largest / norm.typical : 0.0),
-                          number_or_dash(ranges::int8_steps(norm.largest, norm.median_typical))));
-  for (const ranges::ReaderRanges& reader : norm.readers) print_reader(session, "", width, reader);
+                          number_or_dash(analysis::int8_steps(norm.largest, norm.median_typical))));
+  for (const analysis::ReaderRanges& reader : norm.readers) print_reader(session, "", width, reader);
 }
 
 /// Prints, for each number type, how many readers can exceed its largest number.
-void say_overflows(const Session& session, const ranges::ModelRanges& found) {
-  const std::size_t known = ranges::summarize(found).known;
-  for (const ranges::NumberType& type : ranges::number_types) {
-    if (const std::size_t readers = ranges::overflowing(found, type); readers > 0) {
+void say_overflows(const Session& session, const analysis::ModelRanges& found) {
+  const std::size_t known = analysis::summarize(found).known;
+  for (const analysis::NumberType& type : analysis::number_types) {
+    if (const std::size_t readers = analysis::overflowing(found, type); readers > 0) {
       session.say(fmt::format("{}: {} of {} readers exceed its largest number, {:g}, at some input",
                               type.name, readers, known, type.largest));
     }
@@ -76,14 +76,14 @@ void say_overflows(const Session& session, const ranges::ModelRanges& found) {
 constexpr double enough_steps = 10.0;
 
 /// Prints what one int8 scale per tensor means for the outputs that feed the readers.
-void say_int8(const Session& session, const ranges::ModelRanges& found) {
-  const ranges::NormRanges* worst = nullptr;
+void say_int8(const Session& session, const analysis::ModelRanges& found) {
+  const analysis::NormRanges* worst = nullptr;
   double fewest = 0.0;
   std::size_t known = 0;
   std::size_t coarse = 0;
-  for (const ranges::NormRanges& norm : found.norms) {
+  for (const analysis::NormRanges& norm : found.norms) {
     if (!norm.refused.empty() || !(norm.median_typical > 0.0)) continue;
-    const double steps = ranges::int8_steps(norm.largest, norm.median_typical);
+    const double steps = analysis::int8_steps(norm.largest, norm.median_typical);
     ++known;
     coarse += steps < enough_steps ? 1 : 0;
     if (worst != nullptr && steps >= fewest) continue;
@@ -92,7 +92,7 @@ void say_int8(const Session& session, const ranges::ModelRanges& found) {
   }
   if (worst == nullptr) return;
   const std::string least = fmt::format("a typical feature of {} uses {} of 127 steps, the fewest",
-                                        printable(worst->name), audit::number(fewest));
+                                        printable(worst->name), analysis::number(fewest));
   session.say(
       coarse == 0
           ? fmt::format("int8: one scale for each norm's output suffices: {}", least)
@@ -102,22 +102,22 @@ void say_int8(const Session& session, const ranges::ModelRanges& found) {
 }
 
 /// Prints the norm whose features have the most uneven ranges, and the command that evens them out.
-void say_uneven(const Session& session, const ranges::ModelRanges& found) {
-  const ranges::NormRanges* const norm = ranges::summarize(found).most_uneven;
+void say_uneven(const Session& session, const analysis::ModelRanges& found) {
+  const analysis::NormRanges* const norm = analysis::summarize(found).most_uneven;
   // The rewrite moves powers of two, so a factor of up to 2 always remains.
   if (norm == nullptr || norm->unevenness() <= 2.0) return;
   session.say(
       fmt::format("features: the largest of {} reaches {} times as far as its median one; "
                   "`normscope rewrite MODEL -o OUT --migrate` evens them out",
-                  printable(norm->name), audit::number(norm->unevenness())));
+                  printable(norm->name), analysis::number(norm->unevenness())));
 }
 
-void print_ranges(const Session& session, const ranges::ModelRanges& found) {
+void print_ranges(const Session& session, const analysis::ModelRanges& found) {
   std::size_t width = 4;
-  for (const ranges::NormRanges& norm : found.norms) width = std::max(width, printable(norm.name).size());
+  for (const analysis::NormRanges& norm : found.norms) width = std::max(width, printable(norm.name).size());
   session.say(fmt::format("{:<{}}  {:<14} {:>7}  {:>24} {:>9} {:>9} {:>9} {:>9}", "norm", width, "reader",
                           "rows", "range over every input", "/typical", "int8", "never > 0", "never < 0"));
-  for (const ranges::NormRanges& norm : found.norms) print_norm(session, norm, width);
+  for (const analysis::NormRanges& norm : found.norms) print_norm(session, norm, width);
   if (found.logits) {
     session.say("logits: " + range_of(found.logits->lowest, found.logits->highest) + " at every input");
   } else {
@@ -132,9 +132,9 @@ void print_ranges(const Session& session, const ranges::ModelRanges& found) {
   say_uneven(session, found);
 }
 
-void expect_norm(const model::Model& model, const RangesOptions& options) {
+void expect_norm(const models::Model& model, const RangesOptions& options) {
   std::vector<std::string_view> names;
-  for (const model::Norm& norm : model.norms) names.push_back(norm.name);
+  for (const models::Norm& norm : model.norms) names.push_back(norm.name);
   if (std::find(names.begin(), names.end(), options.norm) != names.end()) return;
   const std::string_view nearest = nearest_name(options.norm, names);
   throw Error(ErrorCode::Argument,
@@ -144,18 +144,19 @@ void expect_norm(const model::Model& model, const RangesOptions& options) {
 
 int run_ranges(const Session& session, const RangesOptions& options) {
   Inputs inputs;
-  const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(options.model.path);
+  const files::Checkpoint& checkpoint = inputs.checkpoint(options.model.path);
   inputs.keep_apart({session.json, options.page});
-  model::Model model = inputs.model_of(checkpoint, options.model.stated);
+  models::Model model = inputs.model_of(checkpoint, options.model.stated);
   if (model.norms.empty()) {
     throw Error(ErrorCode::Unsupported, fmt::format("{}: has no norm that is known", options.model.path));
   }
   if (!options.norm.empty()) {
     expect_norm(model, options);
-    std::erase_if(model.norms, [&](const model::Norm& norm) { return norm.name != options.norm; });
+    std::erase_if(model.norms, [&](const models::Norm& norm) { return norm.name != options.norm; });
   }
-  const ranges::ModelRanges found = ranges::of_model(checkpoint, model, session.threads, session.progress());
-  const auto document = documents::ranges(checkpoint, model, found);
+  const analysis::ModelRanges found =
+      analysis::of_model(checkpoint, model, session.threads, session.progress());
+  const auto document = results::ranges(checkpoint, model, found);
   if (session.wants_json()) session.write_json(json_text(document, 1));
   if (!options.page.empty()) {
     AtomicFile page(options.page);
@@ -164,7 +165,7 @@ int run_ranges(const Session& session, const RangesOptions& options) {
   }
   print_ranges(session, found);
   say_notes(session, model.notes);
-  say_notes(session, ranges::not_covered(model));
+  say_notes(session, analysis::not_covered(model));
   return ok;
 }
 

@@ -10,8 +10,8 @@
 
 #include <normscope/core/bound_text.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/documents/reach.hpp>
-#include <normscope/documents/text.hpp>
+#include <normscope/results/reach.hpp>
+#include <normscope/results/text.hpp>
 #include <normscope/selectability/survey.hpp>
 
 #include "command.hpp"
@@ -22,7 +22,7 @@
 namespace normscope::cli {
 namespace {
 
-using convex::Answer;
+using proof::Answer;
 using selectability::Probabilities;
 using selectability::Survey;
 using selectability::TokenReach;
@@ -101,7 +101,7 @@ void describe(const Session& session, const ReachHead& head, const Survey& resul
   }
   if (ties.size() > tokens_said)
     session.say(fmt::format("  ... and {} more groups", ties.size() - tokens_said));
-  unreachable = audit::without_ties(std::move(unreachable), ties);
+  unreachable = selectability::without_ties(std::move(unreachable), ties);
   for (std::size_t k = 0; k < std::min(tokens_said, unreachable.size()); ++k) {
     const std::size_t i = unreachable[k];
     // Without weights, the constraint that limits the lead is the token with the next highest logit.
@@ -164,23 +164,23 @@ int run_reach(const Session& session, const ReachOptions& options) {
   }
   Survey results;
   const auto document = [&](bool complete) {
-    return json_text(documents::reach(head, results,
-                                      {.source = head.source,
-                                       .names = head.names,
-                                       .notes = head.notes,
-                                       .inputs = head.inputs,
-                                       .tolerance = options.tolerance,
-                                       .folder = options.certificates,
-                                       .complete = complete}));
+    return json_text(results::reach(head, results,
+                                    {.source = head.source,
+                                     .names = head.names,
+                                     .notes = head.notes,
+                                     .inputs = head.inputs,
+                                     .tolerance = options.tolerance,
+                                     .folder = options.certificates,
+                                     .complete = complete}));
   };
   try {
     survey(options, head.logits, session, results);
-    if (head.soft_cap > 0.0) audit::cap_probabilities(head, results, session.threads);
+    if (head.soft_cap > 0.0) selectability::cap_probabilities(head, results, session.threads);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::Cancelled && !results.tokens.empty()) {
       if (session.wants_json() && session.team->is_first()) {
         selectability::bound_by_leads(results);
-        if (head.soft_cap > 0.0) audit::cap_probabilities(head, results, session.threads);
+        if (head.soft_cap > 0.0) selectability::cap_probabilities(head, results, session.threads);
         session.write_json(document(false));
       }
       // An error ends all processes; none may have one before the first has written.

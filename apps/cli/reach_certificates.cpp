@@ -56,7 +56,7 @@ void write_witnesses(const std::string& folder, const selectability::Logits& log
   std::vector<double> leads;
   for (std::size_t token = 0; token < results.tokens.size(); ++token) {
     const selectability::TokenReach& reach = results.tokens[token];
-    if (reach.answer == convex::Answer::yes) {
+    if (reach.answer == proof::Answer::yes) {
       witnesses.add(token, selectability::witness(logits, token, reach));
       leads.push_back(reach.lower);
     }

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include <normscope/audit/vocabulary.hpp>
-#include <normscope/certificates/result.hpp>
+#include <normscope/selectability/vocabulary.hpp>
+#include <normscope/verify/result.hpp>
 
 #include "command.hpp"
 
@@ -21,11 +21,11 @@ struct HeadOptions {
 };
 
 /// A vocabulary head to be analysed; its norm has no name if it was given as arrays.
-struct ReachHead : audit::VocabularyHead {
+struct ReachHead : selectability::VocabularyHead {
   std::string source;                ///< the command-line argument
   std::vector<std::string> names{};  ///< of tokens; empty without a known vocabulary
   std::vector<std::string> notes{};  ///< assumptions and unknowns of the model's description
-  certificates::Inputs inputs{};     ///< if requested
+  verify::Inputs inputs{};           ///< if requested
 
   /// `token 17`, or `token 17 "the"`, safe for a terminal.
   [[nodiscard]] std::string shown(std::size_t token) const;

@@ -14,8 +14,8 @@
 namespace normscope::cli {
 namespace {
 
-using convex::Answer;
-using convex::PointWeight;
+using proof::Answer;
+using proof::PointWeight;
 using selectability::Logits;
 using selectability::Probability;
 using selectability::Survey;

@@ -8,13 +8,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/audit/report.hpp>
-#include <normscope/audit/text.hpp>
-#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/analysis/report.hpp>
+#include <normscope/analysis/text.hpp>
 #include <normscope/core/file.hpp>
-#include <normscope/documents/report.hpp>
-#include <normscope/documents/text.hpp>
-#include <normscope/figures/charts.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/results/figures/charts.hpp>
+#include <normscope/results/report.hpp>
+#include <normscope/results/text.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"
@@ -33,20 +33,20 @@ struct ReportOptions {
 
 constexpr std::size_t shown_findings = 5;
 
-audit::VocabularyOptions vocabulary_options(const ReportOptions& options) {
+selectability::VocabularyOptions vocabulary_options(const ReportOptions& options) {
   constexpr double no_limit = std::numeric_limits<double>::infinity();
-  audit::VocabularyOptions result{.skip = options.no_vocabulary};
+  selectability::VocabularyOptions result{.skip = options.no_vocabulary};
   if (options.deep) result.most_work = result.budget = no_limit;
   if (options.budget) result.budget = selectability::budget_unit * *options.budget;
   return result;
 }
 
 /// Extremes of the images.
-void say_images(const Session& session, const audit::Report& report) {
+void say_images(const Session& session, const analysis::Report& report) {
   double least = std::numeric_limits<double>::infinity();
   double most = 0.0;
   double stretch = 0.0;
-  for (const audit::NormReport& norm : report.norms) {
+  for (const analysis::NormReport& norm : report.norms) {
     if (!norm.image || norm.image->lengths.empty()) continue;
     least = std::min(least, norm.image->condition);
     most = std::max(most, norm.image->condition);
@@ -55,15 +55,15 @@ void say_images(const Session& session, const audit::Report& report) {
   if (most == 0.0) return;
   session.say(
       fmt::format("  images: condition numbers {} to {}, longest semi-axis at most {} times the median",
-                  audit::number(least), audit::number(most), audit::number_at_most(stretch)));
+                  analysis::number(least), analysis::number(most), analysis::number_at_most(stretch)));
 }
 
 /// The smallest and the largest score spreads of the heads.
-void say_heads(const Session& session, const audit::Report& report) {
+void say_heads(const Session& session, const analysis::Report& report) {
   std::size_t bounded = 0;
   double least = std::numeric_limits<double>::infinity();
   double most = 0.0;
-  for (const audit::HeadReach& head : report.heads) {
+  for (const heads::HeadReach& head : report.heads) {
     if (!head.attention) continue;
     ++bounded;
     least = std::min(least, head.attention->sharpest.upper);
@@ -75,27 +75,27 @@ void say_heads(const Session& session, const audit::Report& report) {
       bounded == 0
           ? ""
           : fmt::format(", spread (largest difference between the scores of two keys) at most {} to {}",
-                        audit::number_at_most(least), audit::number_at_most(most))));
+                        analysis::number_at_most(least), analysis::number_at_most(most))));
 }
 
 /// The largest number computed from a norm's output, and the number types that it would overflow.
-void say_ranges(const Session& session, const audit::Report& report) {
-  const ranges::Summary summary = ranges::summarize(report.ranges);
+void say_ranges(const Session& session, const analysis::Report& report) {
+  const analysis::RangeSummary summary = analysis::summarize(report.ranges);
   if (summary.readers == 0) return;
   std::string text = fmt::format("  ranges: {} of {} (linear maps that read a norm) bounded", summary.known,
                                  counted(summary.readers, "reader"));
   if (summary.largest != nullptr) {
-    const std::string least = audit::number(summary.least_ratio);
-    const std::string most = audit::number(summary.most_ratio);
+    const std::string least = analysis::number(summary.least_ratio);
+    const std::string most = analysis::number(summary.most_ratio);
     text += fmt::format(", numbers up to {} over every input ({} times typical)",
-                        audit::number_at_most(summary.largest->size()),
+                        analysis::number_at_most(summary.largest->size()),
                         least == most ? most : fmt::format("{} to {}", least, most));
     if (summary.never_positive > 0) {
       text += fmt::format(", {} never positive", counted(summary.never_positive, "output"));
     }
   }
-  for (const ranges::NumberType& type : ranges::number_types) {
-    if (const std::size_t readers = ranges::overflowing(report.ranges, type); readers > 0) {
+  for (const analysis::NumberType& type : analysis::number_types) {
+    if (const std::size_t readers = analysis::overflowing(report.ranges, type); readers > 0) {
       text += fmt::format("; {} may overflow in {}", type.title, readers);
     }
   }
@@ -103,7 +103,7 @@ void say_ranges(const Session& session, const audit::Report& report) {
 }
 
 /// How many tokens can be output.
-void say_vocabulary(const Session& session, const audit::Report& report) {
+void say_vocabulary(const Session& session, const analysis::Report& report) {
   if (!report.model.vocabulary) return;
   if (!report.vocabulary.survey) {
     session.say("  vocabulary: " + printable(report.vocabulary.refused));
@@ -111,31 +111,31 @@ void say_vocabulary(const Session& session, const audit::Report& report) {
   }
   const selectability::Survey& survey = *report.vocabulary.survey;
   session.say(fmt::format("  vocabulary: {} of {} can have the largest logit, {} never can, {} undecided",
-                          survey.with(convex::Answer::yes).size(), counted(survey.tokens.size(), "token"),
-                          survey.with(convex::Answer::no).size(),
-                          survey.with(convex::Answer::undecided).size()));
+                          survey.with(proof::Answer::yes).size(), counted(survey.tokens.size(), "token"),
+                          survey.with(proof::Answer::no).size(),
+                          survey.with(proof::Answer::undecided).size()));
 }
 
 /// "; beyond the budget: 68 of 144 heads, 1932 of 32000 tokens", or empty.
-std::string beyond_budget(const audit::Report& report) {
-  const audit::LeftOut left = audit::left_out(report);
+std::string beyond_budget(const analysis::Report& report) {
+  const analysis::LeftOut left = analysis::left_out(report);
   if (left.nothing()) return "";
   std::vector<std::string> parts;
   const auto add = [&](std::size_t count, std::size_t of, const char* noun) {
     if (count > 0) parts.push_back(fmt::format("{} of {}", count, counted(of, noun)));
   };
   add(left.heads, report.heads.size(), "head");
-  add(left.readers, ranges::summarize(report.ranges).readers, "reader");
+  add(left.readers, analysis::summarize(report.ranges).readers, "reader");
   if (report.model.vocabulary) add(left.tokens, report.model.vocabulary->size, "token");
   return fmt::format("; beyond the budget: {}", fmt::join(parts, ", "));
 }
 
-void summarize(const Session& session, const ReportOptions& options, const audit::Report& report) {
+void summarize(const Session& session, const ReportOptions& options, const analysis::Report& report) {
   session.say(fmt::format("{}: {}, {}, {}{}", printable(options.output), printable(report.model.title),
                           counted(report.norms.size(), "norm"), counted(report.findings.size(), "finding"),
                           beyond_budget(report)));
   if (!report.model.other_norms.empty()) {
-    session.say("  not analysed: " + printable(model::other_norms_text(report.model)));
+    session.say("  not analysed: " + printable(models::other_norms_text(report.model)));
   }
   say_images(session, report);
   say_heads(session, report);
@@ -150,15 +150,16 @@ void summarize(const Session& session, const ReportOptions& options, const audit
 int run_report(const Session& session, const ReportOptions& options) {
   expect_writable({options.output});
   Inputs inputs;
-  const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(options.model.path);
+  const files::Checkpoint& checkpoint = inputs.checkpoint(options.model.path);
   inputs.keep_apart({options.output, session.json});
-  const audit::Report report = audit::audit(checkpoint, inputs.model_of(checkpoint, options.model.stated),
-                                            session.threads, session.progress(), vocabulary_options(options));
+  const analysis::Report report =
+      analysis::audit(checkpoint, inputs.model_of(checkpoint, options.model.stated), session.threads,
+                      session.progress(), vocabulary_options(options));
   AtomicGroup outputs;
   AtomicFile page(options.output);
-  page.write(report::fill(json_text(documents::report(report), 1), json_text(figures::charts(report))));
+  page.write(report::fill(json_text(results::report(report), 1), json_text(figures::charts(report))));
   page.commit();
-  if (session.wants_json()) session.write_json(json_text(documents::report(report, options.deep), 1));
+  if (session.wants_json()) session.write_json(json_text(results::report(report, options.deep), 1));
   outputs.commit();
   summarize(session, options, report);
   return ok;

@@ -10,13 +10,13 @@
 
 #include <fmt/format.h>
 
-#include <normscope/bytes/source.hpp>
-#include <normscope/checkpoint/checkpoint.hpp>
-#include <normscope/checkpoint/open_noted.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/documents/rewrite.hpp>
-#include <normscope/documents/text.hpp>
-#include <normscope/model/model.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/files/open_noted.hpp>
+#include <normscope/files/source.hpp>
+#include <normscope/models/model.hpp>
+#include <normscope/results/rewrite.hpp>
+#include <normscope/results/text.hpp>
 #include <normscope/rewrite/rewrite.hpp>
 
 #include "command.hpp"
@@ -29,7 +29,7 @@ namespace {
 
 struct RewriteOptions {
   std::string model;
-  model::Stated stated;
+  models::Stated stated;
   std::string output;
   std::string fold;
   std::vector<std::string> activations;
@@ -42,9 +42,9 @@ struct RewriteOptions {
 };
 
 /// The last parts of the readers' names, each once.
-std::string short_readers(const model::Norm& norm) {
+std::string short_readers(const models::Norm& norm) {
   std::vector<std::string> names;
-  for (const model::Linear& reader : norm.readers) {
+  for (const models::Linear& reader : norm.readers) {
     std::string name = reader.weight.tensor;
     if (name.ends_with(".weight")) name.resize(name.size() - 7);
     name = name.substr(name.rfind('.') + 1);
@@ -69,17 +69,17 @@ std::string stream_of(const std::string& stack) {
   return stack.empty() ? "residual stream" : "residual stream of the " + stack;
 }
 
-void print_plan(const Session& session, const model::Model& model, const rewrite::Plan& plan) {
+void print_plan(const Session& session, const models::Model& model, const rewrite::Plan& plan) {
   std::size_t widest_name = 4;
   std::size_t widest_readers = 7;
-  for (const model::Norm& norm : model.norms) {
+  for (const models::Norm& norm : model.norms) {
     widest_name = std::max(widest_name, printable(norm.name).size());
     widest_readers = std::max(widest_readers, short_readers(norm).size());
   }
   if (plan.options.fold_gains || plan.options.migrate) {
     session.say(fmt::format("{:<{}}  {:<{}}  gain and bias", "norm", widest_name, "read by", widest_readers));
     for (const rewrite::NormPlan& item : plan.norms) {
-      const model::Norm& norm = model.norms[item.norm];
+      const models::Norm& norm = model.norms[item.norm];
       session.say(fmt::format("{:<{}}  {:<{}}  {}", printable(norm.name), widest_name, short_readers(norm),
                               widest_readers, outcome(item)));
     }
@@ -155,15 +155,15 @@ void say_taken_over(const Session& session, std::size_t files) {
 
 int run_undo(const Session& session, const RewriteOptions& options) {
   if (options.output.empty()) throw CLI::ValidationError("rewrite", "expected -o OUT");
-  const checkpoint::Checkpoint checkpoint =
-      checkpoint::open_noted(options.model, inputs_of_process(), bytes::read_file);
+  const files::Checkpoint checkpoint =
+      files::open_noted(options.model, inputs_of_process(), files::read_file);
   Inputs inputs;
   for (const std::filesystem::path& file : checkpoint.files()) inputs.add_file(file);
   inputs.add_file(options.model);
   inputs.keep_apart({options.output, session.json});
   const rewrite::Restoration restoration =
       rewrite::undo(checkpoint, options.output, session.threads, session.progress());
-  if (session.wants_json()) session.write_json(json_text(documents::undone(checkpoint, restoration), 1));
+  if (session.wants_json()) session.write_json(json_text(results::undone(checkpoint, restoration), 1));
   const auto exact = std::count_if(restoration.tensors.begin(), restoration.tensors.end(),
                                    [](const auto& tensor) { return tensor.roundings == 0.0; });
   double worst = 0.0;
@@ -188,12 +188,12 @@ int run_rewrite(const Session& session, const RewriteOptions& options) {
   }
   // Read in ranges: every byte is needed once, and pages of a mapped file would count as memory of the
   // process.
-  const checkpoint::Checkpoint checkpoint =
-      checkpoint::open_noted(options.model, inputs_of_process(), bytes::read_file);
+  const files::Checkpoint checkpoint =
+      files::open_noted(options.model, inputs_of_process(), files::read_file);
   Inputs inputs;
   for (const std::filesystem::path& file : checkpoint.files()) inputs.add_file(file);
   inputs.add_file(options.model);
-  const model::Model model = model::describe(checkpoint, options.stated);
+  const models::Model model = models::describe(checkpoint, options.stated);
   const std::vector<rewrite::Activations> activations = read_activations(options.activations, model, inputs);
   const std::optional<rewrite::RotationRequest> rotation = rotation_of(options.rotate, inputs);
   inputs.keep_apart({options.output, session.json});
@@ -204,7 +204,7 @@ int run_rewrite(const Session& session, const RewriteOptions& options) {
                                                  .untie = options.untie,
                                                  .rotation = rotation});
   const auto document = [&](const rewrite::Result* result) {
-    return json_text(documents::rewrite(checkpoint, model, plan, result), 1);
+    return json_text(results::rewrite(checkpoint, model, plan, result), 1);
   };
   if (options.dry_run) {
     if (session.wants_json()) session.write_json(document(nullptr));

@@ -3,11 +3,11 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/bytes/npy_writer.hpp>
-#include <normscope/checkpoint/opened_array.hpp>
-#include <normscope/documents/classification.hpp>
-#include <normscope/lnnet/evaluate.hpp>
-#include <normscope/lnnet/net_file.hpp>
+#include <normscope/files/npy_writer.hpp>
+#include <normscope/files/opened_array.hpp>
+#include <normscope/nets/evaluate.hpp>
+#include <normscope/nets/net_file.hpp>
+#include <normscope/results/classification.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"
@@ -24,11 +24,11 @@ struct RunOptions {
 };
 
 /// The outputs of all layers, side by side: rows × (sum of the layers' widths).
-bytes::Array side_by_side(const lnnet::Net& net, const std::vector<std::vector<double>>& activations,
+files::Array side_by_side(const nets::Net& net, const std::vector<std::vector<double>>& activations,
                           std::size_t rows) {
   std::size_t width = 0;
-  for (const lnnet::Layer& layer : net.layers) width += layer.out;
-  bytes::Array array{{rows, width}, Dtype::F64, {}};
+  for (const nets::Layer& layer : net.layers) width += layer.out;
+  files::Array array{{rows, width}, Dtype::F64, {}};
   array.values.reserve(rows * width);
   for (std::size_t row = 0; row < rows; ++row) {
     for (std::size_t l = 0; l < net.layers.size(); ++l) {
@@ -44,22 +44,22 @@ int run_run(const Session& session, const RunOptions& options) {
   expect_writable({options.output, options.trace});
   Inputs inputs;
   inputs.add_file(options.net);
-  const checkpoint::OpenedArray array = inputs.array(options.samples);
+  const files::OpenedArray array = inputs.array(options.samples);
   inputs.keep_apart({options.output, options.trace, session.json});
-  const lnnet::Net net = lnnet::load_net(options.net);
+  const nets::Net net = nets::load_net(options.net);
   const MatrixInput samples = read_samples(array);
   expect_finite(options.samples, samples.view());
   const std::vector<std::int64_t> given =
-      lnnet::labels(net, samples.view(), session.threads, session.progress(), lnnet::Overflow::error);
+      nets::labels(net, samples.view(), session.threads, session.progress(), nets::Overflow::error);
   AtomicGroup outputs;
   if (!options.trace.empty()) {
-    bytes::write_npy(options.trace,
-                     side_by_side(net, lnnet::trace(net, samples.view(), session.threads), samples.rows));
+    files::write_npy(options.trace,
+                     side_by_side(net, nets::trace(net, samples.view(), session.threads), samples.rows));
   }
   if (!options.output.empty()) {
-    bytes::write_npy(options.output, {{given.size()}, Dtype::F64, {given.begin(), given.end()}});
+    files::write_npy(options.output, {{given.size()}, Dtype::F64, {given.begin(), given.end()}});
   }
-  session.write_json(json_text(documents::classification(net, given)));
+  session.write_json(json_text(results::classification(net, given)));
   outputs.commit();
   session.say(fmt::format("{} samples through {} layers", samples.rows, net.layers.size()));
   constexpr std::size_t shown = 10;

@@ -10,7 +10,7 @@
 
 namespace normscope::cli {
 
-MatrixInput read_samples(const checkpoint::OpenedArray& array) {
+MatrixInput read_samples(const files::OpenedArray& array) {
   const std::size_t rows = array.shape().empty() ? 0 : array.shape()[0];
   if (rows == 0 || array.elements() == 0) {
     throw Error(ErrorCode::Shape,
@@ -19,7 +19,7 @@ MatrixInput read_samples(const checkpoint::OpenedArray& array) {
   return {array.values(), rows, array.elements() / rows};
 }
 
-std::vector<std::int64_t> read_labels(const checkpoint::OpenedArray& array) {
+std::vector<std::int64_t> read_labels(const files::OpenedArray& array) {
   if (array.shape().size() != 1) {
     throw Error(ErrorCode::Shape, fmt::format("{}: has {} axes, expected one axis of labels",
                                               printable(array.name()), array.shape().size()));

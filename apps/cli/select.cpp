@@ -10,8 +10,8 @@
 #include <normscope/core/bound_text.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
-#include <normscope/documents/select.hpp>
-#include <normscope/documents/text.hpp>
+#include <normscope/results/select.hpp>
+#include <normscope/results/text.hpp>
 #include <normscope/selectability/exact_select.hpp>
 #include <normscope/selectability/select.hpp>
 
@@ -50,7 +50,7 @@ std::string exact_summary(const selectability::Selection& selection) {
   const std::size_t decided = selection.count(Proof::exact);
   if (decided == asked) return fmt::format("decided exactly: {}", counted(asked, "key"));
   const auto open = std::find_if(selection.exact.begin(), selection.exact.end(), [](const auto& verdict) {
-    return verdict.separation.answer == convex::Answer::undecided;
+    return verdict.separation.answer == proof::Answer::undecided;
   });
   return fmt::format("decided exactly: {} of {}; key {}: {}", decided, counted(asked, "key"), open->key,
                      open->separation.reason);
@@ -141,12 +141,12 @@ int run_select(const Session& session, const SelectOptions& options) {
   std::vector<std::string> outputs = certificate_files(options.certificates);
   outputs.push_back(session.json);
   outputs.push_back(options.state);
-  const checkpoint::OpenedArray array = inputs.array(options.input);
+  const files::OpenedArray array = inputs.array(options.input);
   inputs.keep_apart(outputs);
   expect_writable({options.state});
   MatrixInput keys = read_matrix(array, Rows::any);
   const std::optional<GivenNorm> spec = norm.of_width(keys.width);
-  certificates::Inputs computed_from;
+  verify::Inputs computed_from;
   if (session.wants_json()) {
     add_array(computed_from, "keys", array.name(), keys, session.threads);
     if (spec) add_norm(computed_from, options.norm.norm, *spec);
@@ -160,11 +160,11 @@ int run_select(const Session& session, const SelectOptions& options) {
   }
   AtomicGroup together;
   write_certificates(options.certificates, keys.view(), selection);
-  session.write_json(json_text(documents::select(selection, {.width = keys.width,
-                                                             .norm = norm.json(spec),
-                                                             .exact = options.exact,
-                                                             .inputs = computed_from,
-                                                             .folder = options.certificates})));
+  session.write_json(json_text(results::select(selection, {.width = keys.width,
+                                                           .norm = norm.json(spec),
+                                                           .exact = options.exact,
+                                                           .inputs = computed_from,
+                                                           .folder = options.certificates})));
   together.commit();
   if (spec) spec->say_source(session);
   describe(session, keys, selection, options.exact);

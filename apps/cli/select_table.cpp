@@ -6,9 +6,9 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/documents/select.hpp>
-#include <normscope/documents/text.hpp>
-#include <normscope/figures/random_table.hpp>
+#include <normscope/results/figures/random_table.hpp>
+#include <normscope/results/select.hpp>
+#include <normscope/results/text.hpp>
 
 #include "inputs.hpp"
 
@@ -69,7 +69,7 @@ int run_random_table(const Session& session, const Inputs& inputs, const KeyNorm
     file.commit();
   }
   session.write_json(
-      json_text(documents::random_table(table, cells, norm.json(norm.of_width(table.least_width)))));
+      json_text(results::random_table(table, cells, norm.json(norm.of_width(table.least_width)))));
   together.commit();
   for (const Figure& figure : all) describe(session, table, cells, figure.share, figure.title);
   const std::optional<GivenNorm> spec = norm.of_width(table.least_width);

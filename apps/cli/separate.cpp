@@ -8,12 +8,12 @@
 
 #include <fmt/core.h>
 
-#include <normscope/convex/exact_separation.hpp>
+#include <normscope/core/accepted.hpp>
 #include <normscope/core/bound_text.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/documents/separate.hpp>
-#include <normscope/documents/text.hpp>
-#include <normscope/numeric/accepted.hpp>
+#include <normscope/proof/exact_separation.hpp>
+#include <normscope/results/separate.hpp>
+#include <normscope/results/text.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"
@@ -58,9 +58,9 @@ struct Sample {
 
 /// The arrays of the samples.
 struct Arrays {
-  checkpoint::OpenedArray a;
-  std::optional<checkpoint::OpenedArray> b;
-  std::optional<checkpoint::OpenedArray> labels;
+  files::OpenedArray a;
+  std::optional<files::OpenedArray> b;
+  std::optional<files::OpenedArray> labels;
 };
 
 /// Records an input array in the result.
@@ -119,21 +119,21 @@ Sample labelled_rows(const SeparateOptions& options, const Arrays& arrays, const
   return sample;
 }
 
-std::string proof(const convex::Separation& separation) {
-  const bool exact = separation.exact && separation.exact->answer != convex::Answer::undecided;
+std::string proof(const proof::Separation& separation) {
+  const bool exact = separation.exact && separation.exact->answer != proof::Answer::undecided;
   switch (separation.answer) {
-    case convex::Answer::yes:
+    case proof::Answer::yes:
       if (separation.margin > 0.0)
         return fmt::format("yes, by a hyperplane with margin {:.6g}", separation.margin);
       return "yes, by a hyperplane whose normal needs integers that doubles cannot hold";
-    case convex::Answer::no:
+    case proof::Answer::no:
       if (exact) {
         return fmt::format("no, the hulls of {} rows of A and {} of B meet in a point, exactly",
                            separation.exact->a.size(), separation.exact->b.size());
       }
       return fmt::format("no, the hulls of {} rows of A and {} of B meet in a point, to {:.2g}",
                          separation.a.size(), separation.b.size(), separation.residual);
-    case convex::Answer::undecided: break;
+    case proof::Answer::undecided: break;
   }
   const std::string why = separation.exact ? separation.exact->reason : "--exact decides it";
   return fmt::format("undecided: the hulls come within {} of each other, but no hyperplane is proved; {}",
@@ -160,7 +160,7 @@ int run_separate(const Session& session, const SeparateOptions& options) {
   const Arrays arrays{inputs.array(options.a), inputs.optional_array(options.b),
                       inputs.optional_array(options.labels)};
   inputs.keep_apart({session.json});
-  certificates::Inputs computed_from;
+  verify::Inputs computed_from;
   const Describe describe = [&](const char* role, const std::string& name, const MatrixInput& matrix) {
     if (session.wants_json()) add_array(computed_from, role, name, matrix, session.threads);
   };
@@ -171,27 +171,27 @@ int run_separate(const Session& session, const SeparateOptions& options) {
     throw Error(ErrorCode::Argument, fmt::format("separate: {} over {} classes, expected two (see --classes)",
                                                  options.check ? "--check" : "--exact", classes));
   }
-  const double ssr = separability::sum_of_squares_ratio(sample.view(), sample.class_of, session.threads);
-  const separability::LinearRatio linear =
-      separability::linear_ratio(sample.view(), sample.class_of, session.threads, session.progress());
-  std::optional<convex::Separation> separation;
+  const double ssr = nets::sum_of_squares_ratio(sample.view(), sample.class_of, session.threads);
+  const nets::LinearRatio linear =
+      nets::linear_ratio(sample.view(), sample.class_of, session.threads, session.progress());
+  std::optional<proof::Separation> separation;
   if (classes == 2) {
-    separation = convex::separate(sample.part(0), sample.part(1), options.tolerance, session.threads,
-                                  session.progress());
+    separation = proof::separate(sample.part(0), sample.part(1), options.tolerance, session.threads,
+                                 session.progress());
     if (options.exact) {
-      convex::decide_exactly(sample.part(0), sample.part(1), *separation, {}, session.threads,
-                             session.progress());
+      proof::decide_exactly(sample.part(0), sample.part(1), *separation, {}, session.threads,
+                            session.progress());
     }
   }
 
-  session.write_json(json_text(documents::separate({.width = sample.width,
-                                                    .class_rows = sample.class_rows,
-                                                    .given_row = sample.given_row,
-                                                    .classes = sample.names,
-                                                    .ssr = ssr,
-                                                    .linear = linear,
-                                                    .separation = separation,
-                                                    .inputs = computed_from})));
+  session.write_json(json_text(results::separate({.width = sample.width,
+                                                  .class_rows = sample.class_rows,
+                                                  .given_row = sample.given_row,
+                                                  .classes = sample.names,
+                                                  .ssr = ssr,
+                                                  .linear = linear,
+                                                  .separation = separation,
+                                                  .inputs = computed_from})));
   const std::string rows = classes == 2
                                ? fmt::format("{} and {} rows", sample.class_rows[0], sample.class_rows[1])
                                : fmt::format("{} rows in {} classes", sample.class_of.size(), classes);
@@ -201,7 +201,7 @@ int run_separate(const Session& session, const SeparateOptions& options) {
           ? fmt::format("SSR {:.6g}, smallest SSR after any linear map (LSSR) {:.6g}", ssr, linear.ratio)
           : "SSR and LSSR are not defined: all rows are equal");
   if (separation) session.say("linearly separable: " + proof(*separation));
-  return options.check && separation->answer != convex::Answer::yes ? negative : ok;
+  return options.check && separation->answer != proof::Answer::yes ? negative : ok;
 }
 
 }  // namespace

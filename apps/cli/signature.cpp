@@ -1,7 +1,7 @@
 #include "signature.hpp"
 
-#include <normscope/audit/vocabulary.hpp>
 #include <normscope/core/dtype.hpp>
+#include <normscope/selectability/vocabulary.hpp>
 #include <normscope/signature/model_head.hpp>
 
 namespace normscope::cli {
@@ -36,9 +36,9 @@ signature::Outputs OutputsOptions::open(Inputs& inputs, std::size_t vocabulary, 
 }
 
 SignatureHead read_signature_head(Inputs& inputs, const ModelName& model) {
-  const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(model.path);
-  const model::Model& described = inputs.model_of(checkpoint, model.stated);
-  return {signature::head_of(audit::vocabulary_head(checkpoint, described)), described.notes};
+  const files::Checkpoint& checkpoint = inputs.checkpoint(model.path);
+  const models::Model& described = inputs.model_of(checkpoint, model.stated);
+  return {signature::head_of(selectability::vocabulary_head(checkpoint, described)), described.notes};
 }
 
 void add_signature(CLI::App& root, Session& session) {

@@ -29,7 +29,7 @@ struct SignatureHead : signature::Head {
   std::vector<std::string> notes{};
 };
 
-/// Errors    as `audit::vocabulary_head`
+/// Errors    as `selectability::vocabulary_head`
 [[nodiscard]] SignatureHead read_signature_head(Inputs& inputs, const ModelName& model);
 
 void add_signature_verify(CLI::App& group, Session& session);

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include <normscope/documents/signature.hpp>
-#include <normscope/documents/text.hpp>
+#include <normscope/results/signature.hpp>
+#include <normscope/results/text.hpp>
 #include <normscope/signature/compare.hpp>
 
 #include "signature.hpp"
@@ -34,7 +34,7 @@ int run_signature_compare(const Session& session, const SignatureCompareOptions&
   inputs.keep_apart({session.json});
   const signature::Comparison result = signature::compare(one, other, session.threads);
   if (session.wants_json()) {
-    session.write_json(json_text(documents::signature_compare(result, options.one, options.other)));
+    session.write_json(json_text(results::signature_compare(result, options.one, options.other)));
   }
   session.say(std::string(to_string(result.relation)));
   session.say(fmt::format(

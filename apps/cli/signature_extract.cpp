@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include <normscope/documents/signature.hpp>
-#include <normscope/documents/text.hpp>
+#include <normscope/results/signature.hpp>
+#include <normscope/results/text.hpp>
 #include <normscope/signature/extract.hpp>
 
 #include "signature.hpp"
@@ -58,7 +58,7 @@ int run_signature_extract(const Session& session, const SignatureExtractOptions&
   if (!session.team->is_first()) return result.ellipse ? ok : negative;
   AtomicGroup together;
   if (result.ellipse) signature::write_ellipse(options.output, *result.ellipse);
-  session.write_json(json_text(documents::signature_extract(result, subspace, outputs, options.output)));
+  session.write_json(json_text(results::signature_extract(result, subspace, outputs, options.output)));
   together.commit();
   session.say(fmt::format("{} rows, {} different, of {} tokens in {}; {} unknowns, {} rounds", result.rows,
                           result.distinct, outputs.vocabulary(), to_string(outputs.precision().dtype),

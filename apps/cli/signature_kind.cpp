@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <normscope/documents/signature.hpp>
-#include <normscope/documents/text.hpp>
-#include <normscope/figures/signature.hpp>
+#include <normscope/results/figures/signature.hpp>
+#include <normscope/results/signature.hpp>
+#include <normscope/results/text.hpp>
 #include <normscope/signature/kind.hpp>
 
 #include "signature.hpp"
@@ -54,7 +54,7 @@ int run_signature_kind(const Session& session, const SignatureKindOptions& optio
     file.write(json_text(figures::singular_values(subspace), 1) + "\n");
     file.commit();
   }
-  session.write_json(json_text(documents::signature_kind(kind, subspace, outputs)));
+  session.write_json(json_text(results::signature_kind(kind, subspace, outputs)));
   together.commit();
   session.say(in_words(kind, subspace));
   if (subspace.rank > 0) {

@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
-#include <normscope/bytes/npy_writer.hpp>
-#include <normscope/documents/signature.hpp>
-#include <normscope/documents/text.hpp>
-#include <normscope/numeric/rounding.hpp>
+#include <normscope/core/rounding.hpp>
+#include <normscope/files/npy_writer.hpp>
+#include <normscope/results/signature.hpp>
+#include <normscope/results/text.hpp>
 #include <normscope/signature/ellipse.hpp>
 #include <normscope/signature/verify.hpp>
 
@@ -125,12 +125,12 @@ int run_signature_verify(const Session& session, const SignatureVerifyOptions& o
   AtomicGroup together;
   write_row_certificates(options.certificates, result);
   session.write_json(
-      json_text(documents::signature_verify(result, outputs,
-                                            {.path = options.model.path,
-                                             .kind = ellipse ? "ellipse" : "model",
-                                             .outputs = options.outputs.values,
-                                             .dimension = ellipse ? ellipse->rank : head->logits.dimension(),
-                                             .temperature = options.outputs.temperature})));
+      json_text(results::signature_verify(result, outputs,
+                                          {.path = options.model.path,
+                                           .kind = ellipse ? "ellipse" : "model",
+                                           .outputs = options.outputs.values,
+                                           .dimension = ellipse ? ellipse->rank : head->logits.dimension(),
+                                           .temperature = options.outputs.temperature})));
   together.commit();
   describe_verification(session, result);
   if (head) say_notes(session, head->notes);

@@ -10,17 +10,17 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/audit/text.hpp>
-#include <normscope/audit/vocabulary.hpp>
+#include <normscope/analysis/text.hpp>
+#include <normscope/analysis/trace.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
-#include <normscope/documents/activations.hpp>
-#include <normscope/documents/text.hpp>
-#include <normscope/documents/token_trace.hpp>
-#include <normscope/figures/token_trace.hpp>
 #include <normscope/forward/tokenizer.hpp>
-#include <normscope/forward/trace.hpp>
-#include <normscope/model/token_names.hpp>
+#include <normscope/models/token_names.hpp>
+#include <normscope/results/activations.hpp>
+#include <normscope/results/figures/token_trace.hpp>
+#include <normscope/results/text.hpp>
+#include <normscope/results/token_trace.hpp>
+#include <normscope/selectability/vocabulary.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"
@@ -39,8 +39,8 @@ struct TraceCommand {
   std::string activation;
   std::string page;
   std::string activations;
-  double budget = forward::TraceOptions{}.budget / selectability::budget_unit;
-  forward::TraceOptions trace{};
+  double budget = analysis::TraceOptions{}.budget / selectability::budget_unit;
+  analysis::TraceOptions trace{};
 };
 
 /// The tokens of the text, and their names.
@@ -53,7 +53,7 @@ Context context_of(const TraceCommand& command, const std::optional<fs::path>& n
                    std::size_t vocabulary) {
   Context context{.tokens = command.tokens};
   if (!command.text) {
-    if (names) context.names = model::read_token_names(*names, vocabulary);
+    if (names) context.names = models::read_token_names(*names, vocabulary);
     return context;
   }
   if (command.text->empty())
@@ -69,35 +69,36 @@ Context context_of(const TraceCommand& command, const std::optional<fs::path>& n
   return context;
 }
 
-void state_activation(const std::string& name, model::Model& model) {
+void state_activation(const std::string& name, models::Model& model) {
   if (name.empty() || !model.decoder) return;
   if (model.decoder->activation) {
     throw Error(ErrorCode::Argument, "trace: --activation: " + model.title + " states its activation itself");
   }
-  model.decoder->activation = name == "gelu" ? model::Activation::gelu : model::Activation::gelu_tanh;
+  model.decoder->activation = name == "gelu" ? models::Activation::gelu : models::Activation::gelu_tanh;
 }
 
-std::string percentage(double share) { return audit::number(100.0 * share) + " %"; }
+std::string percentage(double share) { return analysis::number(100.0 * share) + " %"; }
 
 std::string likely(const std::vector<std::string>& names, const forward::Continuation& next) {
-  return fmt::format("{} {}", printable(audit::token_name(names, next.token)), percentage(next.probability));
+  return fmt::format("{} {}", printable(selectability::token_name(names, next.token)),
+                     percentage(next.probability));
 }
 
-void print_norms(const Session& session, const forward::TokenTrace& trace) {
+void print_norms(const Session& session, const analysis::TokenTrace& trace) {
   std::size_t width = 4;
-  for (const forward::TracedNorm& norm : trace.norms) {
+  for (const analysis::TracedNorm& norm : trace.norms) {
     width = std::max(width, printable(trace.model->norms[norm.norm].name).size());
   }
   session.say(fmt::format("{:<{}}  {:>20}  {:>12}  {:>9}  {}", "norm", width, "divides by", "projects away",
                           "radius", "farthest along its longest axis"));
-  for (const forward::TracedNorm& norm : trace.norms) {
+  for (const analysis::TracedNorm& norm : trace.norms) {
     const auto range = std::minmax_element(
         norm.tokens.begin(), norm.tokens.end(),
-        [](const forward::TokenAtNorm& a, const forward::TokenAtNorm& b) { return a.sigma < b.sigma; });
+        [](const analysis::TokenAtNorm& a, const analysis::TokenAtNorm& b) { return a.sigma < b.sigma; });
     double removed = 0.0;
     double radius = norm.tokens.front().radius;
     double along = 0.0;
-    for (const forward::TokenAtNorm& token : norm.tokens) {
+    for (const analysis::TokenAtNorm& token : norm.tokens) {
       removed = std::max(removed, token.ones_share);
       radius = std::min(radius, token.radius);
       if (!token.place.empty() && std::abs(token.place[0]) > std::abs(along)) along = token.place[0];
@@ -105,16 +106,16 @@ void print_norms(const Session& session, const forward::TokenTrace& trace) {
     const bool centers = norm.observer.spec().centers();
     session.say(fmt::format(
         "{:<{}}  {:>20}  {:>13}  {:>9.6f}  {:+.3f}", printable(trace.model->norms[norm.norm].name), width,
-        fmt::format("{} to {}", audit::number(range.first->sigma), audit::number(range.second->sigma)),
+        fmt::format("{} to {}", analysis::number(range.first->sigma), analysis::number(range.second->sigma)),
         centers ? "<= " + percentage(removed) : "-", radius, along));
   }
 }
 
-void print_heads(const Session& session, const forward::TokenTrace& trace) {
+void print_heads(const Session& session, const analysis::TokenTrace& trace) {
   std::size_t keys = 0;
   std::size_t selectable = 0;
   std::size_t refused = 0;
-  for (const audit::ContextKeys& head : trace.within.heads) {
+  for (const analysis::ContextKeys& head : trace.within.heads) {
     keys += head.first_context.size();
     selectable += static_cast<std::size_t>(std::count(head.first_context.begin(), head.first_context.end(),
                                                       selectability::Selectability::selectable));
@@ -126,28 +127,28 @@ void print_heads(const Session& session, const forward::TokenTrace& trace) {
 }
 
 /// How many of the likely tokens are the likeliest at some input of the final norm.
-void say_reach(const Session& session, const forward::TokenTrace& trace) {
+void say_reach(const Session& session, const analysis::TokenTrace& trace) {
   if (!trace.within.next) {
     session.say("reach: not known: " + printable(trace.within.next_refused));
     return;
   }
   const auto& tokens = trace.within.next->tokens;
-  const auto with = [&](convex::Answer answer) {
+  const auto with = [&](proof::Answer answer) {
     return std::count_if(tokens.begin(), tokens.end(),
-                         [&](const audit::NextToken& token) { return token.answer == answer; });
+                         [&](const analysis::NextToken& token) { return token.answer == answer; });
   };
   session.say(fmt::format(
       "reach: {} of {} likely tokens have the largest logit at some input of the final norm, {} at none, {} "
       "undecided",
-      with(convex::Answer::yes), tokens.size(), with(convex::Answer::no), with(convex::Answer::undecided)));
+      with(proof::Answer::yes), tokens.size(), with(proof::Answer::no), with(proof::Answer::undecided)));
 }
 
-void print_tokens(const Session& session, const forward::TokenTrace& trace,
+void print_tokens(const Session& session, const analysis::TokenTrace& trace,
                   const std::vector<std::string>& names) {
   for (std::size_t t = 0; t < trace.tokens.size(); ++t) {
     const forward::Prediction& prediction = trace.predictions[t];
     std::string line =
-        fmt::format("{:>4}  {:<24} next:", t, printable(audit::token_name(names, trace.tokens[t])));
+        fmt::format("{:>4}  {:<24} next:", t, printable(selectability::token_name(names, trace.tokens[t])));
     for (std::size_t k = 0; k < std::min<std::size_t>(3, prediction.likeliest.size()); ++k) {
       line += (k == 0 ? " " : ", ") + likely(names, prediction.likeliest[k]);
     }
@@ -170,30 +171,30 @@ void write_if_named(const std::string& path, const Text& text) {
 
 int run_trace(const Session& session, const TraceCommand& command) {
   Inputs inputs;
-  const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(command.model.path);
+  const files::Checkpoint& checkpoint = inputs.checkpoint(command.model.path);
   const std::optional<fs::path> names =
-      command.names.empty() ? model::find_token_names(checkpoint.files().front().parent_path())
+      command.names.empty() ? models::find_token_names(checkpoint.files().front().parent_path())
                             : std::optional<fs::path>(command.names);
   if (names) inputs.add_file(*names);
   inputs.keep_apart({session.json, command.page, command.activations});
   expect_writable({command.page, command.activations});
-  model::Model model = inputs.model_of(checkpoint, command.model.stated);
+  models::Model model = inputs.model_of(checkpoint, command.model.stated);
   state_activation(command.activation, model);
   const std::size_t vocabulary = forward::Decoder(checkpoint, model).vocabulary();
   const Context context = context_of(command, names, vocabulary);
-  forward::TraceOptions options = command.trace;
+  analysis::TraceOptions options = command.trace;
   options.budget = selectability::budget_unit * command.budget;
   options.threads = session.threads;
-  const forward::TokenTrace trace =
-      forward::trace(checkpoint, model, context.tokens, options, session.progress());
-  const auto document = documents::token_trace(checkpoint, trace, context.names);
+  const analysis::TokenTrace trace =
+      analysis::trace(checkpoint, model, context.tokens, options, session.progress());
+  const auto document = results::token_trace(checkpoint, trace, context.names);
   AtomicGroup outputs;
   write_if_named(command.page, [&] {
     return report::fill(json_text(document, 1), json_text(figures::token_trace_charts(trace, context.names)));
   });
   write_if_named(command.activations, [&] {
     return json_text(
-        documents::activations(command.model.path, forward::observed_norms(trace), {}, &trace.within), 1);
+        results::activations(command.model.path, analysis::observed_norms(trace), {}, &trace.within), 1);
   });
   if (session.wants_json()) session.write_json(json_text(document, 1));
   outputs.commit();

@@ -7,11 +7,11 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
-#include <normscope/documents/text.hpp>
-#include <normscope/documents/training.hpp>
-#include <normscope/lnnet/net_file.hpp>
-#include <normscope/lnnet/tasks.hpp>
-#include <normscope/lnnet/train_runs.hpp>
+#include <normscope/nets/net_file.hpp>
+#include <normscope/nets/tasks.hpp>
+#include <normscope/nets/train_runs.hpp>
+#include <normscope/results/text.hpp>
+#include <normscope/results/training.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"
@@ -48,7 +48,7 @@ struct TrainOptions {
   std::size_t seeds = 0;
 };
 
-lnnet::TrainSpec train_spec(const TrainOptions& options, lnnet::TrainSpec spec) {
+nets::TrainSpec train_spec(const TrainOptions& options, nets::TrainSpec spec) {
   const auto take = [](const auto& given, auto& value) {
     if (given) value = *given;
   };
@@ -59,20 +59,20 @@ lnnet::TrainSpec train_spec(const TrainOptions& options, lnnet::TrainSpec spec) 
   take(options.steps, spec.steps);
   take(options.batch, spec.batch);
   take(options.record_every, spec.record_every);
-  if (!options.activation.empty()) spec.activation = lnnet::activation(options.activation);
+  if (!options.activation.empty()) spec.activation = nets::activation(options.activation);
   if (!options.norm.empty()) spec.norm = norm_kind(options.norm);
-  if (!options.optimizer.empty()) spec.optimizer = lnnet::optimizer(options.optimizer);
-  if (!options.schedule.empty()) spec.schedule = lnnet::schedule(options.schedule);
+  if (!options.optimizer.empty()) spec.optimizer = nets::optimizer(options.optimizer);
+  if (!options.schedule.empty()) spec.schedule = nets::schedule(options.schedule);
   if (!options.precision.empty()) spec.precision = options.precision == "F32" ? Dtype::F32 : Dtype::F64;
   spec.affine = options.affine;
   spec.seed = options.seed;
   return spec;
 }
 
-lnnet::TrainPlan plan(const TrainOptions& options, const lnnet::Task* task) {
+nets::TrainPlan plan(const TrainOptions& options, const nets::Task* task) {
   std::size_t seeds = options.seeds;
   if (seeds == 0) seeds = task != nullptr && options.state.empty() ? task->seeds : 1;
-  return {.spec = train_spec(options, task != nullptr ? task->spec : lnnet::TrainSpec{}),
+  return {.spec = train_spec(options, task != nullptr ? task->spec : nets::TrainSpec{}),
           .groups = options.groups,
           .seeds = seeds,
           .state = options.state};
@@ -80,22 +80,22 @@ lnnet::TrainPlan plan(const TrainOptions& options, const lnnet::Task* task) {
 
 /// Arrays that are trained on instead of a task.
 struct Samples {
-  checkpoint::OpenedArray x;
-  checkpoint::OpenedArray labels;
+  files::OpenedArray x;
+  files::OpenedArray labels;
 };
 
-checkpoint::OpenedArray open_samples(const TrainOptions& options, Inputs& inputs) {
+files::OpenedArray open_samples(const TrainOptions& options, Inputs& inputs) {
   try {
     return inputs.array(options.what);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::Io) throw;
     throw Error(error.code(), fmt::format("{}: is neither a task ({}) nor a file that can be read: {}",
-                                          printable(options.what), lnnet::task_names(), error.what()));
+                                          printable(options.what), nets::task_names(), error.what()));
   }
 }
 
 Samples open_samples_and_labels(const TrainOptions& options, Inputs& inputs) {
-  checkpoint::OpenedArray x = open_samples(options, inputs);
+  files::OpenedArray x = open_samples(options, inputs);
   if (options.labels.empty()) {
     throw Error(ErrorCode::Argument,
                 fmt::format("{}: is an array of samples, expected LABELS after it", printable(options.what)));
@@ -103,7 +103,7 @@ Samples open_samples_and_labels(const TrainOptions& options, Inputs& inputs) {
   return {std::move(x), inputs.array(options.labels)};
 }
 
-lnnet::Dataset read_data(const TrainOptions& options, const Samples& samples) {
+nets::Dataset read_data(const TrainOptions& options, const Samples& samples) {
   MatrixInput x = read_samples(samples.x);
   const std::vector<std::int64_t> labels = read_labels(samples.labels);
   if (labels.size() != x.rows) {
@@ -111,12 +111,12 @@ lnnet::Dataset read_data(const TrainOptions& options, const Samples& samples) {
                 fmt::format("{}: has {} labels for {} rows of {}", printable(options.labels), labels.size(),
                             x.rows, printable(options.what)));
   }
-  return lnnet::dataset(printable(options.labels), x.width, std::move(x.values),
-                        {labels.begin(), labels.end()});
+  return nets::dataset(printable(options.labels), x.width, std::move(x.values),
+                       {labels.begin(), labels.end()});
 }
 
-void say_conflicts(const Session& session, const lnnet::Dataset& data) {
-  const lnnet::Conflicts found = lnnet::conflicts(data);
+void say_conflicts(const Session& session, const nets::Dataset& data) {
+  const nets::Conflicts found = nets::conflicts(data);
   if (found.rows == 0) return;
   session.say(fmt::format(
       "{} of {} {} an earlier row with another label, so no net can classify all correctly; the first is row "
@@ -125,8 +125,8 @@ void say_conflicts(const Session& session, const lnnet::Dataset& data) {
 }
 
 int run_train(const Session& session, const TrainOptions& options) {
-  const std::optional<lnnet::Task> task = lnnet::find_task(options.what);
-  const lnnet::Task* const known = task ? &*task : nullptr;
+  const std::optional<nets::Task> task = nets::find_task(options.what);
+  const nets::Task* const known = task ? &*task : nullptr;
   if (known != nullptr && !options.labels.empty()) {
     throw Error(ErrorCode::Argument, fmt::format("{}: is a task and has its own labels, expected no LABELS",
                                                  printable(options.what)));
@@ -147,25 +147,25 @@ int run_train(const Session& session, const TrainOptions& options) {
   std::optional<Samples> samples;
   if (known == nullptr) samples = open_samples_and_labels(options, inputs);
   inputs.keep_apart({options.output, options.state, session.json});
-  const std::vector<lnnet::TrainRun> runs =
-      lnnet::train_all(plan(options, known),
-                       known != nullptr ? with_noise(data_of(*known, options.rows), options.noise)
-                                        : data_of(read_data(options, *samples)),
-                       session.threads, session.progress());
-  const lnnet::TrainRun& best = lnnet::best_of(runs);
+  const std::vector<nets::TrainRun> runs =
+      nets::train_all(plan(options, known),
+                      known != nullptr ? with_noise(data_of(*known, options.rows), options.noise)
+                                       : data_of(read_data(options, *samples)),
+                      session.threads, session.progress());
+  const nets::TrainRun& best = nets::best_of(runs);
   AtomicGroup outputs;
   if (!options.figures.empty()) write_train_figures(options.figures, runs);
-  const documents::TrainedOn on{options.what, known != nullptr ? std::string(known->claim) : "",
-                                options.output};
+  const results::TrainedOn on{options.what, known != nullptr ? std::string(known->claim) : "",
+                              options.output};
   if (!options.output.empty()) {
-    const lnnet::Net net = best.trainer.net();
-    lnnet::save_net(options.output,
-                    known != nullptr ? lnnet::for_unscaled(net, known->shift, known->scale) : net);
+    const nets::Net net = best.trainer.net();
+    nets::save_net(options.output,
+                   known != nullptr ? nets::for_unscaled(net, known->shift, known->scale) : net);
   }
-  session.write_json(json_text(documents::training(on, runs)));
+  session.write_json(json_text(results::training(on, runs)));
   outputs.commit();
   say_conflicts(session, best.trainer.data());
-  for (const lnnet::TrainRun& one : runs) session.say(run_line(one, options.groups.size() > 1));
+  for (const nets::TrainRun& one : runs) session.say(run_line(one, options.groups.size() > 1));
   return ok;
 }
 
@@ -176,7 +176,7 @@ void add_train(CLI::App& root, Session& session) {
   CLI::App* command = add_command(root, session, "train",
                                   "Train an LN-Net: linear layers with a norm as the only nonlinearity",
                                   [&session, options] { return run_train(session, *options); });
-  command->footer("Tasks: " + lnnet::task_names());
+  command->footer("Tasks: " + nets::task_names());
   command->add_option("WHAT", options->what, "Task (see below), or ARRAY of samples along its first axis")
       ->required();
   command->add_option("LABELS", options->labels, "With samples: an ARRAY with the integer class of each");

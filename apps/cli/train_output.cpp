@@ -8,9 +8,9 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/core/text.hpp>
-#include <normscope/documents/morph.hpp>
-#include <normscope/documents/text.hpp>
-#include <normscope/figures/training.hpp>
+#include <normscope/results/figures/training.hpp>
+#include <normscope/results/morph.hpp>
+#include <normscope/results/text.hpp>
 
 #include "command.hpp"
 
@@ -31,7 +31,7 @@ void write_text(const fs::path& path, const std::string& text) {
 
 }  // namespace
 
-void write_train_figures(const std::string& folder, const std::vector<lnnet::TrainRun>& runs) {
+void write_train_figures(const std::string& folder, const std::vector<nets::TrainRun>& runs) {
   make_folder(folder);
   const auto write = [&](const std::string& name, const nlohmann::ordered_json& json) {
     write_text(fs::path(folder) / name, json_text(json));
@@ -39,14 +39,14 @@ void write_train_figures(const std::string& folder, const std::vector<lnnet::Tra
   for (const auto& [name, specification] : figures::training_charts(runs)) {
     write(name + ".vl.json", specification);
   }
-  const lnnet::TrainRun& best = lnnet::best_of(runs);
-  const lnnet::Dataset& data = best.trainer.data();
+  const nets::TrainRun& best = nets::best_of(runs);
+  const nets::Dataset& data = best.trainer.data();
   if (data.width <= 3 && best.spec().width <= 3 && data.rows() <= most_moving) {
-    write("morph.json", documents::morph(best.trainer.net(), data));
+    write("morph.json", results::morph(best.trainer.net(), data));
   }
 }
 
-std::string run_line(const lnnet::TrainRun& run, bool with_groups) {
+std::string run_line(const nets::TrainRun& run, bool with_groups) {
   const std::string kind = run.linear() ? "linear, " : counted(run.spec().groups, "group") + ", ";
   return fmt::format("{}seed {}: loss {:.4g}, accuracy {:.2f} %{}", with_groups ? kind : "", run.spec().seed,
                      run.score.loss, 100.0 * run.score.accuracy,

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include <normscope/lnnet/train_runs.hpp>
+#include <normscope/nets/train_runs.hpp>
 
 /// The output of `train` about its runs: figures, and lines of text.
 namespace normscope::cli {
@@ -12,9 +12,9 @@ namespace normscope::cli {
 /// data for.
 ///
 /// Errors    Io
-void write_train_figures(const std::string& folder, const std::vector<lnnet::TrainRun>& runs);
+void write_train_figures(const std::string& folder, const std::vector<nets::TrainRun>& runs);
 
 /// One line of text about a run.
-[[nodiscard]] std::string run_line(const lnnet::TrainRun& run, bool with_groups);
+[[nodiscard]] std::string run_line(const nets::TrainRun& run, bool with_groups);
 
 }  // namespace normscope::cli

@@ -3,11 +3,11 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/certificates/result.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/core/text.hpp>
-#include <normscope/documents/text.hpp>
-#include <normscope/documents/verification.hpp>
+#include <normscope/results/text.hpp>
+#include <normscope/results/verification.hpp>
+#include <normscope/verify/result.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"
@@ -16,9 +16,9 @@
 namespace normscope::cli {
 namespace {
 
-using certificates::Finding;
-using certificates::Result;
-using certificates::Verification;
+using verify::Finding;
+using verify::Result;
+using verify::Verification;
 
 /// Largest number of findings printed of each kind.
 constexpr std::size_t findings_said = 10;
@@ -52,7 +52,7 @@ int run_verify(const Session& session, const VerifyOptions& options) {
   const Verification found = verify_result(
       result, {options.inputs, options.certificates, session.json, session.threads, session.progress()},
       inputs);
-  session.write_json(json_text(documents::verification(result.kind(), found)));
+  session.write_json(json_text(results::verification(result.kind(), found)));
   session.say(fmt::format("{}: {} checked, {} failed, {} not proved", result.kind(),
                           counted(found.checked, "statement"), found.failed.size(),
                           found.not_checkable.size()));

@@ -5,10 +5,10 @@
 
 #include <fmt/core.h>
 
-#include <normscope/certificates/model.hpp>
-#include <normscope/checkpoint/opened_array.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/text.hpp>
+#include <normscope/files/opened_array.hpp>
+#include <normscope/verify/model.hpp>
 
 #include "command.hpp"
 #include "key_norm.hpp"
@@ -19,16 +19,16 @@
 namespace normscope::cli {
 namespace {
 
-using certificates::Result;
-using certificates::Verification;
+using verify::Result;
+using verify::Verification;
 
 /// A folder written by --certificates.
-class CertificateFolder : public certificates::Folder {
+class CertificateFolder : public verify::Folder {
  public:
   explicit CertificateFolder(std::string folder) : folder_(std::move(folder)) {}
 
   [[nodiscard]] std::vector<double> read(const std::string& name) const override {
-    return checkpoint::read_array((std::filesystem::path(folder_) / (name + ".npy")).string()).values;
+    return files::read_array((std::filesystem::path(folder_) / (name + ".npy")).string()).values;
   }
 
  private:
@@ -40,11 +40,11 @@ class ResultReader {
  public:
   ResultReader(const Result& result, const VerifyInputs& given, Inputs& inputs)
       : result_(result), given_(given), inputs_(inputs) {
-    const std::vector<certificates::Argument>& arguments = result.inputs().arguments;
+    const std::vector<verify::Argument>& arguments = result.inputs().arguments;
     const std::vector<std::string>& names = given.names;
     if (!names.empty() && names.size() != arguments.size()) {
       std::string roles;
-      for (const certificates::Argument& argument : arguments) {
+      for (const verify::Argument& argument : arguments) {
         roles += (roles.empty() ? "" : ", ") + printable(argument.role);
       }
       throw Error(ErrorCode::Argument,
@@ -88,8 +88,8 @@ class ResultReader {
     return file;
   }
 
-  [[nodiscard]] MatrixInput take(const char* role, MatrixInput (*read)(const checkpoint::OpenedArray&)) {
-    const checkpoint::OpenedArray array = inputs_.array(needed(role));
+  [[nodiscard]] MatrixInput take(const char* role, MatrixInput (*read)(const files::OpenedArray&)) {
+    const files::OpenedArray array = inputs_.array(needed(role));
     MatrixInput matrix = read(array);
     add_array(found_, role, array.name(), matrix, given_.threads);
     return matrix;
@@ -115,12 +115,12 @@ class ResultReader {
     return options;
   }
 
-  [[nodiscard]] certificates::VerifyOptions options() const { return {given_.threads, given_.progress}; }
-  [[nodiscard]] const certificates::Folder* folder() const { return folder_ ? &*folder_ : nullptr; }
+  [[nodiscard]] verify::VerifyOptions options() const { return {given_.threads, given_.progress}; }
+  [[nodiscard]] const verify::Folder* folder() const { return folder_ ? &*folder_ : nullptr; }
 
   [[nodiscard]] Verification verify_select() {
     MatrixInput keys =
-        take("keys", [](const checkpoint::OpenedArray& array) { return read_matrix(array, Rows::any); });
+        take("keys", [](const files::OpenedArray& array) { return read_matrix(array, Rows::any); });
     const bool behind_norm = result_.has({"norm"});
     if (behind_norm) {
       const NormOptions options = norm_options();
@@ -134,13 +134,13 @@ class ResultReader {
     } else {
       expect_inputs();
     }
-    return certificates::verify_select(result_, keys.view(), behind_norm, folder(), options());
+    return verify::verify_select(result_, keys.view(), behind_norm, folder(), options());
   }
 
   [[nodiscard]] Verification verify_separate() {
-    certificates::ClassRows classes;
+    verify::ClassRows classes;
     if (name("labels").empty()) {
-      const auto read = [](const checkpoint::OpenedArray& array) { return read_matrix(array); };
+      const auto read = [](const files::OpenedArray& array) { return read_matrix(array); };
       const MatrixInput a = take("a", read);
       const MatrixInput b = take("b", read);
       expect_inputs();
@@ -180,7 +180,7 @@ class ResultReader {
     return rows;
   }
 
-  void add_class(certificates::ClassRows& classes, const MatrixInput& from, std::vector<std::size_t> rows) {
+  void add_class(verify::ClassRows& classes, const MatrixInput& from, std::vector<std::size_t> rows) {
     std::vector<double> values;
     for (const std::size_t row : rows) {
       values.insert(values.end(), from.view().row(row).begin(), from.view().row(row).end());
@@ -190,44 +190,44 @@ class ResultReader {
     classes.numbers.push_back(std::move(rows));
   }
 
-  [[nodiscard]] Verification verify(const certificates::ClassRows& classes) const {
-    return certificates::verify_separate(result_, classes, options());
+  [[nodiscard]] Verification verify(const verify::ClassRows& classes) const {
+    return verify::verify_separate(result_, classes, options());
   }
 
   [[nodiscard]] Verification verify_reach() {
     if (const std::string file = name("model"); !file.empty()) {
-      const checkpoint::Checkpoint& checkpoint = inputs_.checkpoint(file);
-      certificates::ModelHead head =
-          certificates::read_model_head(checkpoint, inputs_.model_of(checkpoint, result_.inputs().stated));
+      const files::Checkpoint& checkpoint = inputs_.checkpoint(file);
+      verify::ModelHead head =
+          verify::read_model_head(checkpoint, inputs_.model_of(checkpoint, result_.inputs().stated));
       head.read_names(checkpoint);
       found_.arrays = head.arrays(given_.threads);
       expect_inputs();
-      return certificates::verify_reach(result_, head.head(), folder(), options());
+      return verify::verify_reach(result_, head.head(), folder(), options());
     }
     const MatrixInput weights =
-        take("unembedding", [](const checkpoint::OpenedArray& array) { return read_matrix(array); });
+        take("unembedding", [](const files::OpenedArray& array) { return read_matrix(array); });
     std::vector<double> bias;
     if (const std::string file = name("unembedding bias"); !file.empty()) {
       bias = inputs_.array(file).row();
-      found_.arrays.push_back(certificates::describe_array("unembedding bias", {bias.size()}, bias));
+      found_.arrays.push_back(verify::describe_array("unembedding bias", {bias.size()}, bias));
     }
     const NormOptions norm = norm_options();
     const GivenNorm spec = norm.open(inputs_).of_width(weights.width);
     add_norm(found_, norm, spec);
     expect_inputs();
-    certificates::VocabularyHead head{spec, weights.view(), bias};
+    verify::VocabularyHead head{spec, weights.view(), bias};
     if (spec.model) head.facts.norm_name = spec.model->name;
-    return certificates::verify_reach(result_, head, folder(), options());
+    return verify::verify_reach(result_, head, folder(), options());
   }
 
   [[nodiscard]] Verification verify_heads() {
-    const checkpoint::Checkpoint& checkpoint = inputs_.checkpoint(needed("model"));
-    const model::Model& model = inputs_.model_of(checkpoint, result_.inputs().stated);
-    const certificates::ModelHeads heads(checkpoint, model);
+    const files::Checkpoint& checkpoint = inputs_.checkpoint(needed("model"));
+    const models::Model& model = inputs_.model_of(checkpoint, result_.inputs().stated);
+    const verify::ModelHeads heads(checkpoint, model);
     // Without certificates a result names no arrays.
     if (!result_.inputs().arrays.empty()) found_.arrays = heads.arrays(given_.threads);
     expect_inputs();
-    return certificates::verify_heads(result_, heads, options());
+    return verify::verify_heads(result_, heads, options());
   }
 
   const Result& result_;
@@ -235,7 +235,7 @@ class ResultReader {
   Inputs& inputs_;
   std::vector<std::pair<std::string, std::string>> names_{};
   std::optional<CertificateFolder> folder_{};
-  certificates::Inputs found_{};
+  verify::Inputs found_{};
   std::vector<std::vector<double>> values_{};  ///< of the classes
 };
 

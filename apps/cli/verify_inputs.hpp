@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <normscope/certificates/verify.hpp>
+#include <normscope/verify/verify.hpp>
 
 #include "inputs.hpp"
 
@@ -23,7 +23,7 @@ struct VerifyInputs {
 ///
 /// Errors    as the readers; Argument for inputs that the result was not computed from, for more or fewer of
 ///           them than it names, and for an output that would replace one of them
-[[nodiscard]] certificates::Verification verify_result(const certificates::Result& result,
-                                                       const VerifyInputs& given, Inputs& inputs);
+[[nodiscard]] verify::Verification verify_result(const verify::Result& result, const VerifyInputs& given,
+                                                 Inputs& inputs);
 
 }  // namespace normscope::cli

@@ -13,11 +13,11 @@ namespace {
 using namespace normscope;
 
 /// Words a^n b^n, and as long ones that are not members.
-std::vector<automata::Labelled> words(std::size_t count, std::size_t n) {
-  std::vector<automata::Labelled> result;
+std::vector<nets::rnn::Labelled> words(std::size_t count, std::size_t n) {
+  std::vector<nets::rnn::Labelled> result;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t counts[] = {n + i / 2, n - i / 2};
-    result.push_back({automata::blocks(counts), counts[0] == counts[1]});
+    result.push_back({nets::rnn::blocks(counts), counts[0] == counts[1]});
   }
   return result;
 }
@@ -26,11 +26,11 @@ std::vector<automata::Labelled> words(std::size_t count, std::size_t n) {
 std::vector<bench::Row> race(std::size_t width, std::size_t batch, std::size_t n, std::size_t calls,
                              int pairs) {
   Random random(5);
-  automata::Network network{.head = automata::Head::membership,
-                            .cell = automata::Cell::zeros(automata::CellKind::lstm, 3, width)};
+  nets::rnn::Network network{.head = nets::rnn::Head::membership,
+                             .cell = nets::rnn::Cell::zeros(nets::rnn::CellKind::lstm, 3, width)};
   for (double& value : network.cell.parameters) value = 0.3 * random.normal();
   for (std::size_t i = 0; i <= width; ++i) network.output.push_back(random.normal());
-  const auto batch_of_words = std::make_shared<std::vector<automata::Labelled>>(words(batch, n));
+  const auto batch_of_words = std::make_shared<std::vector<nets::rnn::Labelled>>(words(batch, n));
   const auto answer = std::make_shared<std::vector<double>>();
   const auto run = [=] {
     for (std::size_t call = 0; call < calls; ++call) *answer = gradient(network, *batch_of_words).values;

@@ -18,9 +18,9 @@ torch::Tensor tensor(std::span<const double> values, const std::vector<std::int6
 
 }  // namespace
 
-Contender torch(const automata::Network& network, std::span<const automata::Labelled> words,
+Contender torch(const nets::rnn::Network& network, std::span<const nets::rnn::Labelled> words,
                 std::size_t calls) {
-  automata::Cell cell = network.cell;
+  nets::rnn::Cell cell = network.cell;
   const auto width = static_cast<std::int64_t>(cell.width);
   const auto symbols = static_cast<std::int64_t>(cell.symbols);
   std::vector<torch::Tensor> weights;
@@ -44,7 +44,7 @@ Contender torch(const automata::Network& network, std::span<const automata::Labe
   torch::Tensor x = torch::zeros({steps, batch, symbols}, torch::kFloat64);
   torch::Tensor y = torch::zeros({batch}, torch::kFloat64);
   for (std::int64_t b = 0; b < batch; ++b) {
-    const automata::Labelled& labelled = words[static_cast<std::size_t>(b)];
+    const nets::rnn::Labelled& labelled = words[static_cast<std::size_t>(b)];
     y.index_put_({b}, labelled.member ? 1.0 : 0.0);
     x.index_put_({0, b, symbols - 1}, 1.0);
     for (std::int64_t t = 1; t < steps; ++t) {

@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include <normscope/automata/train.hpp>
+#include <normscope/nets/rnn/train.hpp>
 
 #include "bench.hpp"
 
@@ -11,7 +11,7 @@ namespace normscope::bench {
 /// The same gradient by libtorch's own LSTM and autograd, eager; the answer is the gradient in our order.
 ///
 /// Requires  an LSTM for membership, and words of one length
-[[nodiscard]] Contender torch(const automata::Network& network, std::span<const automata::Labelled> words,
+[[nodiscard]] Contender torch(const nets::rnn::Network& network, std::span<const nets::rnn::Labelled> words,
                               std::size_t calls);
 
 }  // namespace normscope::bench

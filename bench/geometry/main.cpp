@@ -3,7 +3,7 @@
 #include <memory>
 
 #include <normscope/core/random.hpp>
-#include <normscope/geometry/image.hpp>
+#include <normscope/norm/image.hpp>
 
 #include "bench.hpp"
 #include "dsyevd.hpp"
@@ -17,7 +17,7 @@ using namespace normscope;
 bench::Contender ours(const std::vector<double>& gain, unsigned threads) {
   const auto semi_axes = std::make_shared<std::vector<double>>();
   const auto run = [gain, threads, semi_axes] {
-    const geometry::NormImage image({.width = gain.size(), .gain = gain}, threads);
+    const norm::NormImage image({.width = gain.size(), .gain = gain}, threads);
     semi_axes->assign(image.semi_axes().begin(), image.semi_axes().end());
   };
   return {"normscope", run, [semi_axes] { return *semi_axes; }};

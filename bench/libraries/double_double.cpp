@@ -4,8 +4,8 @@
 
 #include <qd/dd_real.h>
 
+#include <normscope/core/double_double.hpp>
 #include <normscope/core/random.hpp>
-#include <normscope/numeric/double_double.hpp>
 
 #include "pairs.hpp"
 

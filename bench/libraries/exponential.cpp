@@ -44,7 +44,7 @@ void exponential_rows(bool /*quick*/, const Show& show) {
   show(compare("tanh", {.text = std::to_string(count)},
                contender("normscope",
                          [](const Values& in, Values& out) {
-                           for (std::size_t i = 0; i < count; ++i) out[i] = automata::detail::squash(in[i]);
+                           for (std::size_t i = 0; i < count; ++i) out[i] = nets::rnn::detail::squash(in[i]);
                          }),
                {contender("C library",
                           [](const Values& in, Values& out) {

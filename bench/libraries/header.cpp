@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
-#include <normscope/checkpoint/safetensors.hpp>
+#include <normscope/files/safetensors.hpp>
 
 #include "pairs.hpp"
 
@@ -59,10 +59,10 @@ void header_rows(bool quick, const Show& show) {
     const auto own = std::make_shared<Summary>();
     const auto run = [=] {
       const std::span<const std::byte> bytes(*file);
-      const checkpoint::SafetensorsContents contents = checkpoint::parse_safetensors({bytes}, "bench");
+      const files::SafetensorsContents contents = files::parse_safetensors({bytes}, "bench");
       *own = Summary(3);
       const std::byte* const data = bytes.data() + bytes.size() - 16 * tensors;
-      for (const checkpoint::Tensor& tensor : contents.tensors) {
+      for (const files::Tensor& tensor : contents.tensors) {
         (*own)[0] += static_cast<double>(tensor.name.size() + to_string(tensor.dtype).size());
         for (const std::uint64_t extent : tensor.shape) (*own)[1] += static_cast<double>(extent);
         const auto begin = static_cast<double>(tensor.bytes.memory().data() - data);

@@ -17,7 +17,7 @@ if(NOT QD)
   list(APPEND missing QD)
 endif()
 set(packages TBB::tbb simdjson::simdjson Boost::headers GMP::GMP PkgConfig::HTTPLIB ${QD} PkgConfig::CRYPTO
-  normscope::automata)
+  normscope::nets)
 set(server "${PROJECT_SOURCE_DIR}/explorer/server/cpp")
 set(other_sources "${server}/request.cpp" "${server}/server.cpp" "${server}/site.cpp" "${server}/no_site.cpp")
 set(other_folders "${server}" "${PROJECT_SOURCE_DIR}/src")

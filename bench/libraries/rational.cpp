@@ -7,7 +7,7 @@
 #include <boost/multiprecision/cpp_int.hpp>
 
 #include <normscope/core/random.hpp>
-#include <normscope/numeric/rational.hpp>
+#include <normscope/core/rational.hpp>
 
 #include "pairs.hpp"
 

@@ -5,7 +5,7 @@
 #include <fmt/core.h>
 
 #include <normscope/core/random.hpp>
-#include <normscope/lnnet/tasks.hpp>
+#include <normscope/nets/tasks.hpp>
 
 #include "bench.hpp"
 #include "torch.hpp"
@@ -14,9 +14,9 @@ namespace {
 
 using namespace normscope;
 
-lnnet::Dataset noise(std::size_t rows, std::size_t width, std::size_t classes) {
+nets::Dataset noise(std::size_t rows, std::size_t width, std::size_t classes) {
   Random random(7);
-  lnnet::Dataset data{.width = width, .classes = classes};
+  nets::Dataset data{.width = width, .classes = classes};
   for (std::size_t i = 0; i < rows * width; ++i) data.x.push_back(random.normal());
   for (std::size_t i = 0; i < rows; ++i) {
     data.labels.push_back(static_cast<std::uint32_t>(random.below(classes)));
@@ -24,14 +24,14 @@ lnnet::Dataset noise(std::size_t rows, std::size_t width, std::size_t classes) {
   return data;
 }
 
-std::vector<bench::Row> race(const std::string& text, lnnet::TrainSpec spec, const lnnet::Dataset& data,
+std::vector<bench::Row> race(const std::string& text, nets::TrainSpec spec, const nets::Dataset& data,
                              std::size_t steps, unsigned threads, int pairs) {
   spec.steps = steps;
-  const auto trainer = std::make_shared<lnnet::Trainer>(spec, data, threads);
+  const auto trainer = std::make_shared<nets::Trainer>(spec, data, threads);
   const std::vector<double> begin = trainer->parameters();
   const auto run = [=] {
     // A new training, so that every run does the same work.
-    *trainer = lnnet::Trainer(spec, data, threads);
+    *trainer = nets::Trainer(spec, data, threads);
     while (!trainer->done()) trainer->step();
   };
   const bench::Contender ours{"normscope", run, [trainer] { return trainer->parameters(); }};
@@ -42,8 +42,8 @@ std::vector<bench::Row> race(const std::string& text, lnnet::TrainSpec spec, con
 
 void rows(bool quick, const bench::Show& show) {
   // Few steps, since rounding grows along them; many pairs, since they are short.
-  show(race("width 3, batch 512", {}, lnnet::spiral(512, 1), 200, 1, quick ? 5 : 25));
-  const lnnet::TrainSpec wide{
+  show(race("width 3, batch 512", {}, nets::spiral(512, 1), 200, 1, quick ? 5 : 25));
+  const nets::TrainSpec wide{
       .width = 512, .depth = 3, .norm = NormKind::layer, .rate = 1e-3, .precision = Dtype::F32};
   for (const unsigned threads : {1U, 2U}) {
     show(race("width 512, batch 4096", wide, noise(4096, 512, 10), quick ? 5 : 20, threads, 3));

@@ -28,7 +28,7 @@ struct Parameters {
   }
 };
 
-torch::Tensor logits(const lnnet::TrainSpec& spec, const Parameters& parameters, torch::Tensor h) {
+torch::Tensor logits(const nets::TrainSpec& spec, const Parameters& parameters, torch::Tensor h) {
   for (std::size_t l = 0; l < parameters.weights.size(); ++l) {
     h = torch::linear(h, parameters.weights[l], parameters.biases[l]);
     if (l + 1 == parameters.weights.size()) break;
@@ -48,7 +48,7 @@ torch::Tensor logits(const lnnet::TrainSpec& spec, const Parameters& parameters,
 
 }  // namespace
 
-Contender torch(const lnnet::TrainSpec& spec, const lnnet::Dataset& data, const std::vector<double>& begin,
+Contender torch(const nets::TrainSpec& spec, const nets::Dataset& data, const std::vector<double>& begin,
                 std::size_t steps, unsigned threads) {
   const auto type = spec.precision == Dtype::F32 ? torch::kFloat32 : torch::kFloat64;
   const auto rows = static_cast<std::int64_t>(data.rows());

@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <normscope/checkpoint/checkpoint.hpp>
-#include <normscope/checkpoint/safetensors.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/files/safetensors.hpp>
 
 #include "problem.hpp"
 
@@ -13,9 +13,9 @@ namespace normscope::bench {
 namespace {
 
 /// x, dy, gain and bias in the type of the rows, eps in float64.
-Shared read_problem(const checkpoint::Checkpoint& file) {
+Shared read_problem(const files::Checkpoint& file) {
   const auto tensor = [&](const char* name) {
-    const checkpoint::Tensor* const found = file.find(name);
+    const files::Tensor* const found = file.find(name);
     if (found == nullptr) {
       throw Error(ErrorCode::Format,
                   fmt::format("{} has no tensor \"{}\", expected x, dy, gain, bias and eps",
@@ -23,8 +23,8 @@ Shared read_problem(const checkpoint::Checkpoint& file) {
     }
     return *found;
   };
-  const checkpoint::Tensor x = tensor("x");
-  const checkpoint::Tensor dy = tensor("dy");
+  const files::Tensor x = tensor("x");
+  const files::Tensor dy = tensor("dy");
   const std::vector<double> gain = read(tensor("gain"));
   const std::vector<double> bias = read(tensor("bias"));
   const std::vector<double> eps = read(tensor("eps"));
@@ -69,10 +69,10 @@ void answer(const std::vector<std::string>& arguments) {
                             fmt::join(arguments, " ")));
   }
   const Task task = arguments[0] == "forward" ? Task::forward : Task::backward;
-  const Shared problem = read_problem(checkpoint::Checkpoint(arguments[1]));
+  const Shared problem = read_problem(files::Checkpoint(arguments[1]));
   std::vector<Solver> solvers = peers(problem, task);
   solvers.insert(solvers.begin(), ours(problem, task));
-  std::vector<checkpoint::NewTensor> all;
+  std::vector<files::NewTensor> all;
   for (const Solver& solver : solvers) {
     solver.call();
     for (const Values& values : solver.results()) {
@@ -82,7 +82,7 @@ void answer(const std::vector<std::string>& arguments) {
                      {static_cast<const std::byte*>(values.at), values.bytes()}});
     }
   }
-  checkpoint::write_safetensors(arguments[2], all);
+  files::write_safetensors(arguments[2], all);
 }
 
 }  // namespace normscope::bench

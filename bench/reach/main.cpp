@@ -10,8 +10,8 @@
 #include <fmt/core.h>
 
 #include <normscope/core/parallel.hpp>
+#include <normscope/core/product.hpp>
 #include <normscope/core/random.hpp>
-#include <normscope/numeric/product.hpp>
 #include <normscope/selectability/reach.hpp>
 
 #include "bench.hpp"
@@ -51,7 +51,7 @@ bench::Contender ours(const std::shared_ptr<selectability::Logits>& logits, unsi
     selectability::decide(*logits, tokens, {.threads = threads});
     found->clear();
     for (const selectability::TokenReach& token : tokens) {
-      found->push_back(token.answer == convex::Answer::yes ? 1.0 : 0.0);
+      found->push_back(token.answer == proof::Answer::yes ? 1.0 : 0.0);
     }
   };
   return {"normscope", run, [found] { return *found; }};

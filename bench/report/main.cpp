@@ -19,14 +19,14 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/audit/report.hpp>
-#include <normscope/checkpoint/checkpoint.hpp>
-#include <normscope/checkpoint/opened_array.hpp>
+#include <normscope/analysis/report.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/float16.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/random.hpp>
-#include <normscope/model/model.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/files/opened_array.hpp>
+#include <normscope/models/model.hpp>
 
 #include "bench.hpp"
 
@@ -260,8 +260,8 @@ void rows(bool quick, const bench::Show& show) {
     line += fmt::format(" {} s |", number(bytes.seconds));
     for (const bool vocabulary : {false, true}) {
       const Usage report = measured([&] {
-        const auto checkpoint = checkpoint::open_checkpoint(model.folder());
-        static_cast<void>(audit::audit(*checkpoint, threads, {}, {.skip = !vocabulary}));
+        const auto checkpoint = files::open_checkpoint(model.folder());
+        static_cast<void>(analysis::audit(*checkpoint, threads, {}, {.skip = !vocabulary}));
       });
       const char* const task = vocabulary ? "report" : "no vocabulary";
       const double ratio = bytes.seconds / report.seconds;
@@ -282,8 +282,8 @@ void rows(bool quick, const bench::Show& show) {
   }
   const SparseModel model(in_shards);
   const double seconds = bench::median_seconds(5, [&] {
-    const checkpoint::Checkpoint checkpoint(model.folder());
-    static_cast<void>(model::describe(checkpoint));
+    const files::Checkpoint checkpoint(model.folder());
+    static_cast<void>(models::describe(checkpoint));
   });
   show({{"describe", {in_shards.name, "bfloat16", 1}, "-", 0.0, 1e3 * seconds, {}, 0.0, 0.0}});
   fmt::print(stderr, "{}: {:.0f} GB in {} shards described in {:.3f} s\n", in_shards.name,

@@ -3,11 +3,11 @@
 #include <emscripten/bind.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/audit/report.hpp>
-#include <normscope/checkpoint/checkpoint.hpp>
-#include <normscope/documents/report.hpp>
-#include <normscope/documents/text.hpp>
-#include <normscope/figures/charts.hpp>
+#include <normscope/analysis/report.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/results/figures/charts.hpp>
+#include <normscope/results/report.hpp>
+#include <normscope/results/text.hpp>
 
 #include "values.hpp"
 
@@ -18,14 +18,14 @@ namespace {
 /// `progress(what, done, total)` hears where the work is; vocabularies beyond `most_work` are not surveyed.
 val checkpoint_report(const std::string& path, double most_work, const val& progress) {
   return guarded([&] {
-    const checkpoint::Checkpoint checkpoint(path, bytes::read_file);
+    const files::Checkpoint checkpoint(path, files::read_file);
     const Progress tell([&](std::string_view what, std::size_t done, std::size_t total) {
       progress(std::string(what), static_cast<double>(done), static_cast<double>(total));
       return true;
     });
-    const audit::Report report = audit::audit(checkpoint, 1, tell, {.most_work = most_work});
+    const analysis::Report report = analysis::audit(checkpoint, 1, tell, {.most_work = most_work});
     val result = val::object();
-    result.set("report", json_text(documents::report(report)));
+    result.set("report", json_text(results::report(report)));
     result.set("charts", json_text(figures::charts(report)));
     return result;
   });

@@ -1,15 +1,15 @@
 #include <emscripten/bind.h>
 
-#include <normscope/lnnet/circle.hpp>
+#include <normscope/nets/circle.hpp>
 
 #include "values.hpp"
 
 namespace normscope::wasm {
 namespace {
 
-lnnet::Move move_of(const std::string& name) {
-  if (name == "stretch") return lnnet::Move::stretch;
-  if (name == "shift") return lnnet::Move::shift;
+nets::Move move_of(const std::string& name) {
+  if (name == "stretch") return nets::Move::stretch;
+  if (name == "shift") return nets::Move::shift;
   throw Error(ErrorCode::Argument, "fold: there is no move " + name);
 }
 
@@ -18,10 +18,10 @@ val move(const std::string& name, double t, double eps, const val& points) {
   return guarded([&] {
     const std::vector<double> x = numbers(points);
     const std::size_t rows = x.size() / 2;
-    const std::vector<double> there = lnnet::moved(move_of(name), t, {x.data(), rows, 2});
+    const std::vector<double> there = nets::moved(move_of(name), t, {x.data(), rows, 2});
     val result = val::object();
     result.set("moved", float64_array(there));
-    result.set("landed", float64_array(lnnet::normalized({there.data(), rows, 2}, eps)));
+    result.set("landed", float64_array(nets::normalized({there.data(), rows, 2}, eps)));
     return result;
   });
 }
@@ -30,8 +30,8 @@ val move(const std::string& name, double t, double eps, const val& points) {
 val curve(const std::string& name, double t, double eps, const val& xs) {
   return guarded([&] {
     std::vector<double> values = numbers(xs);
-    const bool stretch = move_of(name) == lnnet::Move::stretch;
-    for (double& x : values) x = stretch ? lnnet::stretched(t, x, eps) : lnnet::folded(t, x, eps);
+    const bool stretch = move_of(name) == nets::Move::stretch;
+    for (double& x : values) x = stretch ? nets::stretched(t, x, eps) : nets::folded(t, x, eps);
     return float64_array(values);
   });
 }
@@ -40,18 +40,18 @@ val curve(const std::string& name, double t, double eps, const val& xs) {
 val surface(double eps, const val& points) {
   const std::vector<double> x = numbers(points);
   std::vector<double> heights;
-  for (std::size_t i = 0; i + 1 < x.size(); i += 2) heights.push_back(lnnet::surface(x[i], x[i + 1], eps));
+  for (std::size_t i = 0; i + 1 < x.size(); i += 2) heights.push_back(nets::surface(x[i], x[i + 1], eps));
   return float64_array(heights);
 }
 
-double share(double t, double level) { return lnnet::stretched_share(t, level); }
+double share(double t, double level) { return nets::stretched_share(t, level); }
 
 /// {winding, speed, minimum}; null where there is none.
 val fold_facts(double t) {
   val result = val::object();
-  result.set("winding", t == 1.0 ? val::null() : val(lnnet::fold_winding(t)));
-  result.set("speed", t == 1.0 ? val::null() : val(lnnet::fold_speed(t)));
-  result.set("minimum", t > 1.0 ? val(lnnet::fold_minimum(t)) : val::null());
+  result.set("winding", t == 1.0 ? val::null() : val(nets::fold_winding(t)));
+  result.set("speed", t == 1.0 ? val::null() : val(nets::fold_speed(t)));
+  result.set("minimum", t > 1.0 ? val(nets::fold_minimum(t)) : val::null());
   return result;
 }
 

@@ -1,7 +1,7 @@
 #include <emscripten/bind.h>
 
-#include <normscope/geometry/image.hpp>
-#include <normscope/geometry/steps.hpp>
+#include <normscope/norm/image.hpp>
+#include <normscope/norm/steps.hpp>
 
 #include "values.hpp"
 
@@ -16,9 +16,9 @@ val steps(const val& spec, const val& points) {
     if (values.size() % norm.width != 0) throw Error(ErrorCode::Shape, "points: expected whole rows");
     const MatrixView<double> rows(values.data(), values.size() / norm.width, norm.width);
     val result = val::array();
-    for (const geometry::Step step :
-         {geometry::Step::project, geometry::Step::scale, geometry::Step::stretch, geometry::Step::shift}) {
-      geometry::apply(step, norm, rows, rows);
+    for (const norm::Step step :
+         {norm::Step::project, norm::Step::scale, norm::Step::stretch, norm::Step::shift}) {
+      norm::apply(step, norm, rows, rows);
       result.call<void>("push", float64_array(values));
     }
     return result;
@@ -29,7 +29,7 @@ val steps(const val& spec, const val& points) {
 val image(const val& spec) {
   return guarded([&] {
     const NormSpec norm = norm_spec(spec);
-    const geometry::NormImage found(norm);
+    const norm::NormImage found(norm);
     std::vector<double> axes(found.semi_axes().size() * norm.width);
     found.axes(0, {axes.data(), found.semi_axes().size(), norm.width});
     std::vector<double> erased(found.null_space_dim() * norm.width);

@@ -2,22 +2,22 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/core/random.hpp>
-#include <normscope/documents/text.hpp>
-#include <normscope/figures/curvature.hpp>
-#include <normscope/figures/folds.hpp>
-#include <normscope/lnnet/evaluate.hpp>
-#include <normscope/merge/construct.hpp>
-#include <normscope/merge/trace.hpp>
+#include <normscope/nets/construct.hpp>
+#include <normscope/nets/evaluate.hpp>
+#include <normscope/nets/scatter.hpp>
+#include <normscope/nets/trace.hpp>
 #include <normscope/norm/curvature.hpp>
-#include <normscope/separability/scatter.hpp>
+#include <normscope/results/figures/curvature.hpp>
+#include <normscope/results/figures/folds.hpp>
+#include <normscope/results/text.hpp>
 
 #include "values.hpp"
 
 namespace normscope::wasm {
 namespace {
 
-using merge::Fold;
-using merge::Mode;
+using nets::Fold;
+using nets::Mode;
 
 Mode mode_of(const std::string& name) { return name == "paper" ? Mode::paper : Mode::stable; }
 
@@ -38,9 +38,9 @@ val ratios(const val& x, double width, const val& labels) {
     const std::vector<double> given = numbers(labels);
     const std::vector<std::size_t> classes(given.begin(), given.end());
     const MatrixView<const double> rows = matrix(values, static_cast<std::size_t>(width));
-    const separability::LinearRatio linear = separability::linear_ratio(rows, classes, 1);
+    const nets::LinearRatio linear = nets::linear_ratio(rows, classes, 1);
     val result = val::object();
-    result.set("ssr", separability::sum_of_squares_ratio(rows, classes, 1));
+    result.set("ssr", nets::sum_of_squares_ratio(rows, classes, 1));
     result.set("lssr", linear.ratio);
     result.set("direction", float64_array(linear.direction));
     return result;
@@ -53,19 +53,19 @@ val fold_once(const val& x, const val& direction, double midpoint, double radius
     const std::vector<double> along = numbers(direction);
     const std::vector<double> values = numbers(x);
     const MatrixView<const double> rows = matrix(values, along.size());
-    lnnet::Net net;
-    net.layers = {merge::one_fold(along, midpoint, radius)};
+    nets::Net net;
+    net.layers = {nets::one_fold(along, midpoint, radius)};
     net.head = {.in = 3, .out = 1, .weight = {0.0, 0.0, 1.0}, .bias = {0.0}};
-    const std::vector<double> neurons = lnnet::trace(net, rows, 1).front();
-    net.layers.front().activation = lnnet::Activation::none;
+    const std::vector<double> neurons = nets::trace(net, rows, 1).front();
+    net.layers.front().activation = nets::Activation::none;
     std::vector<double> circle;
     for (std::size_t row = 0; row < rows.rows(); ++row) {
-      for (const double value : merge::circle_point(Mode::paper, {neurons.data() + 3 * row, 3})) {
+      for (const double value : nets::circle_point(Mode::paper, {neurons.data() + 3 * row, 3})) {
         circle.push_back(value);
       }
     }
     val result = val::object();
-    result.set("linear", float64_array(lnnet::trace(net, rows, 1).front()));
+    result.set("linear", float64_array(nets::trace(net, rows, 1).front()));
     result.set("neurons", float64_array(neurons));
     result.set("circle", float64_array(circle));
     return result;
@@ -74,7 +74,7 @@ val fold_once(const val& x, const val& direction, double midpoint, double radius
 
 val fold_object(const Fold& fold) {
   val result = val::object();
-  const bool merges = fold.first != merge::no_row;
+  const bool merges = fold.first != nets::no_row;
   result.set("first", merges ? val(static_cast<double>(fold.first)) : val::null());
   result.set("second", merges ? val(static_cast<double>(fold.second)) : val::null());
   result.set("midpoint", fold.midpoint);
@@ -88,12 +88,12 @@ val merge(const val& x, const val& labels, const std::string& mode, double seed)
   return guarded([&] {
     const std::vector<double> values = numbers(x);
     const MatrixView<const double> rows = matrix(values, 2);
-    const merge::Construction made = merge::construct(rows, labels_of(labels),
-                                                      {.mode = mode_of(mode),
-                                                       .seed = static_cast<std::uint64_t>(seed),
-                                                       .first_label_wins = true,
-                                                       .threads = 1});
-    const merge::MergeTrace story = merge::merge_trace(made, mode_of(mode), rows);
+    const nets::Construction made = nets::construct(rows, labels_of(labels),
+                                                    {.mode = mode_of(mode),
+                                                     .seed = static_cast<std::uint64_t>(seed),
+                                                     .first_label_wins = true,
+                                                     .threads = 1});
+    const nets::MergeTrace story = nets::merge_trace(made, mode_of(mode), rows);
     val folds = val::array();
     for (const Fold& fold : made.folds) folds.call<void>("push", fold_object(fold));
     val result = val::object();
@@ -116,7 +116,7 @@ val folded(const std::string& mode, double midpoint, double radius, const val& p
     Fold fold;
     fold.midpoint = midpoint;
     fold.radius = radius;
-    for (double& value : values) value = merge::folded_place(mode_of(mode), fold, value);
+    for (double& value : values) value = nets::folded_place(mode_of(mode), fold, value);
     return float64_array(values);
   });
 }

@@ -3,12 +3,12 @@
 #include <emscripten/bind.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/convex/faces.hpp>
-#include <normscope/documents/text.hpp>
-#include <normscope/figures/attention.hpp>
-#include <normscope/figures/random_table.hpp>
-#include <normscope/geometry/steps.hpp>
 #include <normscope/norm/norm.hpp>
+#include <normscope/norm/steps.hpp>
+#include <normscope/proof/faces.hpp>
+#include <normscope/results/figures/attention.hpp>
+#include <normscope/results/figures/random_table.hpp>
+#include <normscope/results/text.hpp>
 #include <normscope/selectability/random_table.hpp>
 #include <normscope/selectability/select.hpp>
 #include <normscope/selectability/verify.hpp>
@@ -45,7 +45,7 @@ val indices(const std::vector<std::size_t>& rows) {
 /// Each face as the keys around it.
 val faces_of(MatrixView<const double> keys) {
   val result = val::array();
-  for (const std::vector<std::size_t>& face : convex::hull_faces(keys))
+  for (const std::vector<std::size_t>& face : proof::hull_faces(keys))
     result.call<void>("push", indices(face));
   return result;
 }
@@ -54,7 +54,7 @@ val verdict_of(MatrixView<const double> keys, const Selection& selection, std::s
   const selectability::Verdict& verdict = selection.keys[index];
   std::vector<std::size_t> others;
   std::vector<double> shares;
-  for (const convex::PointWeight& share : verdict.weights) {
+  for (const proof::PointWeight& share : verdict.weights) {
     others.push_back(static_cast<std::size_t>(share.id));
     shares.push_back(share.weight);
   }
@@ -75,8 +75,8 @@ val select(const val& values, double width, bool project, bool scale) {
   return guarded([&] {
     Keys keys = keys_of(values, width);
     const NormSpec norm{.kind = NormKind::layer, .width = keys.width, .eps = 0.0};
-    if (project) geometry::project(norm, keys.view(), keys.view());
-    if (scale) geometry::scale(norm, keys.view(), keys.view());
+    if (project) norm::project(norm, keys.view(), keys.view());
+    if (scale) norm::scale(norm, keys.view(), keys.view());
     const Selection selection = selectability::keys(keys.view());
     val verdicts = val::array();
     for (std::size_t i = 0; i < selection.keys.size(); ++i) {

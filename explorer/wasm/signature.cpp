@@ -9,9 +9,9 @@
 
 #include <emscripten/bind.h>
 
-#include <normscope/audit/vocabulary.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/norm/norm.hpp>
+#include <normscope/selectability/vocabulary.hpp>
 #include <normscope/signature/model_head.hpp>
 #include <normscope/signature/verify.hpp>
 
@@ -96,7 +96,8 @@ val places(const val& logits) { return float64_array(in_plane(numbers(logits)));
 val ellipse(const val& value, double count) {
   return guarded([&] {
     SmallModel model = model_of(value);
-    const audit::VocabularyHead head = audit::vocabulary_head(model.norm, model.view(), model.bias);
+    const selectability::VocabularyHead head =
+        selectability::vocabulary_head(model.norm, model.view(), model.bias);
     const signature::Ellipse found = signature::ellipse_of(head.logits, 1);
     std::vector<double> logits;
     for (double step = 0.0; step <= count; step += 1.0) {
@@ -120,12 +121,12 @@ val verify(const val& value, const val& logits, const std::string& precision) {
   return guarded([&] {
     SmallModel model = model_of(value);
     const signature::Head head =
-        signature::head_of(audit::vocabulary_head(model.norm, model.view(), model.bias));
+        signature::head_of(selectability::vocabulary_head(model.norm, model.view(), model.bias));
     const std::vector<double> given = numbers(logits);
     std::vector<std::byte> bytes(given.size() * sizeof(double));
     encode(Dtype::F64, given, bytes);
     const signature::Outputs rows(
-        checkpoint::OpenedArray(
+        files::OpenedArray(
             "outputs", {.shape = {given.size() / 3, 3},
                         .dtype = Dtype::F64,
                         .fetch = [&](std::vector<std::byte>&) { return std::span<const std::byte>(bytes); }}),

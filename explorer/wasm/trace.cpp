@@ -9,13 +9,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/checkpoint/checkpoint.hpp>
-#include <normscope/documents/text.hpp>
-#include <normscope/documents/token_trace.hpp>
+#include <normscope/analysis/trace.hpp>
+#include <normscope/files/checkpoint.hpp>
 #include <normscope/forward/decoder.hpp>
 #include <normscope/forward/tokenizer.hpp>
-#include <normscope/forward/trace.hpp>
-#include <normscope/model/token_names.hpp>
+#include <normscope/models/token_names.hpp>
+#include <normscope/results/text.hpp>
+#include <normscope/results/token_trace.hpp>
 
 #include "values.hpp"
 
@@ -96,7 +96,7 @@ class Tracer {
 
  private:
   explicit Tracer(const val& files)
-      : files_(files), model_(model::describe(checkpoint_)), decoder_(checkpoint_, model_, 1) {
+      : files_(files), model_(models::describe(checkpoint_)), decoder_(checkpoint_, model_, 1) {
     const double count = parameters(checkpoint_);
     if (count > most_parameters) {
       throw Error(ErrorCode::Unsupported,
@@ -108,7 +108,7 @@ class Tracer {
   }
 
   void find_tokenizer() {
-    const std::optional<fs::path> names = model::find_token_names(files_.folder());
+    const std::optional<fs::path> names = models::find_token_names(files_.folder());
     if (!names) return;
     try {
       tokenizer_.emplace(*names, decoder_.vocabulary());
@@ -119,9 +119,9 @@ class Tracer {
     }
   }
 
-  static double parameters(const checkpoint::Checkpoint& checkpoint) {
+  static double parameters(const files::Checkpoint& checkpoint) {
     double count = 0.0;
-    for (const checkpoint::Tensor& tensor : checkpoint.tensors()) {
+    for (const files::Tensor& tensor : checkpoint.tensors()) {
       double elements = 1.0;
       for (const std::uint64_t size : tensor.shape) elements *= static_cast<double>(size);
       count += elements;
@@ -134,14 +134,14 @@ class Tracer {
       throw Error(ErrorCode::Argument,
                   fmt::format("the text has {} tokens, expected at most {} in a page", tokens.size(), most));
     }
-    return json_text(documents::token_trace(
-        checkpoint_, forward::trace(checkpoint_, model_, tokens, {.budget = 1e10, .threads = 1}),
+    return json_text(results::token_trace(
+        checkpoint_, analysis::trace(checkpoint_, model_, tokens, {.budget = 1e10, .threads = 1}),
         tokenizer_ ? tokenizer_->names() : std::vector<std::string>()));
   }
 
   Files files_;
-  checkpoint::Checkpoint checkpoint_{files_.folder(), bytes::read_file};
-  model::Model model_;
+  files::Checkpoint checkpoint_{files_.folder(), files::read_file};
+  models::Model model_;
   forward::Decoder decoder_;
   std::optional<forward::Tokenizer> tokenizer_{};
   std::string unspelled_ = "the model has no tokenizer beside it";

@@ -9,11 +9,11 @@
 
 #include <fmt/core.h>
 
+#include <normscope/core/adam.hpp>
 #include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/packed.hpp>
 #include <normscope/core/text.hpp>
-#include <normscope/numeric/adam.hpp>
 
 #include "kernels.hpp"
 

@@ -5,14 +5,14 @@
 #include <string_view>
 #include <vector>
 
-#include <normscope/automata/language.hpp>
 #include <normscope/core/random.hpp>
+#include <normscope/nets/rnn/language.hpp>
 
 /// Prefix tagging: for every letter of a word over a, b, whether the prefix up to it is in a language.
 namespace normscope::lab::counting {
 
-using automata::Word;
-using automata::WordView;
+using nets::rnn::Word;
+using nets::rnn::WordView;
 
 /// Source    [Merrill et al. 2020, section 5]
 enum class Tagging : std::uint8_t {

@@ -15,7 +15,7 @@ constexpr Tagging taggings[] = {Tagging::near_balance, Tagging::prefix, Tagging:
 
 std::string tags(Tagging tagging, std::string_view word) {
   std::string text;
-  for (const std::uint8_t label : labels(tagging, automata::word(word, 2))) text += label != 0 ? '1' : '0';
+  for (const std::uint8_t label : labels(tagging, nets::rnn::word(word, 2))) text += label != 0 ? '1' : '0';
   return text;
 }
 
@@ -33,8 +33,10 @@ TEST(Tagging, LabelsAreWhatTheyAreCalled) {
 }
 
 TEST(Tagging, LabelsArePrefixesOfEveryWord) {
-  const auto member = [](WordView word) { return !word.empty() && contains(automata::Language::anbn, word); };
-  for (Word word; word.size() <= 10; automata::next_word(word, 2)) {
+  const auto member = [](WordView word) {
+    return !word.empty() && contains(nets::rnn::Language::anbn, word);
+  };
+  for (Word word; word.size() <= 10; nets::rnn::next_word(word, 2)) {
     const auto plain = labels(Tagging::prefix, word);
     const auto coded = labels(Tagging::prefix_as_coded, word);
     bool seen = false;

@@ -10,10 +10,10 @@
 #include <fmt/format.h>
 
 #include <normscope/core/random.hpp>
-#include <normscope/figures/vega.hpp>
-#include <normscope/geometry/image.hpp>
-#include <normscope/geometry/steps.hpp>
-#include <normscope/numeric/rounded.hpp>
+#include <normscope/core/rounded.hpp>
+#include <normscope/norm/image.hpp>
+#include <normscope/norm/steps.hpp>
+#include <normscope/results/figures/vega.hpp>
 
 namespace normscope::lab {
 namespace {
@@ -37,9 +37,9 @@ double along(const Axes2& axes, std::size_t which, const double* point) {
 void add(Json& rows, double eps, std::vector<double> points, bool stretched, const Axes2& axes) {
   const NormSpec spec = spec_with(eps);
   const MatrixView<double> view{points.data(), points.size() / 3, 3};
-  geometry::project(spec, view, view);
-  geometry::scale(spec, view, view);
-  if (stretched) geometry::stretch(spec, view, view);
+  norm::project(spec, view, view);
+  norm::scale(spec, view, view);
+  if (stretched) norm::stretch(spec, view, view);
   for (std::size_t i = 0; i < view.rows(); ++i) {
     const double* point = points.data() + 3 * i;
     rows.push_back({{"series", fmt::format("eps = {:g}", eps)},
@@ -89,7 +89,7 @@ std::vector<Figure> ellipse_figures() {
   std::vector<double> inputs(3 * outputs);
   for (double& entry : inputs) entry = random.normal();
 
-  const geometry::NormImage image(spec_with(0.0));
+  const norm::NormImage image(spec_with(0.0));
   const std::span<const double> lengths = image.semi_axes();
   Axes2 axes{};
   image.axes(0, {axes.data(), 2, 3});

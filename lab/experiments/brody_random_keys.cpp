@@ -3,10 +3,10 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <normscope/core/sum.hpp>
 #include <normscope/core/text.hpp>
-#include <normscope/figures/random_table.hpp>
 #include <normscope/norm/norm.hpp>
-#include <normscope/numeric/sum.hpp>
+#include <normscope/results/figures/random_table.hpp>
 #include <normscope/selectability/random_table.hpp>
 
 #include "frame/experiment.hpp"

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <normscope/figures/vega.hpp>
+#include <normscope/results/figures/vega.hpp>
 
 #include "frame/experiment.hpp"
 #include "frame/figures.hpp"

@@ -5,7 +5,7 @@
 
 #include <fmt/core.h>
 
-#include <normscope/figures/vega.hpp>
+#include <normscope/results/figures/vega.hpp>
 
 #include "counting/tagger_training.hpp"
 #include "frame/experiment.hpp"

@@ -6,8 +6,8 @@
 
 #include <fmt/core.h>
 
-#include <normscope/automata/theorems.hpp>
-#include <normscope/figures/vega.hpp>
+#include <normscope/nets/rnn/theorems.hpp>
+#include <normscope/results/figures/vega.hpp>
 
 #include "frame/experiment.hpp"
 
@@ -15,7 +15,7 @@
 namespace normscope::lab::merrill_theorems {
 namespace {
 
-namespace am = automata;
+namespace am = nets::rnn;
 
 /// Smallest sizes for a conclusive verdict.
 constexpr std::size_t least_longest = 13;

@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 
 #include <normscope/core/random.hpp>
-#include <normscope/merge/construct.hpp>
+#include <normscope/nets/construct.hpp>
 
 #include "frame/experiment.hpp"
 
@@ -39,10 +39,10 @@ struct Tally {
   std::size_t layers = 0;  ///< the most
   std::size_t width = 0;   ///< the most neurons of a layer
 
-  void add(const merge::Construction& made) {
+  void add(const nets::Construction& made) {
     wrong += made.total - made.correct;
     layers = std::max(layers, made.net.layers.size());
-    for (const lnnet::Layer& layer : made.net.layers) width = std::max(width, layer.out);
+    for (const nets::Layer& layer : made.net.layers) width = std::max(width, layer.out);
   }
 };
 
@@ -51,17 +51,17 @@ void perform(Run& run) {
   Random random(run.seed());
   const std::vector<double> x = points(rows, random);
   const MatrixView<const double> view{x.data(), rows, features};
-  const merge::ConstructOptions options{.seed = run.seed(), .threads = 1};
+  const nets::ConstructOptions options{.seed = run.seed(), .threads = 1};
   Tally tally;
   std::vector<std::int64_t> labels(rows);
   if (run.get<std::string>("check") == "random labels") {
     for (std::int64_t& label : labels)
       label = static_cast<std::int64_t>(random.below(run.get<std::uint64_t>("classes")));
-    tally.add(merge::construct(view, labels, options));
+    tally.add(nets::construct(view, labels, options));
   } else {
     for (std::uint64_t labelling = 0; labelling < std::uint64_t{1} << rows; ++labelling) {
       for (std::size_t i = 0; i < rows; ++i) labels[i] = static_cast<std::int64_t>(labelling >> i & 1U);
-      tally.add(merge::construct(view, labels, options));
+      tally.add(nets::construct(view, labels, options));
     }
   }
   run.measure("wrong", 1, static_cast<double>(tally.wrong));

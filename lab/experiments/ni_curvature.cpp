@@ -4,9 +4,9 @@
 #include <fmt/core.h>
 
 #include <normscope/core/random.hpp>
-#include <normscope/figures/curvature.hpp>
 #include <normscope/norm/curvature.hpp>
 #include <normscope/norm/norm.hpp>
+#include <normscope/results/figures/curvature.hpp>
 
 #include "frame/experiment.hpp"
 

@@ -3,16 +3,16 @@
 
 #include <fmt/core.h>
 
-#include <normscope/lnnet/images.hpp>
+#include <normscope/nets/images.hpp>
 
 #include "frame/data.hpp"
 #include "frame/figures.hpp"
-#include "nets/training.hpp"
+#include "ln_nets/training.hpp"
 
 namespace normscope::lab::ni_random_images {
 namespace {
 
-using lnnet::Activation;
+using nets::Activation;
 
 constexpr std::size_t least_seeds = 3;
 constexpr std::size_t batch = 100;
@@ -33,13 +33,13 @@ Plan plan(Size size) {
   const auto add = [&](const Images& images, const char* arm, std::size_t depth, std::size_t groups) {
     Json configuration{{"images", images.name}, {"arm", arm}, {"rows", quick ? 1000 : images.rows}};
     for (const double rate : rates) {
-      configuration.update(nets::to_json({.width = 64,
+      configuration.update(ln_nets::to_json({.width = 64,
                                           .depth = depth,
                                           .activation = Activation::norm,
                                           .norm = NormKind::layer,
                                           .groups = groups,
                                           .rate = rate,
-                                          .schedule = lnnet::Schedule::cosine,
+                                          .schedule = nets::Schedule::cosine,
                                           .steps = quick ? 50 : images.passes * images.rows / batch,
                                           .batch = batch,
                                           .record_every = quick ? 10 : images.rows / batch,
@@ -59,9 +59,9 @@ Plan plan(Size size) {
 
 void perform(Run& run) {
   const auto images = run.get<std::string>("images");
-  const auto task = lnnet::image_task(fmt::format("random-labels:{}:{}", images, data_file(images).string()));
-  nets::train(run,
-              std::make_shared<const lnnet::Dataset>(task->make(run.get<std::size_t>("rows"), run.seed())));
+  const auto task = nets::image_task(fmt::format("random-labels:{}:{}", images, data_file(images).string()));
+  ln_nets::train(run,
+              std::make_shared<const nets::Dataset>(task->make(run.get<std::size_t>("rows"), run.seed())));
 }
 
 double learned(const Done& run) { return run.last("train_accuracy"); }

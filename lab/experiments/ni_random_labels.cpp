@@ -1,14 +1,14 @@
 #include <fmt/core.h>
 
-#include <normscope/figures/training.hpp>
-#include <normscope/lnnet/tasks.hpp>
+#include <normscope/nets/tasks.hpp>
+#include <normscope/results/figures/training.hpp>
 
-#include "nets/training.hpp"
+#include "ln_nets/training.hpp"
 
 namespace normscope::lab::ni_random_labels {
 namespace {
 
-using lnnet::Activation;
+using nets::Activation;
 
 constexpr std::size_t least_seeds = 3;
 constexpr std::size_t width = 64;
@@ -19,13 +19,13 @@ Plan plan(Size size) {
   const auto add = [&](const char* arm, std::size_t depth, std::size_t groups, double rate = 0.01) {
     Json configuration{{"arm", arm}, {"rows", 1000}};
     configuration.update(
-        nets::to_json({.width = width,
+        ln_nets::to_json({.width = width,
                        .depth = depth,
                        .activation = std::string_view(arm) == "ReLU" ? Activation::relu : Activation::norm,
                        .norm = NormKind::layer,
                        .groups = groups,
                        .rate = rate,
-                       .schedule = lnnet::Schedule::cosine,
+                       .schedule = nets::Schedule::cosine,
                        .steps = quick ? 60U : 500U}));
     plan.configurations.push_back(std::move(configuration));
   };
@@ -46,8 +46,8 @@ Plan plan(Size size) {
 
 void perform(Run& run) {
   const auto data =
-      std::make_shared<const lnnet::Dataset>(lnnet::random_labels(run.get<std::size_t>("rows"), run.seed()));
-  nets::train(run, data);
+      std::make_shared<const nets::Dataset>(nets::random_labels(run.get<std::size_t>("rows"), run.seed()));
+  ln_nets::train(run, data);
 }
 
 double learned(const Done& run) { return run.last("train_accuracy"); }

@@ -4,18 +4,18 @@
 #include <fmt/core.h>
 
 #include <normscope/core/random.hpp>
-#include <normscope/lnnet/evaluate.hpp>
-#include <normscope/merge/construct.hpp>
-#include <normscope/merge/trace.hpp>
-#include <normscope/separability/scatter.hpp>
+#include <normscope/nets/construct.hpp>
+#include <normscope/nets/evaluate.hpp>
+#include <normscope/nets/scatter.hpp>
+#include <normscope/nets/trace.hpp>
 
 #include "frame/experiment.hpp"
 
 namespace normscope::lab::ni_separability {
 namespace {
 
-using separability::linear_ratio;
-using separability::sum_of_squares_ratio;
+using nets::linear_ratio;
+using nets::sum_of_squares_ratio;
 
 struct Samples {
   std::size_t width = 0;
@@ -62,9 +62,9 @@ Samples mapped(const Samples& samples, const std::vector<double>& map, std::size
 }
 
 /// The samples after the last layer of a net.
-Samples behind(const lnnet::Net& net, const Samples& samples) {
+Samples behind(const nets::Net& net, const Samples& samples) {
   return {.width = net.layers.back().out,
-          .x = lnnet::trace(net, samples.view(), 1).back(),
+          .x = nets::trace(net, samples.view(), 1).back(),
           .labels = samples.labels};
 }
 
@@ -72,7 +72,7 @@ void clouds(Run& run) {
   Random random(run.seed());
   const auto width = run.get<std::size_t>("width");
   const Samples samples = two_clouds(run.get<std::size_t>("rows"), width, random);
-  const separability::LinearRatio least = linear_ratio(samples.view(), samples.labels, 1);
+  const nets::LinearRatio least = linear_ratio(samples.view(), samples.labels, 1);
   run.measure("lssr", 1, least.ratio);
   run.measure("ssr", 1, samples.ratio());
   run.measure("along", 1, mapped(samples, least.direction, 1).ratio());
@@ -86,8 +86,8 @@ void clouds(Run& run) {
   run.measure("best_map", 1, best);
   const std::vector<std::int64_t> labels(samples.labels.begin(), samples.labels.end());
   // Without early stopping, so that each class becomes one point.
-  const merge::Construction made =
-      merge::construct(samples.view(), labels, {.seed = run.seed(), .early_stop = false, .threads = 1});
+  const nets::Construction made =
+      nets::construct(samples.view(), labels, {.seed = run.seed(), .early_stop = false, .threads = 1});
   run.measure("lssr_of_net", 1, behind(made.net, samples).least());
   run.measure("layers", 1, static_cast<double>(made.net.layers.size()));
 }
@@ -96,8 +96,8 @@ void exclusive_or(Run& run) {
   const Samples samples{.width = 2, .x = {0, 0, 1, 1, 0, 1, 1, 0}, .labels = {0, 0, 1, 1}};
   run.measure("lssr", 1, samples.least());
   run.measure("ssr", 1, samples.ratio());
-  lnnet::Net net{.layers = {merge::one_fold(std::vector{1.0, 1.0}, 1.0, 1.0)},
-                 .head = {.in = 3, .out = 2, .weight = std::vector<double>(6), .bias = {0.0, 0.0}}};
+  nets::Net net{.layers = {nets::one_fold(std::vector{1.0, 1.0}, 1.0, 1.0)},
+                .head = {.in = 3, .out = 2, .weight = std::vector<double>(6), .bias = {0.0, 0.0}}};
   const Samples image = behind(net, samples);
   run.measure("lssr_of_net", 1, image.least());
   run.measure("ssr_of_net", 1, image.ratio());

@@ -7,9 +7,9 @@
 #include <fmt/core.h>
 
 #include <normscope/core/random.hpp>
-#include <normscope/geometry/image.hpp>
-#include <normscope/geometry/steps.hpp>
+#include <normscope/norm/image.hpp>
 #include <normscope/norm/norm.hpp>
+#include <normscope/norm/steps.hpp>
 
 #include "dense/eigen.hpp"
 #include "ellipse/ellipse.hpp"
@@ -70,15 +70,15 @@ void formula(Run& run, const NormSpec& spec, const std::vector<double>& x) {
   norm::forward(spec, view, {whole.data(), view.rows(), spec.width});
   std::vector<double> stepped(x);
   const MatrixView<double> steps{stepped.data(), view.rows(), spec.width};
-  for (const geometry::Step step :
-       {geometry::Step::project, geometry::Step::scale, geometry::Step::stretch, geometry::Step::shift})
-    geometry::apply(step, spec, steps, steps);
+  for (const norm::Step step :
+       {norm::Step::project, norm::Step::scale, norm::Step::stretch, norm::Step::shift})
+    norm::apply(step, spec, steps, steps);
   double largest = 0.0;
   for (std::size_t i = 0; i < x.size(); ++i) largest = std::max(largest, std::abs(whole[i] - stepped[i]));
   run.measure("formula", 1, largest);
 
   // Without the bias, outputs have no component in the null space of the image.
-  const geometry::NormImage image(spec);
+  const norm::NormImage image(spec);
   std::vector<double> basis(image.null_space_dim() * spec.width);
   image.null_space({basis.data(), image.null_space_dim(), spec.width});
   double inside = 0.0;
@@ -99,7 +99,7 @@ void formula(Run& run, const NormSpec& spec, const std::vector<double>& x) {
 }
 
 void axes(Run& run, const NormSpec& spec) {
-  const geometry::NormImage image(spec);
+  const norm::NormImage image(spec);
   const dense::Eigen solved = dense::symmetric_eigen(image_matrix(spec), spec.width);
   const std::span<const double> lengths = image.semi_axes();
   const double longest = lengths.front();
@@ -165,7 +165,7 @@ std::vector<double> papers_semi_axes(const NormSpec& spec) {
 /// The paper's recipe beside the image. Lengths compare as 1/length², the eigenvalues of its matrix.
 void recipe(Run& run, const NormSpec& spec) {
   const std::vector<double> papers = papers_semi_axes(spec);
-  const geometry::NormImage image(spec);
+  const norm::NormImage image(spec);
   const std::span<const double> lengths = image.semi_axes();
   const double shortest = lengths.back();
   double off = papers.size() == lengths.size() ? 0.0 : 1.0;

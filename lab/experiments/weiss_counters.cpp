@@ -2,8 +2,8 @@
 
 #include <fmt/core.h>
 
-#include <normscope/automata/theorems.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/nets/rnn/theorems.hpp>
 
 #include "frame/experiment.hpp"
 
@@ -11,7 +11,7 @@
 namespace normscope::lab::weiss_counters {
 namespace {
 
-namespace am = automata;
+namespace am = nets::rnn;
 
 Plan plan(Size size) {
   const bool full = size == Size::full;

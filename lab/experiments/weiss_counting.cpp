@@ -6,10 +6,10 @@
 
 #include <fmt/core.h>
 
-#include <normscope/automata/counting.hpp>
-#include <normscope/automata/trained.hpp>
-#include <normscope/documents/text.hpp>
-#include <normscope/figures/counting.hpp>
+#include <normscope/nets/rnn/counting.hpp>
+#include <normscope/nets/rnn/trained.hpp>
+#include <normscope/results/figures/counting.hpp>
+#include <normscope/results/text.hpp>
 
 #include "frame/experiment.hpp"
 #include "frame/figures.hpp"
@@ -19,7 +19,7 @@
 namespace normscope::lab::weiss_counting {
 namespace {
 
-namespace am = automata;
+namespace am = nets::rnn;
 
 constexpr std::size_t least_seeds = 3;
 constexpr std::uint64_t test_seed = 1;

@@ -4,8 +4,8 @@
 
 #include <fmt/core.h>
 
-#include <normscope/figures/circle.hpp>
-#include <normscope/lnnet/circle.hpp>
+#include <normscope/nets/circle.hpp>
+#include <normscope/results/figures/circle.hpp>
 
 #include "frame/experiment.hpp"
 
@@ -39,12 +39,12 @@ void perform(Run& run) {
   double speed = 0.0;
   double of_weight = 0.0;
   for (std::size_t i = 0; i < points; ++i) {
-    least = std::min(least, lnnet::folded(t, std::cos(angle(i))));
+    least = std::min(least, nets::folded(t, std::cos(angle(i))));
     const double turned = std::remainder(image((i + 1) % points) - image(i), 2.0 * pi);
     speed = std::max(speed, std::abs(turned) * static_cast<double>(points) / (2.0 * pi));
     of_weight = std::max(of_weight, moved(angle(i)));
   }
-  run.measure("turns", 1, lnnet::fold_winding(t));
+  run.measure("turns", 1, nets::fold_winding(t));
   run.measure("least", 1, least);
   run.measure("speed", 1, speed);
   run.measure("speed_of_weight", 1, of_weight);
@@ -68,7 +68,7 @@ Finding divot(const Results& results) {
   bool holds = true;
   for (const Done& run : results.runs()) {
     if (t_of(run) <= 1.0) continue;
-    holds = holds && std::abs(run.last("least") - lnnet::fold_minimum(t_of(run))) < 1e-4;
+    holds = holds && std::abs(run.last("least") - nets::fold_minimum(t_of(run))) < 1e-4;
     ours +=
         fmt::format("{}{:.4f} at t = {}", ours.empty() ? "least x: " : ", ", run.last("least"), t_of(run));
   }
@@ -87,10 +87,10 @@ Finding speeds(const Results& results, const char* metric, double (*formula)(dou
 }
 
 Finding fast_before(const Results& results) {
-  return speeds(results, "speed_of_weight", lnnet::fold_speed_of_shift);
+  return speeds(results, "speed_of_weight", nets::fold_speed_of_shift);
 }
 
-Finding spreads_out(const Results& results) { return speeds(results, "speed", lnnet::fold_speed); }
+Finding spreads_out(const Results& results) { return speeds(results, "speed", nets::fold_speed); }
 
 std::vector<Figure> figures(const Results&) {
   return {{"fold", "A circle's points after a shift and normalization, and the activation curves.",

@@ -1,14 +1,14 @@
 #include <fmt/core.h>
 
-#include <normscope/lnnet/images.hpp>
+#include <normscope/nets/images.hpp>
 
 #include "frame/data.hpp"
-#include "nets/training.hpp"
+#include "ln_nets/training.hpp"
 
 namespace normscope::lab::winsor_mnist {
 namespace {
 
-using lnnet::Activation;
+using nets::Activation;
 
 constexpr std::size_t least_seeds = 3;
 constexpr double reads_digits = 0.97;
@@ -22,13 +22,13 @@ Plan plan(Size size) {
   const auto add = [&](const char* arm, Activation activation, std::size_t groups, std::size_t width = 128,
                        std::size_t depth = 2, std::size_t steps = 6000) {
     Json configuration{{"arm", arm}, {"rows", quick ? 1000 : 50000}};
-    configuration.update(nets::to_json({.width = width,
+    configuration.update(ln_nets::to_json({.width = width,
                                         .depth = depth,
                                         .activation = activation,
                                         .norm = NormKind::layer,
                                         .groups = groups,
                                         .rate = 2e-3,
-                                        .schedule = lnnet::Schedule::cosine,
+                                        .schedule = nets::Schedule::cosine,
                                         .steps = quick ? 100U : steps,
                                         .batch = 100,
                                         .precision = Dtype::F32}));
@@ -47,7 +47,7 @@ Plan plan(Size size) {
   return plan;
 }
 
-lnnet::Dataset last_rows(const lnnet::Dataset& data, std::size_t rows) {
+nets::Dataset last_rows(const nets::Dataset& data, std::size_t rows) {
   const std::size_t first = data.rows() - rows;
   return {.width = data.width,
           .classes = data.classes,
@@ -57,11 +57,11 @@ lnnet::Dataset last_rows(const lnnet::Dataset& data, std::size_t rows) {
 
 void perform(Run& run) {
   const std::filesystem::path folder = data_file("mnist");
-  const lnnet::Dataset validation = last_rows(lnnet::mnist(folder, lnnet::Part::train), validation_rows);
-  const auto data = std::make_shared<const lnnet::Dataset>(
-      lnnet::mnist(folder, lnnet::Part::train, run.get<std::size_t>("rows")));
-  const lnnet::Dataset test = lnnet::mnist(folder, lnnet::Part::test);
-  nets::train(run, data, {{"test_accuracy", test}, {"validation_accuracy", validation}});
+  const nets::Dataset validation = last_rows(nets::mnist(folder, nets::Part::train), validation_rows);
+  const auto data = std::make_shared<const nets::Dataset>(
+      nets::mnist(folder, nets::Part::train, run.get<std::size_t>("rows")));
+  const nets::Dataset test = nets::mnist(folder, nets::Part::test);
+  ln_nets::train(run, data, {{"test_accuracy", test}, {"validation_accuracy", validation}});
 }
 
 double test_accuracy(const Done& run) { return run.last("test_accuracy"); }

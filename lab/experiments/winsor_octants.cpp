@@ -2,15 +2,15 @@
 
 #include <fmt/core.h>
 
-#include <normscope/lnnet/tasks.hpp>
+#include <normscope/nets/tasks.hpp>
 
-#include "nets/plateaus.hpp"
-#include "nets/training.hpp"
+#include "ln_nets/plateaus.hpp"
+#include "ln_nets/training.hpp"
 
 namespace normscope::lab::winsor_octants {
 namespace {
 
-using lnnet::Schedule;
+using nets::Schedule;
 
 constexpr std::size_t full_seeds = 20;
 constexpr std::size_t least_seeds = 8;
@@ -20,7 +20,7 @@ Plan plan(Size size) {
   const bool quick = size == Size::quick;
   Plan plan{.configurations = {}, .seeds = quick ? 1 : full_seeds};
   for (const std::size_t depth : {3, 4, 5}) {
-    Json configuration = nets::to_json(
+    Json configuration = ln_nets::to_json(
         {.depth = depth, .rate = 0.03, .schedule = Schedule::linear, .steps = quick ? 1000U : 10000U});
     configuration["rows"] = 1000;
     configuration["test"] = 4000;
@@ -31,9 +31,9 @@ Plan plan(Size size) {
 
 void perform(Run& run) {
   const auto data =
-      std::make_shared<const lnnet::Dataset>(lnnet::octants(run.get<std::size_t>("rows"), run.seed()));
-  const lnnet::Dataset test = lnnet::octants(run.get<std::size_t>("test"), run.seed() + 1'000'000);
-  nets::train(run, data, {{"test_accuracy", test}});
+      std::make_shared<const nets::Dataset>(nets::octants(run.get<std::size_t>("rows"), run.seed()));
+  const nets::Dataset test = nets::octants(run.get<std::size_t>("test"), run.seed() + 1'000'000);
+  ln_nets::train(run, data, {{"test_accuracy", test}});
 }
 
 Finding solved(const Results& results) {
@@ -41,7 +41,7 @@ Finding solved(const Results& results) {
   for (const Json& depth : results.all("depth")) {
     const Results runs = results.where("depth", depth);
     ours += fmt::format("{}{} norms: {} of {} above 98 %, best {:.1f} %", ours.empty() ? "" : "; ",
-                        depth.get<int>(), nets::above(runs, "test_accuracy", solved_at), runs.runs().size(),
+                        depth.get<int>(), ln_nets::above(runs, "test_accuracy", solved_at), runs.runs().size(),
                         100.0 * runs.last("test_accuracy").most);
   }
   return {std::move(ours),
@@ -49,7 +49,7 @@ Finding solved(const Results& results) {
 }
 
 std::size_t plateaus_of(const Done& run) {
-  return nets::plateaus(nets::curve(run, "loss"), nets::steps_between_points(run.configuration)).size();
+  return ln_nets::plateaus(ln_nets::curve(run, "loss"), ln_nets::steps_between_points(run.configuration)).size();
 }
 
 Finding several_transitions(const Results& results) {
@@ -68,7 +68,7 @@ std::vector<Figure> figures(const Results& results) {
   const Results runs = results.where("depth", 4);
   if (runs.runs().empty()) return {};
   return {
-      nets::curves(runs, "curves",
+      ln_nets::curves(runs, "curves",
                    "Loss and accuracy of nets of width 3 with four norms on a sphere in eight parts, over "
                    "seeds; a tick where the accuracy jumps.")};
 }
@@ -99,7 +99,7 @@ const Experiment experiment{
                 .paper = "a figure of one training",
                 .rule = {"trainings whose loss has two plateaus or more that end with a fall: for 600 steps "
                          "medians over 300 steps change by at most 15 %, then fall by 30 % within 300 steps "
-                         "(nets::plateaus)",
+                         "(ln_nets::plateaus)",
                          Test::share, least_seeds, 0.5, 0.0},
                 .judge = several_transitions}},
     .figures = figures};

@@ -1,14 +1,14 @@
 #include <fmt/core.h>
 
-#include <normscope/lnnet/tasks.hpp>
+#include <normscope/nets/tasks.hpp>
 
-#include "nets/training.hpp"
+#include "ln_nets/training.hpp"
 
 namespace normscope::lab::winsor_spiral {
 namespace {
 
-using lnnet::Activation;
-using lnnet::TrainSpec;
+using nets::Activation;
+using nets::TrainSpec;
 
 constexpr std::size_t full_seeds = 20;
 constexpr std::size_t least_seeds = 10;
@@ -19,7 +19,7 @@ Plan plan(Size size) {
   Plan plan{.configurations = {}, .seeds = quick ? 2 : full_seeds};
   for (const TrainSpec& spec :
        {TrainSpec{}, TrainSpec{.depth = 3}, TrainSpec{.activation = Activation::none, .steps = 4000}}) {
-    Json configuration = nets::to_json(spec);
+    Json configuration = ln_nets::to_json(spec);
     configuration["rows"] = 300;
     configuration["test"] = 4000;
     if (quick) configuration["steps"] = 2000;
@@ -30,9 +30,9 @@ Plan plan(Size size) {
 
 void perform(Run& run) {
   const auto data =
-      std::make_shared<const lnnet::Dataset>(lnnet::spiral(run.get<std::size_t>("rows"), run.seed()));
-  const lnnet::Dataset test = lnnet::spiral(run.get<std::size_t>("test"), run.seed() + 1'000'000);
-  nets::train(run, data, {{"test_accuracy", test}});
+      std::make_shared<const nets::Dataset>(nets::spiral(run.get<std::size_t>("rows"), run.seed()));
+  const nets::Dataset test = nets::spiral(run.get<std::size_t>("test"), run.seed() + 1'000'000);
+  ln_nets::train(run, data, {{"test_accuracy", test}});
 }
 
 Results normed(const Results& results, std::size_t depth) {
@@ -42,15 +42,15 @@ Results normed(const Results& results, std::size_t depth) {
 std::string accuracies(const Results& runs) {
   const Spread spread = runs.last("test_accuracy");
   return fmt::format("{} of {} above 98 %, best {:.2f}, median {:.2f}, worst {:.2f} %",
-                     nets::above(runs, "test_accuracy", solved_at), spread.count, 100.0 * spread.most,
-                     100.0 * nets::median(runs, "test_accuracy"), 100.0 * spread.least);
+                     ln_nets::above(runs, "test_accuracy", solved_at), spread.count, 100.0 * spread.most,
+                     100.0 * ln_nets::median(runs, "test_accuracy"), 100.0 * spread.least);
 }
 
 Finding solved(const Results& results) {
   const Results runs = normed(results, 2);
   if (runs.runs().empty()) return {"not run"};
   std::string ours =
-      fmt::format("{}; median step to 95 % {:.0f}", accuracies(runs), nets::median(runs, "to_95"));
+      fmt::format("{}; median step to 95 % {:.0f}", accuracies(runs), ln_nets::median(runs, "to_95"));
   return {std::move(ours),
           runs.numbers([](const Done& run) { return run.last("test_accuracy") > solved_at ? 1.0 : 0.0; })};
 }
@@ -66,9 +66,9 @@ Finding needs_norm(const Results& results) {
 Finding phase_transition(const Results& results) {
   const Results runs = normed(results, 2);
   if (runs.runs().empty()) return {"not run"};
-  const std::size_t jumped = nets::above(runs, "transitions", 0.5);
+  const std::size_t jumped = ln_nets::above(runs, "transitions", 0.5);
   std::string ours = fmt::format("{} of {} trainings have one; median of the largest gain {:.3f}", jumped,
-                                 runs.runs().size(), nets::median(runs, "gain"));
+                                 runs.runs().size(), ln_nets::median(runs, "gain"));
   return {std::move(ours),
           runs.numbers([](const Done& run) { return run.last("transitions") > 0.5 ? 1.0 : 0.0; })};
 }
@@ -78,7 +78,7 @@ std::vector<Figure> figures(const Results& results) {
   const Results runs = normed(results, 2);
   if (!runs.runs().empty()) {
     all.push_back(
-        nets::curves(runs, "curves",
+        ln_nets::curves(runs, "curves",
                      "Loss and accuracy of nets of width 3 with two norms on the spiral, over seeds; a "
                      "tick where the accuracy jumps."));
   }
@@ -116,7 +116,7 @@ const Experiment experiment{
                {.name = "phase_transition",
                 .says = "Accuracy stays on a plateau and then jumps.",
                 .paper = "a figure of one training",
-                .rule = {"trainings in which lnnet::transitions finds one (0.15 within 100 steps, above the "
+                .rule = {"trainings in which nets::transitions finds one (0.15 within 100 steps, above the "
                          "best before, from step 200 on)",
                          Test::share, least_seeds, 0.5, 0.25},
                 .judge = phase_transition}},

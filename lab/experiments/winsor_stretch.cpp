@@ -3,8 +3,8 @@
 
 #include <fmt/core.h>
 
-#include <normscope/figures/circle.hpp>
-#include <normscope/lnnet/circle.hpp>
+#include <normscope/nets/circle.hpp>
+#include <normscope/results/figures/circle.hpp>
 
 #include "frame/experiment.hpp"
 
@@ -26,10 +26,10 @@ void perform(Run& run) {
   std::size_t beyond = 0;
   for (std::size_t i = 0; i < points; ++i) {
     const double angle = 2.0 * pi * (static_cast<double>(i) + 0.5) / static_cast<double>(points);
-    beyond += std::abs(lnnet::stretched(t, std::cos(angle))) > level ? 1 : 0;
+    beyond += std::abs(nets::stretched(t, std::cos(angle))) > level ? 1 : 0;
   }
   run.measure("share", 1, static_cast<double>(beyond) / static_cast<double>(points));
-  run.measure("formula", 1, lnnet::stretched_share(t, level));
+  run.measure("formula", 1, nets::stretched_share(t, level));
 }
 
 Finding gathers(const Results& results) {

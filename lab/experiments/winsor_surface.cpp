@@ -4,8 +4,8 @@
 
 #include <fmt/core.h>
 
-#include <normscope/figures/circle.hpp>
-#include <normscope/lnnet/circle.hpp>
+#include <normscope/nets/circle.hpp>
+#include <normscope/results/figures/circle.hpp>
 
 #include "frame/experiment.hpp"
 
@@ -28,8 +28,8 @@ void perform(Run& run) {
     const double angle = 2.0 * pi * (static_cast<double>(i) + 0.5) / static_cast<double>(points);
     const double x = std::cos(angle);
     const double y = std::sin(angle);
-    largest = std::max({largest, std::abs(lnnet::stretched(t, x) - lnnet::surface(t * x, y)),
-                        std::abs(lnnet::folded(t, x) - lnnet::surface(t + x, y))});
+    largest = std::max({largest, std::abs(nets::stretched(t, x) - nets::surface(t * x, y)),
+                        std::abs(nets::folded(t, x) - nets::surface(t + x, y))});
   }
   run.measure("distance", 1, largest);
 }

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <normscope/documents/text.hpp>
+#include <normscope/results/text.hpp>
 
 #include "show.hpp"
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include <normscope/numeric/rounded.hpp>
+#include <normscope/core/rounded.hpp>
 
 namespace normscope::lab {
 namespace {

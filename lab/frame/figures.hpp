@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include <normscope/figures/vega.hpp>
+#include <normscope/results/figures/vega.hpp>
 
 #include "experiment.hpp"
 

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
-#include <normscope/lnnet/images.hpp>
+#include <normscope/nets/images.hpp>
 
 #include "training.hpp"
 
@@ -51,7 +51,7 @@ struct Images {
   }
 };
 
-Images images(const lnnet::Dataset& data, bool halved) {
+Images images(const nets::Dataset& data, bool halved) {
   Images result{.side = halved ? image_side / 2 : image_side};
   if (!halved) {
     for (const double value : data.x) result.pixels.push_back(static_cast<float>(value));
@@ -118,8 +118,8 @@ Data image_data(const std::string& folder, std::size_t train, std::size_t test, 
   if (rows == 0 || rows > train) {
     throw Error(ErrorCode::Argument, fmt::format("batches of {} of {} images", rows, train));
   }
-  Images seen = images(lnnet::cifar10(folder, lnnet::Part::train, train), halved);
-  const Images unseen = images(lnnet::cifar10(folder, lnnet::Part::test, test), halved);
+  Images seen = images(nets::cifar10(folder, nets::Part::train, train), halved);
+  const Images unseen = images(nets::cifar10(folder, nets::Part::test, test), halved);
   Data data;
   for (std::size_t image = 0; image < unseen.labels.size(); ++image) {
     if (image % score_rows == 0) data.held_out.emplace_back();

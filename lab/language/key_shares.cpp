@@ -1,8 +1,8 @@
 #include "key_shares.hpp"
 
 #include <normscope/core/random.hpp>
-#include <normscope/geometry/steps.hpp>
 #include <normscope/norm/norm.hpp>
+#include <normscope/norm/steps.hpp>
 #include <normscope/selectability/select.hpp>
 
 namespace normscope::lab::language {
@@ -45,7 +45,7 @@ KeyShares key_shares(std::span<const double> stream, const NormSpec& norm, bool 
   if (scales) {
     norm::forward(norm, from, to);
   } else {
-    geometry::project(norm, from, to);
+    norm::project(norm, from, to);
   }
   KeyShares shares;
   shares.rows = share_of({stream.begin(), stream.end()}, width, shares.undecided);

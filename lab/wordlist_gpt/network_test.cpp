@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include <gtest/gtest.h>
-#include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/random.hpp>
+#include <normscope/files/checkpoint.hpp>
 
 #include "measures.hpp"
 #include "parameters.hpp"
@@ -84,14 +84,14 @@ TEST(CountLoss, MatchesACountDoneByHand) {
 TEST(CommittedModel, SpellsBetterThanCountsOfLetters) {
   const std::filesystem::path source = NORMSCOPE_SOURCE_DIR;
   const Recipe recipe = read_recipe(source / "lab/wordlist_gpt/recipe.json");
-  const checkpoint::Checkpoint file(source / "models/wordlist_gpt");
+  const files::Checkpoint file(source / "models/wordlist_gpt");
   const std::vector<Parameter> tensors = parameters(recipe);
   ASSERT_EQ(file.tensors().size(), tensors.size());
   std::vector<float> values;
   for (const Parameter& tensor : tensors) {
-    const checkpoint::Tensor* found = file.find(tensor.name);
+    const files::Tensor* found = file.find(tensor.name);
     ASSERT_NE(found, nullptr) << tensor.name;
-    for (const double value : checkpoint::read(*found)) {
+    for (const double value : files::read(*found)) {
       ASSERT_TRUE(std::isfinite(value)) << tensor.name;
       values.push_back(static_cast<float>(value));
     }

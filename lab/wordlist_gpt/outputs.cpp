@@ -4,8 +4,8 @@
 #include <vector>
 
 #include <nlohmann/json.hpp>
-#include <normscope/checkpoint/safetensors.hpp>
 #include <normscope/core/file.hpp>
+#include <normscope/files/safetensors.hpp>
 
 #include "parameters.hpp"
 #include "words.hpp"
@@ -53,13 +53,13 @@ void write_text(const std::filesystem::path& path, std::string_view text) {
 }
 
 void write_model(const std::filesystem::path& folder, const Recipe& recipe, std::span<const float> values) {
-  std::vector<checkpoint::NewTensor> tensors;
+  std::vector<files::NewTensor> tensors;
   for (const Parameter& tensor : parameters(recipe)) {
     tensors.push_back(
         {tensor.name, Dtype::F32, tensor.shape, std::as_bytes(values.subspan(tensor.offset, tensor.count))});
   }
   // Hugging Face's loader refuses a file that does not name its framework.
-  checkpoint::write_safetensors(folder / "model.safetensors", tensors, {{"format", "pt"}});
+  files::write_safetensors(folder / "model.safetensors", tensors, {{"format", "pt"}});
   write_text(folder / "config.json", config(recipe).dump(2) + "\n");
   write_text(folder / "vocab.json", vocabulary().dump(2) + "\n");
 }

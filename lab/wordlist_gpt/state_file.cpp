@@ -3,9 +3,9 @@
 #include <string>
 
 #include <fmt/format.h>
-#include <normscope/checkpoint/checkpoint.hpp>
-#include <normscope/checkpoint/safetensors.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/files/safetensors.hpp>
 
 #include "training.hpp"
 
@@ -21,14 +21,14 @@ Facts identity(const Job& job) {
           {"threads", fmt::format("{}", job.threads)}};
 }
 
-checkpoint::NewTensor tensor(const std::string& name, const std::vector<float>& values) {
+files::NewTensor tensor(const std::string& name, const std::vector<float>& values) {
   return {name, Dtype::F32, {values.size()}, std::as_bytes(std::span(values))};
 }
 
 template <class T>
-std::vector<T> values(const checkpoint::Checkpoint& file, const std::string& name, Dtype dtype,
+std::vector<T> values(const files::Checkpoint& file, const std::string& name, Dtype dtype,
                       std::size_t count) {
-  const checkpoint::Tensor* found = file.find(name);
+  const files::Tensor* found = file.find(name);
   if (found == nullptr || found->dtype != dtype || found->bytes.size() != count * sizeof(T)) {
     throw Error(ErrorCode::Format, fmt::format("state: {}: no tensor \"{}\" of {} {} values",
                                                file.path().string(), name, count, to_string(dtype)));
@@ -48,9 +48,9 @@ void save_state(const std::filesystem::path& path, const Job& job, const Trainin
   for (const CurvePoint& point : state.curve) {
     curve.insert(curve.end(), {static_cast<double>(point.step), point.training_loss, point.validation_loss});
   }
-  checkpoint::write_safetensors(
+  files::write_safetensors(
       path,
-      std::vector<checkpoint::NewTensor>{
+      std::vector<files::NewTensor>{
           tensor("values", state.values),
           tensor("first_moments", state.moments.first),
           tensor("second_moments", state.moments.second),
@@ -60,7 +60,7 @@ void save_state(const std::filesystem::path& path, const Job& job, const Trainin
 }
 
 TrainingState load_state(const std::filesystem::path& path, const Job& job) {
-  const checkpoint::Checkpoint file(path);
+  const files::Checkpoint file(path);
   for (const auto& [name, expected] : identity(job)) {
     const auto found = file.metadata().find(name);
     if (found == file.metadata().end() || found->second != expected) {
@@ -71,7 +71,7 @@ TrainingState load_state(const std::filesystem::path& path, const Job& job) {
   }
   TrainingState state;
   state.step = static_cast<std::size_t>(values<std::uint64_t>(file, "step", Dtype::U64, 1).front());
-  const checkpoint::Tensor* curve = file.find("curve");
+  const files::Tensor* curve = file.find("curve");
   const std::vector<double> points =
       values<double>(file, "curve", Dtype::F64, curve == nullptr ? 0 : curve->bytes.size() / sizeof(double));
   for (std::size_t i = 0; i + 3 <= points.size(); i += 3) {

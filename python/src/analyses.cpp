@@ -14,16 +14,16 @@
 #include <nanobind/stl/vector.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/certificates/verify.hpp>
-#include <normscope/convex/exact_separation.hpp>
-#include <normscope/convex/separate.hpp>
-#include <normscope/documents/select.hpp>
-#include <normscope/documents/separate.hpp>
-#include <normscope/documents/text.hpp>
-#include <normscope/figures/analyses.hpp>
+#include <normscope/nets/scatter.hpp>
+#include <normscope/proof/exact_separation.hpp>
+#include <normscope/proof/separate.hpp>
+#include <normscope/results/figures/analyses.hpp>
+#include <normscope/results/select.hpp>
+#include <normscope/results/separate.hpp>
+#include <normscope/results/text.hpp>
 #include <normscope/selectability/exact_select.hpp>
 #include <normscope/selectability/select.hpp>
-#include <normscope/separability/scatter.hpp>
+#include <normscope/verify/verify.hpp>
 
 #include "arguments.hpp"
 #include "array.hpp"
@@ -36,8 +36,8 @@
 namespace normscope::python {
 namespace {
 
-certificates::InputArray described(const char* role, const Matrix& matrix, unsigned threads) {
-  return certificates::describe_array(role, {matrix.rows, matrix.width}, matrix.values, threads);
+verify::InputArray described(const char* role, const Matrix& matrix, unsigned threads) {
+  return verify::describe_array(role, {matrix.rows, matrix.width}, matrix.values, threads);
 }
 
 Illustrated geometry(const nb::object& norm, std::size_t axes, bool null_space, unsigned threads,
@@ -56,10 +56,10 @@ Illustrated select(const nb::object& given, double tolerance, double rank_tolera
         keys.view(), {.tolerance = tolerance, .rank_tolerance = rank_tolerance, .threads = threads},
         progress);
     if (exact) selectability::decide_exactly(keys.view(), selection, {}, threads, progress);
-    const certificates::Inputs inputs{.arguments = {{"keys", "keys"}},
-                                      .arrays = {described("keys", keys, threads)}};
+    const verify::Inputs inputs{.arguments = {{"keys", "keys"}},
+                                .arrays = {described("keys", keys, threads)}};
     return Illustrated(
-        json_text(documents::select(selection, {.width = keys.width, .exact = exact, .inputs = inputs})),
+        json_text(results::select(selection, {.width = keys.width, .exact = exact, .inputs = inputs})),
         json_text(figures::selection_charts(selection)));
   });
 }
@@ -102,8 +102,8 @@ Classes classes_of(const std::vector<Matrix>& matrices) {
 
 /// The classes along the normal of the hyperplane between two, or along the direction that separates them
 /// best.
-nlohmann::ordered_json charts_of(const Classes& classes, const separability::LinearRatio& linear,
-                                 const std::optional<convex::Separation>& separation) {
+nlohmann::ordered_json charts_of(const Classes& classes, const nets::LinearRatio& linear,
+                                 const std::optional<proof::Separation>& separation) {
   const bool divided = separation && !separation->normal.empty();
   const std::vector<double>& direction = divided ? separation->normal : linear.direction;
   if (direction.empty()) return nlohmann::ordered_json::array();
@@ -124,7 +124,7 @@ std::vector<Matrix> matrices_of(const char* who, const nb::list& given) {
   return matrices;
 }
 
-std::vector<certificates::InputArray> class_arrays(const std::vector<Matrix>& matrices, unsigned threads) {
+std::vector<verify::InputArray> class_arrays(const std::vector<Matrix>& matrices, unsigned threads) {
   return {described("a", matrices[0], threads), described("b", matrices[1], threads)};
 }
 
@@ -133,26 +133,26 @@ Illustrated separate(const nb::list& given, double tolerance, bool exact, unsign
   const std::vector<Matrix> matrices = matrices_of("separate", given);
   return run(callback, [&](const Progress& progress) {
     const Classes classes = classes_of(matrices);
-    const double ssr = separability::sum_of_squares_ratio(classes.rows.view(), classes.class_of, threads);
-    const separability::LinearRatio linear =
-        separability::linear_ratio(classes.rows.view(), classes.class_of, threads, progress);
-    std::optional<convex::Separation> separation;
-    certificates::Inputs inputs;
+    const double ssr = nets::sum_of_squares_ratio(classes.rows.view(), classes.class_of, threads);
+    const nets::LinearRatio linear =
+        nets::linear_ratio(classes.rows.view(), classes.class_of, threads, progress);
+    std::optional<proof::Separation> separation;
+    verify::Inputs inputs;
     if (matrices.size() == 2) {
-      separation = convex::separate(classes.part(0), classes.part(1), tolerance, threads, progress);
+      separation = proof::separate(classes.part(0), classes.part(1), tolerance, threads, progress);
       if (exact) {
-        convex::decide_exactly(classes.part(0), classes.part(1), *separation, {}, threads, progress);
+        proof::decide_exactly(classes.part(0), classes.part(1), *separation, {}, threads, progress);
       }
       inputs = {.arguments = {{"a", "class 0"}, {"b", "class 1"}}, .arrays = class_arrays(matrices, threads)};
     }
-    return Illustrated(json_text(documents::separate({.width = classes.rows.width,
-                                                      .class_rows = classes.class_rows,
-                                                      .given_row = classes.given_row,
-                                                      .classes = {},
-                                                      .ssr = ssr,
-                                                      .linear = linear,
-                                                      .separation = separation,
-                                                      .inputs = inputs})),
+    return Illustrated(json_text(results::separate({.width = classes.rows.width,
+                                                    .class_rows = classes.class_rows,
+                                                    .given_row = classes.given_row,
+                                                    .classes = {},
+                                                    .ssr = ssr,
+                                                    .linear = linear,
+                                                    .separation = separation,
+                                                    .inputs = inputs})),
                        json_text(charts_of(classes, linear, separation)));
   });
 }
@@ -164,13 +164,13 @@ struct ArrayHead {
   std::vector<double> bias{};
 
   /// What a result states of them, and by which names.
-  [[nodiscard]] certificates::Inputs inputs(unsigned threads) const {
-    certificates::Inputs found{.arguments = {{"unembedding", "unembedding"}},
-                               .arrays = {described("unembedding", unembedding, threads)}};
+  [[nodiscard]] verify::Inputs inputs(unsigned threads) const {
+    verify::Inputs found{.arguments = {{"unembedding", "unembedding"}},
+                         .arrays = {described("unembedding", unembedding, threads)}};
     const auto add = [&](const char* role, const std::vector<double>& values) {
       if (values.empty()) return;
       found.arguments.push_back({role, role});
-      found.arrays.push_back(certificates::describe_array(role, {values.size()}, values));
+      found.arrays.push_back(verify::describe_array(role, {values.size()}, values));
     };
     add("unembedding bias", bias);
     add("gain", norm.gain);
@@ -192,7 +192,7 @@ Illustrated reach(const nb::object& norm, const nb::object& unembedding, const n
                   unsigned threads, const nb::object& callback) {
   const ArrayHead given = head_of("reach", norm, unembedding, bias);
   return run(callback, [&](const Progress& progress) {
-    audit::VocabularyHead head;
+    selectability::VocabularyHead head;
     head.norm = given.norm;
     head.has_bias = !given.bias.empty();
     head.logits = selectability::fold(given.norm, given.unembedding.view(), given.bias);
@@ -207,12 +207,11 @@ std::string verify_reach(const std::string& result_text, const nb::object& norm,
                          const nb::object& callback) {
   const ArrayHead given = head_of("verify", norm, unembedding, bias);
   return run(callback, [&](const Progress& progress) {
-    const certificates::Result result(result_text, "result");
+    const verify::Result result(result_text, "result");
     result.expect_arrays(given.inputs(threads).arrays, "the head");
-    const certificates::VocabularyHead head{
+    const verify::VocabularyHead head{
         .norm = given.norm, .unembedding = given.unembedding.view(), .bias = given.bias};
-    return verification_document(result,
-                                 certificates::verify_reach(result, head, nullptr, {threads, progress}));
+    return verification_document(result, verify::verify_reach(result, head, nullptr, {threads, progress}));
   });
 }
 
@@ -220,10 +219,10 @@ std::string verify_select(const std::string& result_text, const nb::object& give
                           const nb::object& callback) {
   const Matrix keys = matrix_of("verify", "keys", given);
   return run(callback, [&](const Progress& progress) {
-    const certificates::Result result(result_text, "result");
+    const verify::Result result(result_text, "result");
     result.expect_arrays({described("keys", keys, threads)}, "keys");
     return verification_document(
-        result, certificates::verify_select(result, keys.view(), false, nullptr, {threads, progress}));
+        result, verify::verify_select(result, keys.view(), false, nullptr, {threads, progress}));
   });
 }
 
@@ -231,25 +230,25 @@ std::string verify_separate(const std::string& result_text, const nb::list& give
                             const nb::object& callback) {
   const std::vector<Matrix> matrices = matrices_of("verify", given);
   return run(callback, [&](const Progress& progress) {
-    const certificates::Result result(result_text, "result");
+    const verify::Result result(result_text, "result");
     if (matrices.size() != 2) {
       throw Error(ErrorCode::Argument,
                   fmt::format("verify: {} classes were given, expected two", matrices.size()));
     }
     result.expect_arrays(class_arrays(matrices, threads), "the classes");
     const Classes classes = classes_of(matrices);
-    certificates::ClassRows rows;
+    verify::ClassRows rows;
     for (std::size_t c = 0; c < matrices.size(); ++c) {
       rows.rows.push_back(classes.part(c));
       std::vector<std::size_t>& numbers = rows.numbers.emplace_back(classes.class_rows[c]);
       for (std::size_t row = 0; row < numbers.size(); ++row) numbers[row] = row;
     }
-    return verification_document(result, certificates::verify_separate(result, rows, {threads, progress}));
+    return verification_document(result, verify::verify_separate(result, rows, {threads, progress}));
   });
 }
 
 std::string result_kind(const std::string& result_text) {
-  return certificates::Result(result_text, "result").kind();
+  return verify::Result(result_text, "result").kind();
 }
 
 }  // namespace

@@ -13,34 +13,34 @@
 #include <nanobind/stl/vector.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/audit/heads.hpp>
-#include <normscope/audit/report.hpp>
-#include <normscope/bytes/source.hpp>
-#include <normscope/certificates/model.hpp>
-#include <normscope/certificates/verify.hpp>
-#include <normscope/checkpoint/checkpoint.hpp>
-#include <normscope/documents/geometry.hpp>
-#include <normscope/documents/heads.hpp>
-#include <normscope/documents/inputs.hpp>
-#include <normscope/documents/ranges.hpp>
-#include <normscope/documents/reach.hpp>
-#include <normscope/documents/report.hpp>
-#include <normscope/documents/rewrite.hpp>
-#include <normscope/documents/text.hpp>
-#include <normscope/documents/token_trace.hpp>
-#include <normscope/figures/analyses.hpp>
-#include <normscope/figures/charts.hpp>
-#include <normscope/figures/comparison.hpp>
-#include <normscope/figures/ranges.hpp>
-#include <normscope/figures/token_trace.hpp>
+#include <normscope/analysis/ranges.hpp>
+#include <normscope/analysis/report.hpp>
+#include <normscope/analysis/trace.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/files/source.hpp>
 #include <normscope/forward/tokenizer.hpp>
-#include <normscope/forward/trace.hpp>
-#include <normscope/geometry/image.hpp>
-#include <normscope/model/token_names.hpp>
-#include <normscope/ranges/ranges.hpp>
+#include <normscope/heads/heads.hpp>
+#include <normscope/models/token_names.hpp>
+#include <normscope/norm/image.hpp>
+#include <normscope/results/figures/analyses.hpp>
+#include <normscope/results/figures/charts.hpp>
+#include <normscope/results/figures/comparison.hpp>
+#include <normscope/results/figures/ranges.hpp>
+#include <normscope/results/figures/token_trace.hpp>
+#include <normscope/results/geometry.hpp>
+#include <normscope/results/heads.hpp>
+#include <normscope/results/inputs.hpp>
+#include <normscope/results/ranges.hpp>
+#include <normscope/results/reach.hpp>
+#include <normscope/results/report.hpp>
+#include <normscope/results/rewrite.hpp>
+#include <normscope/results/text.hpp>
+#include <normscope/results/token_trace.hpp>
 #include <normscope/rewrite/compare.hpp>
 #include <normscope/rewrite/rewrite.hpp>
 #include <normscope/selectability/survey.hpp>
+#include <normscope/verify/model.hpp>
+#include <normscope/verify/verify.hpp>
 
 #include "arguments.hpp"
 #include "array.hpp"
@@ -65,7 +65,7 @@ auto run_on(const Model& model, const nb::object& callback, const Compute& compu
 
 std::string inspect(const Model& model) {
   model.expect_unchanged();
-  return json_text(documents::inspection(model.checkpoint(), model.described()));
+  return json_text(results::inspection(model.checkpoint(), model.described()));
 }
 
 /// The document, its charts and its page, which shows `activations` too: "null", or
@@ -73,31 +73,32 @@ std::string inspect(const Model& model) {
 std::tuple<std::string, std::string, std::string> model_report(const Model& model, bool deep, bool vocabulary,
                                                                double budget, const std::string& activations,
                                                                unsigned threads, const nb::object& callback) {
-  audit::VocabularyOptions options{.budget = selectability::budget_unit * budget, .skip = !vocabulary};
+  selectability::VocabularyOptions options{.budget = selectability::budget_unit * budget,
+                                           .skip = !vocabulary};
   if (deep) options.most_work = std::numeric_limits<double>::infinity();
   return run_on(model, callback, [&](const Progress& progress) {
-    const audit::Report found =
-        audit::audit(model.checkpoint(), model.described(), threads, progress, options);
+    const analysis::Report found =
+        analysis::audit(model.checkpoint(), model.described(), threads, progress, options);
     std::string charts = json_text(figures::charts(found));
-    std::string page = report::fill(json_text(documents::report(found), 1), charts, activations);
-    return std::tuple(json_text(documents::report(found, deep)), std::move(charts), std::move(page));
+    std::string page = report::fill(json_text(results::report(found), 1), charts, activations);
+    return std::tuple(json_text(results::report(found, deep)), std::move(charts), std::move(page));
   });
 }
 
 Illustrated model_heads(const Model& model, std::size_t context, bool queries, bool certificates,
                         unsigned threads, const nb::object& callback) {
   return run_on(model, callback, [&](const Progress& progress) {
-    const std::vector<audit::HeadReach> found = audit::reach_of_heads(
+    const std::vector<heads::HeadReach> found = heads::reach_of_heads(
         model.checkpoint(), model.described(), threads, progress, {.positions = context});
-    certificates::Inputs inputs{.arguments = {{"model", model.checkpoint().path().string()}},
-                                .stated = model.stated()};
+    verify::Inputs inputs{.arguments = {{"model", model.checkpoint().path().string()}},
+                          .stated = model.stated()};
     if (certificates) {
-      inputs.arrays = certificates::ModelHeads(model.checkpoint(), model.described()).arrays(threads);
+      inputs.arrays = verify::ModelHeads(model.checkpoint(), model.described()).arrays(threads);
     }
     return Illustrated(
-        json_text(documents::heads(
+        json_text(results::heads(
             model.checkpoint(), model.described(), found,
-            {.queries = queries, .certificates = certificates, .inputs = documents::inputs(inputs)})),
+            {.queries = queries, .certificates = certificates, .inputs = results::inputs(inputs)})),
         json_text(figures::head_charts(model.described(), found)));
   });
 }
@@ -105,14 +106,15 @@ Illustrated model_heads(const Model& model, std::size_t context, bool queries, b
 Illustrated model_reach(const Model& model, const std::vector<std::size_t>& tokens, std::size_t nearest,
                         double budget, unsigned threads, const nb::object& callback) {
   return run_on(model, callback, [&](const Progress& progress) {
-    const audit::VocabularyHead head = audit::vocabulary_head(model.checkpoint(), model.described());
+    const selectability::VocabularyHead head =
+        selectability::vocabulary_head(model.checkpoint(), model.described());
     const std::optional<std::filesystem::path> file =
-        model::find_token_names(model.checkpoint().files().front().parent_path());
+        models::find_token_names(model.checkpoint().files().front().parent_path());
     const std::vector<std::string> names =
-        file ? model::read_token_names(*file, head.logits.tokens) : std::vector<std::string>{};
-    const certificates::Inputs inputs{
+        file ? models::read_token_names(*file, head.logits.tokens) : std::vector<std::string>{};
+    const verify::Inputs inputs{
         .arguments = {{"model", model.checkpoint().path().string()}},
-        .arrays = certificates::read_model_head(model.checkpoint(), model.described()).arrays(threads)};
+        .arrays = verify::read_model_head(model.checkpoint(), model.described()).arrays(threads)};
     return reach_document(head,
                           {.source = model.checkpoint().path().string(),
                            .names = names,
@@ -125,8 +127,8 @@ Illustrated model_reach(const Model& model, const std::vector<std::size_t>& toke
 Illustrated model_geometry(const Model& model, const std::string& name, std::size_t axes, bool null_space,
                            unsigned threads, const nb::object& callback) {
   return run_on(model, callback, [&](const Progress& progress) {
-    const model::Norm& norm = model.norm(name);
-    return geometry_document(model::read_norm(model.checkpoint(), norm), norm.gain.has_value(), axes,
+    const models::Norm& norm = model.norm(name);
+    return geometry_document(models::read_norm(model.checkpoint(), norm), norm.gain.has_value(), axes,
                              null_space, threads, progress);
   });
 }
@@ -142,25 +144,25 @@ nb::tuple fields_of(const NormSpec& spec) {
 }
 
 nb::tuple norm_parameters(const Model& model, const std::string& name) {
-  const NormSpec spec = model::read_norm(model.checkpoint(), model.norm(name));
+  const NormSpec spec = models::read_norm(model.checkpoint(), model.norm(name));
   model.expect_unchanged();
   return fields_of(spec);
 }
 
 /// (norm, unembedding, bias or None, scale, soft cap).
 nb::tuple model_head(const Model& model) {
-  const certificates::ModelHead head = certificates::read_model_head(model.checkpoint(), model.described());
+  const verify::ModelHead head = verify::read_model_head(model.checkpoint(), model.described());
   model.expect_unchanged();
   const nb::object rows = array_of(head.unembedding).attr("reshape")(head.tokens, head.norm.width);
   return nb::make_tuple(fields_of(head.norm), rows, or_none(head.bias), head.scale, head.soft_cap);
 }
 
 nb::object tensor(const Model& model, const std::string& name) {
-  const checkpoint::Tensor& found = model.tensor(name);
+  const files::Tensor& found = model.tensor(name);
   std::vector<double> values;
   {
     const nb::gil_scoped_release others_may_run;
-    values = checkpoint::read(found);
+    values = files::read(found);
     model.expect_unchanged();
   }
   nb::list shape;
@@ -170,9 +172,9 @@ nb::object tensor(const Model& model, const std::string& name) {
 
 Illustrated model_ranges(const Model& model, unsigned threads, const nb::object& callback) {
   return run_on(model, callback, [&](const Progress& progress) {
-    const ranges::ModelRanges found =
-        ranges::of_model(model.checkpoint(), model.described(), threads, progress);
-    return Illustrated(json_text(documents::ranges(model.checkpoint(), model.described(), found)),
+    const analysis::ModelRanges found =
+        analysis::of_model(model.checkpoint(), model.described(), threads, progress);
+    return Illustrated(json_text(results::ranges(model.checkpoint(), model.described(), found)),
                        json_text(figures::range_charts(found)));
   });
 }
@@ -183,10 +185,10 @@ Illustrated model_trace(const Model& model, const std::string& text, std::vector
   return run_on(model, callback, [&](const Progress& progress) {
     const std::size_t vocabulary = forward::Decoder(model.checkpoint(), model.described()).vocabulary();
     const std::optional<std::filesystem::path> file =
-        model::find_token_names(model.checkpoint().files().front().parent_path());
+        models::find_token_names(model.checkpoint().files().front().parent_path());
     std::vector<std::string> names;
     if (!tokens.empty()) {
-      if (file) names = model::read_token_names(*file, vocabulary);
+      if (file) names = models::read_token_names(*file, vocabulary);
     } else if (file) {
       const forward::Tokenizer tokenizer(*file, vocabulary);
       tokens = tokenizer.encode(text);
@@ -194,10 +196,10 @@ Illustrated model_trace(const Model& model, const std::string& text, std::vector
     } else {
       throw Error(ErrorCode::Unsupported, "trace: the model has no tokenizer beside it; give tokens");
     }
-    const forward::TokenTrace found =
-        forward::trace(model.checkpoint(), model.described(), tokens,
-                       {.budget = selectability::budget_unit * budget, .threads = threads}, progress);
-    return Illustrated(json_text(documents::token_trace(model.checkpoint(), found, names)),
+    const analysis::TokenTrace found =
+        analysis::trace(model.checkpoint(), model.described(), tokens,
+                        {.budget = selectability::budget_unit * budget, .threads = threads}, progress);
+    return Illustrated(json_text(results::token_trace(model.checkpoint(), found, names)),
                        json_text(figures::token_trace_charts(found, names)));
   });
 }
@@ -208,12 +210,12 @@ std::string rewrite_model(const Model& model, const std::string& output, bool fo
   std::optional<rewrite::RotationRequest> rotation;
   if (!rotation_seed.is_none()) rotation.emplace().seed = integer("rewrite", "rotate", rotation_seed, 0);
   return run(callback, [&](const Progress& progress) {
-    const checkpoint::Checkpoint& checkpoint = model.checkpoint();
+    const files::Checkpoint& checkpoint = model.checkpoint();
     const rewrite::Plan plan = rewrite::make_plan(
         checkpoint, model.described(),
         {.fold_gains = fold, .migrate = migrate, .center = center, .untie = untie, .rotation = rotation});
     const auto document = [&](const rewrite::Result* result) {
-      return json_text(documents::rewrite(checkpoint, model.described(), plan, result), 1);
+      return json_text(results::rewrite(checkpoint, model.described(), plan, result), 1);
     };
     if (output.empty()) return document(nullptr);
     std::string text;
@@ -228,7 +230,7 @@ std::string undo(const Model& rewritten, const std::string& output, unsigned thr
                  const nb::object& callback) {
   return run(callback, [&](const Progress& progress) {
     const rewrite::Restoration restored = rewrite::undo(rewritten.checkpoint(), output, threads, progress);
-    return json_text(documents::undone(rewritten.checkpoint(), restored), 1);
+    return json_text(results::undone(rewritten.checkpoint(), restored), 1);
   });
 }
 
@@ -237,7 +239,7 @@ Illustrated compare(const Model& before, const Model& after, const nb::object& c
     const rewrite::Comparison found = rewrite::compare(before.checkpoint(), before.described(),
                                                        after.checkpoint(), after.described(), progress);
     after.expect_unchanged();
-    return Illustrated(json_text(documents::comparison(before.checkpoint(), after.checkpoint(), found)),
+    return Illustrated(json_text(results::comparison(before.checkpoint(), after.checkpoint(), found)),
                        json_text(figures::comparison_charts(found)));
   });
 }
@@ -245,23 +247,23 @@ Illustrated compare(const Model& before, const Model& after, const nb::object& c
 std::string verify_model(const Model& model, const std::string& result_text, unsigned threads,
                          const nb::object& callback) {
   return run_on(model, callback, [&](const Progress& progress) {
-    const certificates::Result result(result_text, "result");
-    const certificates::VerifyOptions options{.threads = threads, .progress = progress};
+    const verify::Result result(result_text, "result");
+    const verify::VerifyOptions options{.threads = threads, .progress = progress};
     const std::string who = model.checkpoint().path().string();
     if (result.kind() == "heads") {
-      const certificates::ModelHeads found(model.checkpoint(), model.described());
+      const verify::ModelHeads found(model.checkpoint(), model.described());
       result.expect_arrays(found.arrays(threads), who);
-      return verification_document(result, certificates::verify_heads(result, found, options));
+      return verification_document(result, verify::verify_heads(result, found, options));
     }
     if (result.kind() != "reach") {
       throw Error(
           ErrorCode::Argument,
           fmt::format("verify: a result of {} names no model, expected heads or reach", result.kind()));
     }
-    certificates::ModelHead head = certificates::read_model_head(model.checkpoint(), model.described());
+    verify::ModelHead head = verify::read_model_head(model.checkpoint(), model.described());
     head.read_names(model.checkpoint());
     result.expect_arrays(head.arrays(threads), who);
-    return verification_document(result, certificates::verify_reach(result, head.head(), nullptr, options));
+    return verification_document(result, verify::verify_reach(result, head.head(), nullptr, options));
   });
 }
 

@@ -7,13 +7,13 @@
 
 #include <fmt/format.h>
 
-#include <normscope/bytes/source.hpp>
-#include <normscope/checkpoint/checkpoint.hpp>
-#include <normscope/checkpoint/open_noted.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/nearest.hpp>
 #include <normscope/core/unchanged.hpp>
-#include <normscope/model/model.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/files/open_noted.hpp>
+#include <normscope/files/source.hpp>
+#include <normscope/models/model.hpp>
 
 namespace normscope::python {
 
@@ -21,22 +21,22 @@ namespace normscope::python {
 /// another process truncates ends this one.
 class Model {
  public:
-  Model(const std::string& path, model::Stated stated)
-      : checkpoint_(checkpoint::open_noted(path, noted_, bytes::read_file)),
+  Model(const std::string& path, models::Stated stated)
+      : checkpoint_(files::open_noted(path, noted_, files::read_file)),
         stated_(std::move(stated)),
-        model_(model::describe(checkpoint_, stated_)) {}
+        model_(models::describe(checkpoint_, stated_)) {}
 
   /// Call after the last tensor of a result was read.
   ///
   /// Errors    Io if a file is not the one that was opened
   void expect_unchanged() const { noted_.expect(); }
-  [[nodiscard]] const checkpoint::Checkpoint& checkpoint() const { return checkpoint_; }
-  [[nodiscard]] const model::Stated& stated() const { return stated_; }
-  [[nodiscard]] const model::Model& described() const { return model_; }
+  [[nodiscard]] const files::Checkpoint& checkpoint() const { return checkpoint_; }
+  [[nodiscard]] const models::Stated& stated() const { return stated_; }
+  [[nodiscard]] const models::Model& described() const { return model_; }
 
   /// Errors    Argument for a name that no norm has
-  [[nodiscard]] const model::Norm& norm(const std::string& name) const {
-    for (const model::Norm& norm : model_.norms) {
+  [[nodiscard]] const models::Norm& norm(const std::string& name) const {
+    for (const models::Norm& norm : model_.norms) {
       if (norm.name == name) return norm;
     }
     throw Error(ErrorCode::Argument,
@@ -45,8 +45,8 @@ class Model {
   }
 
   /// Errors    Argument for a name that no tensor has
-  [[nodiscard]] const checkpoint::Tensor& tensor(const std::string& name) const {
-    if (const checkpoint::Tensor* const found = checkpoint_.find(name)) return *found;
+  [[nodiscard]] const files::Tensor& tensor(const std::string& name) const {
+    if (const files::Tensor* const found = checkpoint_.find(name)) return *found;
     throw Error(ErrorCode::Argument, fmt::format("{}: no tensor \"{}\"{}", checkpoint_.path().string(), name,
                                                  similar(name, checkpoint_.tensors())));
   }
@@ -62,9 +62,9 @@ class Model {
   }
 
   UnchangedFiles noted_{};
-  checkpoint::Checkpoint checkpoint_;
-  model::Stated stated_;
-  model::Model model_;
+  files::Checkpoint checkpoint_;
+  models::Stated stated_;
+  models::Model model_;
 };
 
 }  // namespace normscope::python

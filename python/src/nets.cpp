@@ -14,17 +14,17 @@
 #include <nanobind/stl/vector.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/documents/classification.hpp>
-#include <normscope/documents/construction.hpp>
-#include <normscope/documents/text.hpp>
-#include <normscope/documents/training.hpp>
-#include <normscope/figures/folds.hpp>
-#include <normscope/figures/training.hpp>
-#include <normscope/lnnet/evaluate.hpp>
-#include <normscope/lnnet/net_file.hpp>
-#include <normscope/lnnet/tasks.hpp>
-#include <normscope/lnnet/train_runs.hpp>
-#include <normscope/merge/construct.hpp>
+#include <normscope/nets/construct.hpp>
+#include <normscope/nets/evaluate.hpp>
+#include <normscope/nets/net_file.hpp>
+#include <normscope/nets/tasks.hpp>
+#include <normscope/nets/train_runs.hpp>
+#include <normscope/results/classification.hpp>
+#include <normscope/results/construction.hpp>
+#include <normscope/results/figures/folds.hpp>
+#include <normscope/results/figures/training.hpp>
+#include <normscope/results/text.hpp>
+#include <normscope/results/training.hpp>
 
 #include "arguments.hpp"
 #include "array.hpp"
@@ -37,26 +37,26 @@ namespace normscope::python {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using lnnet::Net;
+using nets::Net;
 
 /// The document, its charts and the net.
 using Made = std::tuple<std::string, std::string, Net>;
 
 Net load_net(const std::string& path) {
   const nb::gil_scoped_release others_may_run;
-  return lnnet::load_net(path);
+  return nets::load_net(path);
 }
 
 void save_net(const Net& net, const std::string& path) {
   const nb::gil_scoped_release others_may_run;
-  lnnet::save_net(path, net);
+  nets::save_net(path, net);
 }
 
 std::string run_net(const Net& net, const nb::object& x, unsigned threads, const nb::object& callback) {
   const Matrix samples = samples_of("run", "x", x);
   return run(callback, [&](const Progress& progress) {
-    return json_text(documents::classification(
-        net, lnnet::labels(net, samples.view(), threads, progress, lnnet::Overflow::error)));
+    return json_text(results::classification(
+        net, nets::labels(net, samples.view(), threads, progress, nets::Overflow::error)));
   });
 }
 
@@ -66,7 +66,7 @@ nb::list trace_net(const Net& net, const nb::object& x, unsigned threads) {
   std::vector<std::vector<double>> layers;
   {
     const nb::gil_scoped_release others_may_run;
-    layers = lnnet::trace(net, samples.view(), threads);
+    layers = nets::trace(net, samples.view(), threads);
   }
   nb::list result;
   for (std::size_t l = 0; l < layers.size(); ++l) {
@@ -122,43 +122,42 @@ Made build(const nb::object& x, const std::vector<std::int64_t>& labels, std::si
            const nb::object& callback) {
   const Matrix samples = samples_of("build", "x", x);
   const Given options("build", given);
-  merge::ConstructOptions how{.first_label_wins = random_labels != 0, .resume = resume, .threads = threads};
+  nets::ConstructOptions how{.first_label_wins = random_labels != 0, .resume = resume, .threads = threads};
   options.take_named("mode", how.mode, [](const std::string& name) {
     if (name != "paper" && name != "stable") {
       refuse(PyExc_ValueError, fmt::format("build: unknown mode \"{}\", expected paper or stable", name));
     }
-    return name == "paper" ? merge::Mode::paper : merge::Mode::stable;
+    return name == "paper" ? nets::Mode::paper : nets::Mode::stable;
   });
   options.take_seed(how.seed);
   if (random_labels == 0) options.take("drop_conflicts", how.first_label_wins);
   options.take_named("precision", how.precision,
-                     [](const std::string& name) { return std::optional(lnnet::precision(name)); });
+                     [](const std::string& name) { return std::optional(nets::precision(name)); });
   options.take("eps", how.eps);
   return run(callback, [&](const Progress& progress) {
-    merge::Construction made = merge::construct(
+    nets::Construction made = nets::construct(
         samples.view(),
-        random_labels != 0 ? merge::random_labels(samples.rows, random_labels, how.seed) : labels, how,
+        random_labels != 0 ? nets::random_labels(samples.rows, random_labels, how.seed) : labels, how,
         progress);
-    if (!output.empty()) lnnet::save_net(output, made.net);
-    std::string document = json_text(documents::construction(made, how.mode, output));
+    if (!output.empty()) nets::save_net(output, made.net);
+    std::string document = json_text(results::construction(made, how.mode, output));
     std::string charts = json_text(Json::array({chart_entry("folds", figures::folds(made.folds))}));
     return Made(std::move(document), std::move(charts), std::move(made.net));
   });
 }
 
-lnnet::TrainSpec spec_of(const Given& options, lnnet::TrainSpec spec) {
+nets::TrainSpec spec_of(const Given& options, nets::TrainSpec spec) {
   options.take_count("width", spec.width, 1);
   options.take_count("depth", spec.depth, 0);
   options.take_named("activation", spec.activation,
-                     [](const std::string& name) { return lnnet::activation(name); });
+                     [](const std::string& name) { return nets::activation(name); });
   options.take_named("norm", spec.norm, [](const std::string& name) { return norm_kind(name); });
   options.take("eps", spec.eps);
   options.take("affine", spec.affine);
   options.take_named("optimizer", spec.optimizer,
-                     [](const std::string& name) { return lnnet::optimizer(name); });
+                     [](const std::string& name) { return nets::optimizer(name); });
   options.take("rate", spec.rate);
-  options.take_named("schedule", spec.schedule,
-                     [](const std::string& name) { return lnnet::schedule(name); });
+  options.take_named("schedule", spec.schedule, [](const std::string& name) { return nets::schedule(name); });
   options.take_count("steps", spec.steps, 1);
   options.take_count("batch", spec.batch, 1);
   options.take_named("precision", spec.precision, [](const std::string& name) {
@@ -178,15 +177,15 @@ Made train(const nb::object& what, const nb::object& labels, const nb::dict& giv
            const std::vector<std::size_t>& groups, const std::string& output, const std::string& resume,
            unsigned threads, const nb::object& callback) {
   const Given options("train", given);
-  std::optional<lnnet::Task> task;
-  documents::TrainedOn on{.data = "samples", .output = output};
-  lnnet::TrainData data;
+  std::optional<nets::Task> task;
+  results::TrainedOn on{.data = "samples", .output = output};
+  nets::TrainData data;
   if (labels.is_none()) {
     on.data = text(what);
-    task = lnnet::find_task(on.data);
+    task = nets::find_task(on.data);
     if (!task) {
       throw Error(ErrorCode::Argument,
-                  fmt::format("train: no task \"{}\", expected {}", on.data, lnnet::task_names()));
+                  fmt::format("train: no task \"{}\", expected {}", on.data, nets::task_names()));
     }
     on.claim = task->claim;
     std::size_t rows = 0;
@@ -199,24 +198,24 @@ Made train(const nb::object& what, const nb::object& labels, const nb::dict& giv
       throw Error(ErrorCode::Shape, fmt::format("train: {} labels of {} rows, expected one a row",
                                                 classes.size(), samples.rows));
     }
-    data = data_of(lnnet::dataset("train: labels", samples.width, std::move(samples.values),
-                                  {classes.begin(), classes.end()}));
+    data = data_of(nets::dataset("train: labels", samples.width, std::move(samples.values),
+                                 {classes.begin(), classes.end()}));
   }
-  lnnet::TrainPlan plan{.spec = spec_of(options, task ? task->spec : lnnet::TrainSpec{}),
-                        .groups = groups,
-                        .seeds = task && resume.empty() ? task->seeds : 1,
-                        .state = resume};
+  nets::TrainPlan plan{.spec = spec_of(options, task ? task->spec : nets::TrainSpec{}),
+                       .groups = groups,
+                       .seeds = task && resume.empty() ? task->seeds : 1,
+                       .state = resume};
   options.take_count("seeds", plan.seeds, 1);
   return run(callback, [&](const Progress& progress) {
-    const std::vector<lnnet::TrainRun> runs = lnnet::train_all(plan, data, threads, progress);
-    Net net = lnnet::best_of(runs).trainer.net();
-    if (task) net = lnnet::for_unscaled(std::move(net), task->shift, task->scale);
-    if (!output.empty()) lnnet::save_net(output, net);
+    const std::vector<nets::TrainRun> runs = nets::train_all(plan, data, threads, progress);
+    Net net = nets::best_of(runs).trainer.net();
+    if (task) net = nets::for_unscaled(std::move(net), task->shift, task->scale);
+    if (!output.empty()) nets::save_net(output, net);
     Json charts = Json::array();
     for (auto& [name, specification] : figures::training_charts(runs)) {
       charts.push_back(chart_entry(name, std::move(specification)));
     }
-    return Made(json_text(documents::training(on, runs)), json_text(charts), std::move(net));
+    return Made(json_text(results::training(on, runs)), json_text(charts), std::move(net));
   });
 }
 

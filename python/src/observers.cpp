@@ -11,11 +11,11 @@
 #include <nanobind/stl/vector.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/activations/in_model.hpp>
-#include <normscope/activations/observer.hpp>
-#include <normscope/documents/activations.hpp>
-#include <normscope/documents/text.hpp>
-#include <normscope/figures/activations.hpp>
+#include <normscope/analysis/in_model.hpp>
+#include <normscope/analysis/observer.hpp>
+#include <normscope/results/activations.hpp>
+#include <normscope/results/figures/activations.hpp>
+#include <normscope/results/text.hpp>
 
 #include "arguments.hpp"
 #include "array.hpp"
@@ -27,7 +27,7 @@
 namespace normscope::python {
 namespace {
 
-using activations::Observer;
+using analysis::Observer;
 
 Observer observer_of(const nb::object& norm, std::size_t axes, std::size_t features, std::size_t sample,
                      std::size_t contexts, std::size_t positions, std::uint64_t seed) {
@@ -64,8 +64,8 @@ std::pair<std::string, std::string> observed(
     const std::string& name, const nb::list& norms,
     const std::vector<std::pair<std::string, std::string>>& not_understood, const nb::object& opened,
     std::size_t heads, double budget, unsigned threads, const nb::object& callback) {
-  std::vector<activations::ObservedNorm> found;
-  std::vector<activations::WatchedNorm> watched;
+  std::vector<analysis::ObservedNorm> found;
+  std::vector<analysis::WatchedNorm> watched;
   for (const nb::handle entry : norms) {
     const auto norm = nb::borrow<nb::tuple>(entry);
     const auto& observer = nb::cast<const Observer&>(norm[2]);
@@ -78,16 +78,16 @@ std::pair<std::string, std::string> observed(
       progress("norm", i, found.size());
       found[i].summary = watched[i].observer.summary();
     }
-    std::optional<activations::InModel> within;
+    std::optional<analysis::InModel> within;
     if (model != nullptr) {
-      within = activations::in_model(
+      within = analysis::in_model(
           model->checkpoint(), model->described(), watched,
           {.heads = {.most_heads = heads, .budget = selectability::budget_unit * budget, .threads = threads},
            .next = {.budget = selectability::budget_unit * budget, .threads = threads}},
           progress);
     }
-    const activations::InModel* const known = within ? &*within : nullptr;
-    return std::pair(json_text(documents::activations(name, found, not_understood, known)),
+    const analysis::InModel* const known = within ? &*within : nullptr;
+    return std::pair(json_text(results::activations(name, found, not_understood, known)),
                      json_text(figures::activation_charts(found, known)));
   });
 }

@@ -5,13 +5,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/audit/report.hpp>
+#include <normscope/analysis/report.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/documents/geometry.hpp>
-#include <normscope/documents/text.hpp>
-#include <normscope/documents/verification.hpp>
-#include <normscope/figures/analyses.hpp>
-#include <normscope/geometry/image.hpp>
+#include <normscope/norm/image.hpp>
+#include <normscope/results/figures/analyses.hpp>
+#include <normscope/results/geometry.hpp>
+#include <normscope/results/text.hpp>
+#include <normscope/results/verification.hpp>
 #include <normscope/selectability/survey.hpp>
 
 namespace normscope::python {
@@ -22,16 +22,16 @@ nlohmann::ordered_json chart_entry(std::string name, nlohmann::ordered_json spec
 
 Illustrated geometry_document(const NormSpec& spec, bool has_gain, std::size_t axes, bool null_space,
                               unsigned threads, const Progress& progress) {
-  const geometry::NormImage image(spec, threads, progress);
-  documents::GeometryDetails details;
-  details.axes = documents::longest_axes(image, axes, threads);
-  if (null_space) details.null_space = documents::null_space(image);
-  if (has_gain) details.gain = audit::statistics(spec.gain);
-  return {json_text(documents::geometry(spec, image, details)),
+  const norm::NormImage image(spec, threads, progress);
+  results::GeometryDetails details;
+  details.axes = results::longest_axes(image, axes, threads);
+  if (null_space) details.null_space = results::null_space(image);
+  if (has_gain) details.gain = analysis::statistics(spec.gain);
+  return {json_text(results::geometry(spec, image, details)),
           json_text(figures::image_charts(image.semi_axes(), image.median()))};
 }
 
-Illustrated reach_document(const audit::VocabularyHead& head, const documents::ReachDetails& details,
+Illustrated reach_document(const selectability::VocabularyHead& head, const results::ReachDetails& details,
                            const ReachSearch& search, unsigned threads, const Progress& progress) {
   for (const std::size_t token : search.tokens) {
     if (token >= head.logits.tokens) {
@@ -51,13 +51,12 @@ Illustrated reach_document(const audit::VocabularyHead& head, const documents::R
                          .asked = search.tokens,
                          .probability_gap = 1e-3},
                         how);
-  if (head.soft_cap > 0.0) audit::cap_probabilities(head, survey, threads);
-  return {json_text(documents::reach(head, survey, details)), json_text(figures::reach_charts(survey))};
+  if (head.soft_cap > 0.0) selectability::cap_probabilities(head, survey, threads);
+  return {json_text(results::reach(head, survey, details)), json_text(figures::reach_charts(survey))};
 }
 
-std::string verification_document(const certificates::Result& result,
-                                  const certificates::Verification& found) {
-  return json_text(documents::verification(result.kind(), found));
+std::string verification_document(const verify::Result& result, const verify::Verification& found) {
+  return json_text(results::verification(result.kind(), found));
 }
 
 }  // namespace normscope::python

@@ -7,11 +7,11 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include <normscope/audit/vocabulary.hpp>
-#include <normscope/certificates/verify.hpp>
 #include <normscope/core/norm_spec.hpp>
 #include <normscope/core/progress.hpp>
-#include <normscope/documents/reach.hpp>
+#include <normscope/results/reach.hpp>
+#include <normscope/selectability/vocabulary.hpp>
+#include <normscope/verify/verify.hpp>
 
 /// Results that models and arrays share, as JSON documents.
 namespace normscope::python {
@@ -34,11 +34,11 @@ struct ReachSearch {
 
 /// Which tokens `head` can output.
 /// Errors    Argument for a token that it does not have
-[[nodiscard]] Illustrated reach_document(const audit::VocabularyHead& head,
-                                         const documents::ReachDetails& details, const ReachSearch& search,
+[[nodiscard]] Illustrated reach_document(const selectability::VocabularyHead& head,
+                                         const results::ReachDetails& details, const ReachSearch& search,
                                          unsigned threads, const Progress& progress);
 
-[[nodiscard]] std::string verification_document(const certificates::Result& result,
-                                                const certificates::Verification& found);
+[[nodiscard]] std::string verification_document(const verify::Result& result,
+                                                const verify::Verification& found);
 
 }  // namespace normscope::python

@@ -14,11 +14,11 @@
 #include <nanobind/stl/vector.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/audit/vocabulary.hpp>
-#include <normscope/checkpoint/opened_array.hpp>
-#include <normscope/documents/signature.hpp>
-#include <normscope/documents/text.hpp>
-#include <normscope/figures/signature.hpp>
+#include <normscope/files/opened_array.hpp>
+#include <normscope/results/figures/signature.hpp>
+#include <normscope/results/signature.hpp>
+#include <normscope/results/text.hpp>
+#include <normscope/selectability/vocabulary.hpp>
 #include <normscope/signature/compare.hpp>
 #include <normscope/signature/extract.hpp>
 #include <normscope/signature/kind.hpp>
@@ -55,11 +55,11 @@ class ArrayArgument {
   }
 
   /// Requires  that this one outlives what is opened
-  [[nodiscard]] checkpoint::OpenedArray open() const {
-    if (!array_) return checkpoint::OpenedArray(name_);
+  [[nodiscard]] files::OpenedArray open() const {
+    if (!array_) return files::OpenedArray(name_);
     const Rows& rows = *array_->rows();
     const std::span<const char> values(rows.data, rows.count * rows.width * rows.entry);
-    bytes::StoredArray stored{.shape = {array_->shape().begin(), array_->shape().end()},
+    files::StoredArray stored{.shape = {array_->shape().begin(), array_->shape().end()},
                               .dtype = dtypes.at(static_cast<std::size_t>(array_->element()))};
     stored.fetch = [values](std::vector<std::byte>&) { return std::as_bytes(values); };
     return {role_, std::move(stored)};
@@ -88,7 +88,7 @@ class OutputsArgument {
     signature::OutputOptions options = options_;
     options.vocabulary = vocabulary;
     options.soft_cap = soft_cap;
-    std::optional<checkpoint::OpenedArray> ids;
+    std::optional<files::OpenedArray> ids;
     if (ids_) ids = ids_->open();
     return {values_.open(), ids, options};
   }
@@ -100,7 +100,7 @@ class OutputsArgument {
 };
 
 signature::Head head_of(const Model& model) {
-  return signature::head_of(audit::vocabulary_head(model.checkpoint(), model.described()));
+  return signature::head_of(selectability::vocabulary_head(model.checkpoint(), model.described()));
 }
 
 nb::object array_or_none(const std::vector<std::size_t>& tokens) {
@@ -124,13 +124,13 @@ nb::tuple signature_verify(const nb::object& against, const std::string& name, c
         .least_mean_square = least_mean_square, .threads = threads, .progress = progress};
     signature::Verification found =
         ellipse != nullptr ? signature::verify(*ellipse, opened, how) : signature::verify(head, opened, how);
-    const documents::SignatureSource source{
+    const results::SignatureSource source{
         .path = name,
         .kind = ellipse != nullptr ? "ellipse" : "model",
         .outputs = opened.name(),
         .dimension = ellipse != nullptr ? ellipse->rank : head.logits.dimension(),
         .temperature = temperature};
-    return std::pair(json_text(documents::signature_verify(found, opened, source)), std::move(found.rows));
+    return std::pair(json_text(results::signature_verify(found, opened, source)), std::move(found.rows));
   });
   nb::list certificates;
   for (std::size_t row = 0; row < rows.size(); ++row) {
@@ -153,7 +153,7 @@ nb::tuple signature_extract(const nb::object& outputs, const std::string& output
     signature::Extraction found =
         signature::extract(opened, subspace, {.threads = threads, .progress = progress, .resume = resume});
     if (found.ellipse && !output.empty()) signature::write_ellipse(output, *found.ellipse);
-    return std::pair(json_text(documents::signature_extract(found, subspace, opened, output)),
+    return std::pair(json_text(results::signature_extract(found, subspace, opened, output)),
                      std::move(found.ellipse));
   });
   return nb::make_tuple(document, ellipse ? nb::cast(std::move(*ellipse)) : nb::none());
@@ -168,7 +168,7 @@ Illustrated signature_kind(const nb::object& outputs, double temperature, const 
     const signature::Kind found =
         signature::kind_of(opened, subspace, {.threads = threads, .progress = progress, .resume = {}});
     const Json chart = chart_entry("singular_values", figures::singular_values(subspace));
-    return Illustrated(json_text(documents::signature_kind(found, subspace, opened)),
+    return Illustrated(json_text(results::signature_kind(found, subspace, opened)),
                        json_text(Json::array({chart})));
   });
 }
@@ -189,7 +189,7 @@ std::string signature_compare(const nb::object& one, const std::string& one_name
                                    : signature::ellipse_of(head_of(*models.at(i)).logits, threads);
   };
   const signature::Comparison found = signature::compare(ellipse(0), ellipse(1), threads);
-  return json_text(documents::signature_compare(found, one_name, other_name));
+  return json_text(results::signature_compare(found, one_name, other_name));
 }
 
 /// The ellipse in a file; None where the file is something else.

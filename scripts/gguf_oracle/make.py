@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Writes the GGUF files of the tests, with PyPI's gguf. Run by hand, never in CI.
 
-    tests/checkpoint/fixtures/blocks.gguf           a tensor of every quantized type, of random blocks
-    tests/checkpoint/fixtures/blocks.safetensors    the same, as gguf.quants.dequantize decodes them
-    tests/model/gguf/CASE.gguf                      the fixture CASE of the model oracle, converted as llama.cpp
+    tests/files/fixtures/blocks.gguf           a tensor of every quantized type, of random blocks
+    tests/files/fixtures/blocks.safetensors    the same, as gguf.quants.dequantize decodes them
+    tests/models/gguf/CASE.gguf                      the fixture CASE of the model oracle, converted as llama.cpp
                                                     converts it
 
 usage: scripts/gguf_oracle/make.py     (needs scripts/gguf_oracle/requirements.txt)
@@ -24,8 +24,8 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 from model_oracle.fixtures import fixture  # noqa: E402
 
-BLOCKS = ROOT / "tests" / "checkpoint" / "fixtures"
-MODELS = ROOT / "tests" / "model" / "gguf"
+BLOCKS = ROOT / "tests" / "files" / "fixtures"
+MODELS = ROOT / "tests" / "models" / "gguf"
 
 # Byte offsets of a block's float16 factors; other bytes may have any value.
 FACTORS = {

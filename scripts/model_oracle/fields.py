@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes fields.json into tests/model/fixtures/CASE.zip: what each field of a configuration changes in the running model.
+"""Writes fields.json into tests/models/fixtures/CASE.zip: what each field of a configuration changes in the running model.
 
 usage: scripts/model_oracle/fields.py [--out FOLDER] [CASE ...]     (default: all cases that are classes of transformers)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The archives of tests/model/fixtures: CASE.zip holds all files of one case of the model oracle.
+"""The archives of tests/models/fixtures: CASE.zip holds all files of one case of the model oracle.
 
 usage: scripts/model_oracle/fixtures.py CASE FOLDER     unpacks a case into FOLDER/CASE
        scripts/model_oracle/fixtures.py                 lists the cases and their files
@@ -15,7 +15,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-FIXTURES = Path(__file__).resolve().parent.parent.parent / "tests/model/fixtures"
+FIXTURES = Path(__file__).resolve().parent.parent.parent / "tests/models/fixtures"
 
 
 def cases(folder: Path = FIXTURES) -> list[str]:

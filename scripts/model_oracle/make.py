@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/model/fixtures/CASE.zip: a tiny random model as transformers saves it, and what running it shows.
+"""Writes tests/models/fixtures/CASE.zip: a tiny random model as transformers saves it, and what running it shows.
 
 usage: scripts/model_oracle/make.py [--out FOLDER] [CASE ...]     (default: all cases)
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/model/fixtures/exported_*.zip: a GPT-2 and a Llama of random weights, and what torch's two exporters make of them.
+"""Makes tests/models/fixtures/exported_*.zip: a GPT-2 and a Llama of random weights, and what torch's two exporters make of them.
 
 usage: scripts/model_oracle/onnx_exports.py
 

@@ -3,7 +3,7 @@
 
 usage: scripts/model_oracle/rewrite.py [--command PATH] [--check] [CASE ...]
 
-Every case of tests/model/fixtures is rewritten in four ways: gains folded, the residual stream centred, both, and gains
+Every case of tests/models/fixtures is rewritten in four ways: gains folded, the residual stream centred, both, and gains
 folded and the stream rotated, with --untie where the head is the token embedding. Original and rewritten checkpoint are loaded by the same class and run in
 float64 on the same input, so that what differs is the rounding of the stored weights alone. A centred model is run a
 second time with every LayerNorm of its stream replaced by an RMSNorm of the same eps, gain and bias. --check fails if a

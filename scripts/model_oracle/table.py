@@ -71,7 +71,7 @@ by their names, and their kind and eps are assumed.
 
 
 def page() -> str:
-    text = (ROOT / "tests/model/oracle_test.cpp").read_text()
+    text = (ROOT / "tests/models/oracle_test.cpp").read_text()
     listed = re.search(r"not_described = \{(.*?)\};", text, re.DOTALL)
     missing = set(re.findall(r'"([^"]+)"', listed.group(1))) if listed else set()
     rows = []

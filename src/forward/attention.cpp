@@ -7,8 +7,8 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
+#include <normscope/core/product.hpp>
 #include <normscope/norm/kernels.hpp>
-#include <normscope/numeric/product.hpp>
 
 #include "linear.hpp"
 
@@ -19,7 +19,7 @@ namespace {
 struct Parts {
   std::size_t rows = 0;
   std::size_t dim = 0;
-  std::vector<const model::Linear*> maps{};
+  std::vector<const models::Linear*> maps{};
   std::vector<double> values{};
 
   [[nodiscard]] std::size_t width() const { return maps.size() * dim; }
@@ -29,7 +29,7 @@ struct Parts {
   }
 };
 
-Parts projected(const checkpoint::Checkpoint& checkpoint, std::vector<const model::Linear*> maps,
+Parts projected(const files::Checkpoint& checkpoint, std::vector<const models::Linear*> maps,
                 MatrixView<const double> normed, unsigned threads) {
   Parts parts{.rows = normed.rows(), .dim = static_cast<std::size_t>(maps.front()->out)};
   parts.maps = std::move(maps);
@@ -40,11 +40,11 @@ Parts projected(const checkpoint::Checkpoint& checkpoint, std::vector<const mode
   return parts;
 }
 
-void pass_own_norms(const checkpoint::Checkpoint& checkpoint, const model::Model& model, Parts& parts) {
+void pass_own_norms(const files::Checkpoint& checkpoint, const models::Model& model, Parts& parts) {
   for (std::size_t i = 0; i < parts.maps.size(); ++i) {
-    const model::Norm* const own = model::own_norm(model, *parts.maps[i]);
+    const models::Norm* const own = models::own_norm(model, *parts.maps[i]);
     if (own == nullptr) continue;
-    const NormSpec spec = model::read_norm(checkpoint, *own);
+    const NormSpec spec = models::read_norm(checkpoint, *own);
     const bool is_of_head = spec.width == parts.dim;
     if (!is_of_head && spec.width != parts.width()) {
       throw Error(ErrorCode::Unsupported,
@@ -57,13 +57,13 @@ void pass_own_norms(const checkpoint::Checkpoint& checkpoint, const model::Model
 }
 
 /// Rotates queries or keys; `heads` are those of the parts.
-void turn(const std::vector<const model::Head*>& heads, bool are_queries, Parts& parts) {
+void turn(const std::vector<const models::Head*>& heads, bool are_queries, Parts& parts) {
   for (std::size_t i = 0; i < heads.size(); ++i) {
     if (!heads[i]->rotary) continue;
-    const model::Rotary& rotary = *heads[i]->rotary;
+    const models::Rotary& rotary = *heads[i]->rotary;
     for (std::size_t t = 0; t < parts.rows; ++t) {
       const std::span<double> part = parts.of(i).row(t);
-      model::rotate(rotary, t, part);
+      models::rotate(rotary, t, part);
       for (std::size_t j = 0; are_queries && j < rotary.dims; ++j) part[j] *= rotary.score_factor;
     }
   }
@@ -77,7 +77,7 @@ void softmax(std::span<double> scores) {
   for (double& score : scores) score /= sum;
 }
 
-void attend(const model::Head& head, MatrixView<const double> queries, MatrixView<const double> keys,
+void attend(const models::Head& head, MatrixView<const double> queries, MatrixView<const double> keys,
             MatrixView<const double> values, MatrixView<double> output) {
   const std::size_t rows = queries.rows();
   std::vector<double> scores(rows);
@@ -103,20 +103,20 @@ void attend(const model::Head& head, MatrixView<const double> queries, MatrixVie
 
 }  // namespace
 
-std::vector<double> attended(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
+std::vector<double> attended(const files::Checkpoint& checkpoint, const models::Model& model,
                              std::span<const std::size_t> heads, MatrixView<const double> normed,
                              unsigned threads) {
-  std::vector<const model::Head*> all;
-  std::vector<const model::Head*> sharing;  // the first head of each key
-  std::vector<const model::Linear*> query_maps;
-  std::vector<const model::Linear*> key_maps;
-  std::vector<const model::Linear*> value_maps;
+  std::vector<const models::Head*> all;
+  std::vector<const models::Head*> sharing;  // the first head of each key
+  std::vector<const models::Linear*> query_maps;
+  std::vector<const models::Linear*> key_maps;
+  std::vector<const models::Linear*> value_maps;
   std::vector<std::size_t> key_of;
   for (const std::size_t index : heads) {
-    const model::Head& head = model.heads[index];
+    const models::Head& head = model.heads[index];
     all.push_back(&head);
     query_maps.push_back(&*head.query);
-    const auto known = std::find_if(sharing.begin(), sharing.end(), [&](const model::Head* other) {
+    const auto known = std::find_if(sharing.begin(), sharing.end(), [&](const models::Head* other) {
       return other->key_value_head == head.key_value_head;
     });
     key_of.push_back(static_cast<std::size_t>(known - sharing.begin()));
@@ -133,7 +133,7 @@ std::vector<double> attended(const checkpoint::Checkpoint& checkpoint, const mod
   turn(all, true, queries);
   turn(sharing, false, keys);
   Parts result{
-      .rows = normed.rows(), .dim = values.dim, .maps = std::vector<const model::Linear*>(all.size())};
+      .rows = normed.rows(), .dim = values.dim, .maps = std::vector<const models::Linear*>(all.size())};
   result.values.resize(result.rows * result.width());
   parallel_for(all.size(), 1, threads, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {

@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
-#include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/view.hpp>
-#include <normscope/model/model.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/models/model.hpp>
 
 namespace normscope::forward {
 
@@ -15,10 +15,11 @@ namespace normscope::forward {
 ///
 /// Shapes    normed (tokens, width)
 ///
-/// Errors    as `model::read_weight`; Unsupported for norms of queries or keys that are neither of a head nor
+/// Errors    as `models::read_weight`; Unsupported for norms of queries or keys that are neither of a head
+/// nor
 ///           of all heads
-[[nodiscard]] std::vector<double> attended(const checkpoint::Checkpoint& checkpoint,
-                                           const model::Model& model, std::span<const std::size_t> heads,
+[[nodiscard]] std::vector<double> attended(const files::Checkpoint& checkpoint, const models::Model& model,
+                                           std::span<const std::size_t> heads,
                                            MatrixView<const double> normed, unsigned threads);
 
 }  // namespace normscope::forward

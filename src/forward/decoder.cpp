@@ -19,16 +19,16 @@
 namespace normscope::forward {
 namespace {
 
-double activated(model::Activation activation, double x) {
+double activated(models::Activation activation, double x) {
   constexpr double root_half = 0.70710678118654752440;         // 1/√2
   constexpr double root_two_over_pi = 0.79788456080286535588;  // √(2/π)
   switch (activation) {
-    case model::Activation::gelu: return 0.5 * x * (1.0 + std::erf(x * root_half));
-    case model::Activation::gelu_tanh:
+    case models::Activation::gelu: return 0.5 * x * (1.0 + std::erf(x * root_half));
+    case models::Activation::gelu_tanh:
       return 0.5 * x * (1.0 + std::tanh(root_two_over_pi * (x + 0.044715 * x * x * x)));
-    case model::Activation::silu: return x / (1.0 + std::exp(-x));
-    case model::Activation::relu: return std::max(x, 0.0);
-    case model::Activation::squared_relu: return std::max(x, 0.0) * std::max(x, 0.0);
+    case models::Activation::silu: return x / (1.0 + std::exp(-x));
+    case models::Activation::relu: return std::max(x, 0.0);
+    case models::Activation::squared_relu: return std::max(x, 0.0) * std::max(x, 0.0);
   }
   NORMSCOPE_ASSERT(false);
   return 0.0;
@@ -37,14 +37,14 @@ double activated(model::Activation activation, double x) {
 }  // namespace
 
 struct Decoder::State {
-  const checkpoint::Checkpoint& checkpoint;
-  const model::Model& model;
+  const files::Checkpoint& checkpoint;
+  const models::Model& model;
   unsigned threads;
   Plan plan;
   std::vector<std::size_t> norms{};
   std::size_t vocabulary = 0, positions = most_tokens, width = 0;
 
-  State(const checkpoint::Checkpoint& file, const model::Model& described, unsigned thread_limit)
+  State(const files::Checkpoint& file, const models::Model& described, unsigned thread_limit)
       : checkpoint(file), model(described), threads(thread_limit), plan(plan_of(described)) {
     for (const Step& step : plan.steps) norms.push_back(step.norm);
     vocabulary = model.vocabulary->size;
@@ -54,7 +54,7 @@ struct Decoder::State {
       const std::uint64_t first = std::min(rows, model.decoder->first_position);
       positions = std::min<std::size_t>(positions, static_cast<std::size_t>(rows - first));
     }
-    for (const model::Head& head : model.heads) {
+    for (const models::Head& head : model.heads) {
       if (head.rotary && head.rotary->context != 0) positions = std::min(positions, head.rotary->context);
     }
   }
@@ -90,7 +90,7 @@ struct Decoder::State {
 
   [[nodiscard]] std::vector<double> mlp(const Branch& branch, MatrixView<const double> x) const {
     std::vector<double> inner = apply(checkpoint, *branch.in, x, threads);
-    const model::Activation activation = *model.decoder->activation;
+    const models::Activation activation = *model.decoder->activation;
     if (branch.gate != nullptr) {
       const std::vector<double> gate = apply(checkpoint, *branch.gate, x, threads);
       for (std::size_t i = 0; i < inner.size(); ++i) inner[i] *= activated(activation, gate[i]);
@@ -108,7 +108,7 @@ struct Decoder::State {
     const MatrixView<const double> view(inner.data(), rows, inner.size() / rows);
     std::vector<double> output = apply(checkpoint, *branch.out, view, threads);
     if (branch.after != nullptr) {
-      const NormSpec after = model::read_norm(checkpoint, *branch.after);
+      const NormSpec after = models::read_norm(checkpoint, *branch.after);
       norm::normalize<double>(norm::view(after), {output.data(), rows, width}, {output.data(), rows, width},
                               threads);
     }
@@ -116,7 +116,7 @@ struct Decoder::State {
   }
 };
 
-Decoder::Decoder(const checkpoint::Checkpoint& checkpoint, const model::Model& model, unsigned threads)
+Decoder::Decoder(const files::Checkpoint& checkpoint, const models::Model& model, unsigned threads)
     : state_(std::make_unique<const State>(checkpoint, model, threads)) {}
 Decoder::Decoder(Decoder&&) noexcept = default;
 Decoder& Decoder::operator=(Decoder&&) noexcept = default;
@@ -142,7 +142,7 @@ std::vector<double> Decoder::run(std::span<const std::size_t> tokens, const Obse
     }
     if (!step.before.empty()) normed.clear();
     if (observe) observe(step.norm, {stream.data(), rows, state.width});
-    const NormSpec spec = model::read_norm(state.checkpoint, state.model.norms[step.norm]);
+    const NormSpec spec = models::read_norm(state.checkpoint, state.model.norms[step.norm]);
     std::vector<double>& output = normed[step.norm];
     output.resize(stream.size());
     norm::normalize<double>(norm::view(spec), {stream.data(), rows, state.width},
@@ -153,7 +153,7 @@ std::vector<double> Decoder::run(std::span<const std::size_t> tokens, const Obse
 
 void Decoder::logits(MatrixView<const double> hidden, MatrixView<double> logits,
                      const Progress& progress) const {
-  const model::Vocabulary& vocabulary = *state_->model.vocabulary;
+  const models::Vocabulary& vocabulary = *state_->model.vocabulary;
   apply(state_->checkpoint, *vocabulary.unembedding, hidden, state_->threads, logits, progress);
   for (std::size_t r = 0; r < logits.rows(); ++r) {
     for (double& logit : logits.row(r)) {

@@ -16,22 +16,22 @@ namespace {
   throw Error(ErrorCode::Unsupported, "not modelled: " + what);
 }
 
-void expect_complete(const model::Model& model) {
+void expect_complete(const models::Model& model) {
   if (!model.is_known()) refuse(model.title);
   if (!model.decoder) refuse("the forward pass of " + model.title);
   if (!model.missing.empty()) refuse(fmt::format("{}, which is missing", model.missing.front()));
   if (!model.decoder->not_modelled.empty()) refuse(model.decoder->not_modelled);
-  if (const std::string why = model::why_no_logits(model); !why.empty()) {
+  if (const std::string why = models::why_no_logits(model); !why.empty()) {
     throw Error(ErrorCode::Unsupported, why);
   }
-  if (!model.other_norms.empty()) refuse(model::other_norms_text(model));
+  if (!model.other_norms.empty()) refuse(models::other_norms_text(model));
   if (!model.decoder->activation) {
     refuse("the activation, which the file does not state; --activation does, as gelu or gelu_new");
   }
 }
 
-void expect_head(const model::Head& head) {
-  if (const std::string why = model::why_no_scores(head); !why.empty()) {
+void expect_head(const models::Head& head) {
+  if (const std::string why = models::why_no_scores(head); !why.empty()) {
     throw Error(ErrorCode::Unsupported, why);
   }
   if (!head.value) refuse(head.place() + ", whose weights are not all there");
@@ -44,19 +44,19 @@ void expect_head(const model::Head& head) {
 /// Follows the stream through the norms of a model.
 class Planner {
  public:
-  explicit Planner(const model::Model& model) : model_(model) {}
+  explicit Planner(const models::Model& model) : model_(model) {}
 
   Plan plan() {
     for (std::size_t i = 0; i < model_.norms.size(); ++i) {
-      const model::Norm& norm = model_.norms[i];
+      const models::Norm& norm = model_.norms[i];
       if (!norm.connections_known || !norm.order_known) {
         refuse(fmt::format("tensors beside those of {} near {}", model_.title, norm.name));
       }
-      if (norm.applications != 1 && norm.placement != model::Placement::inside) {
+      if (norm.applications != 1 && norm.placement != models::Placement::inside) {
         refuse(fmt::format("{}, which is applied {} times", norm.name, norm.applications));
       }
-      if (norm.placement == model::Placement::pre) add_step(i);
-      if (norm.placement == model::Placement::post) refuse(fmt::format("{}, behind a sum", norm.name));
+      if (norm.placement == models::Placement::pre) add_step(i);
+      if (norm.placement == models::Placement::post) refuse(fmt::format("{}, behind a sum", norm.name));
     }
     const bool ends = !plan_.steps.empty() && open_.empty() &&
                       model_.norms[plan_.steps.back().norm].name == model_.vocabulary->final_norm;
@@ -65,12 +65,12 @@ class Planner {
   }
 
  private:
-  bool is_new(const model::Linear& writer) {
+  bool is_new(const models::Linear& writer) {
     return seen_.insert(writer.weight.selector() + " " + writer.role).second;
   }
 
   /// The branch that ends with `writer`, whose other maps have been described.
-  Branch close(const model::Linear& writer) {
+  Branch close(const models::Linear& writer) {
     const bool is_attention = writer.role == "attention out";
     if (!is_attention && writer.role != "mlp out")
       refuse("\"" + writer.weight.selector() + "\", " + writer.role);
@@ -84,9 +84,9 @@ class Planner {
   }
 
   void add_step(std::size_t index) {
-    const model::Norm& norm = model_.norms[index];
+    const models::Norm& norm = model_.norms[index];
     Step step{.norm = index};
-    for (const model::Linear& writer : norm.writers) {
+    for (const models::Linear& writer : norm.writers) {
       if (!is_new(writer)) continue;
       const bool is_first = plan_.steps.empty();
       if (is_first && writer.role == "token embedding") {
@@ -98,7 +98,7 @@ class Planner {
       }
     }
     for (const std::string& name : norm.writing_norms) {
-      const model::Norm* const after = model::find_norm(model_, name);
+      const models::Norm* const after = models::find_norm(model_, name);
       if (after == nullptr || after->writers.size() != 1) refuse(name);
       if (!is_new(after->writers.front())) continue;
       step.before.push_back(close(after->writers.front()));
@@ -109,10 +109,10 @@ class Planner {
   }
 
   void open_branches(std::size_t index) {
-    const model::Norm& norm = model_.norms[index];
+    const models::Norm& norm = model_.norms[index];
     Branch mlp{.norm = index};
     bool attends = false;
-    for (const model::Linear& reader : norm.readers) {
+    for (const models::Linear& reader : norm.readers) {
       if (reader.role == "mlp in") {
         mlp.in = &reader;
       } else if (reader.role == "mlp gate") {
@@ -138,7 +138,7 @@ class Planner {
     return branch;
   }
 
-  const model::Model& model_;
+  const models::Model& model_;
   Plan plan_{};
   std::vector<Branch> open_{};  ///< branches that are not added to the stream yet
   std::set<std::string> seen_{};
@@ -146,7 +146,7 @@ class Planner {
 
 }  // namespace
 
-Plan plan_of(const model::Model& model) {
+Plan plan_of(const models::Model& model) {
   expect_complete(model);
   return Planner(model).plan();
 }

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include <normscope/model/model.hpp>
+#include <normscope/models/model.hpp>
 
 namespace normscope::forward {
 
@@ -12,10 +12,10 @@ namespace normscope::forward {
 struct Branch {
   std::size_t norm = 0;              ///< index of the norm that it reads
   std::vector<std::size_t> heads{};  ///< of attention; empty for an MLP
-  const model::Linear* gate = nullptr;
-  const model::Linear* in = nullptr;
-  const model::Linear* out = nullptr;
-  const model::Norm* after = nullptr;  ///< the norm of its output, if there is one
+  const models::Linear* gate = nullptr;
+  const models::Linear* in = nullptr;
+  const models::Linear* out = nullptr;
+  const models::Norm* after = nullptr;  ///< the norm of its output, if there is one
 };
 
 /// A norm, and the branches that are added to the stream before it reads the stream.
@@ -25,14 +25,14 @@ struct Step {
 };
 
 struct Plan {
-  const model::Linear* tokens = nullptr;     ///< the token embedding
-  const model::Linear* positions = nullptr;  ///< the position embedding, if there is one
-  std::vector<Step> steps{};                 ///< the last one is the final norm's
+  const models::Linear* tokens = nullptr;     ///< the token embedding
+  const models::Linear* positions = nullptr;  ///< the position embedding, if there is one
+  std::vector<Step> steps{};                  ///< the last one is the final norm's
 };
 
 /// The order of a decoder's computations. Refers to `model`.
 ///
 /// Errors    Unsupported, "not modelled: …", unless it is complete
-[[nodiscard]] Plan plan_of(const model::Model& model);
+[[nodiscard]] Plan plan_of(const models::Model& model);
 
 }  // namespace normscope::forward

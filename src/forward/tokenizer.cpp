@@ -11,13 +11,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/bytes/quote.hpp>
-#include <normscope/checkpoint/json_value.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
-#include <normscope/model/token_names.hpp>
+#include <normscope/files/json_value.hpp>
+#include <normscope/files/quote.hpp>
+#include <normscope/models/token_names.hpp>
 
-#include "words.hpp"
+#include <normscope/forward/words.hpp>
 
 namespace normscope::forward {
 namespace {
@@ -81,13 +81,13 @@ struct Tokenizer::State {
   std::map<std::pair<std::string, std::string>, std::size_t> ranks{};  ///< of BPE's pairs
 
   State(const std::filesystem::path& file, std::size_t tokens)
-      : names(model::read_token_names(file, tokens)) {
+      : names(models::read_token_names(file, tokens)) {
     for (std::size_t i = 0; i < names.size(); ++i) {
       if (!names[i].empty()) numbers.emplace(names[i], i);
     }
     if (file.extension() == ".bin") {
       kind = Kind::llama2c;
-      scores = model::read_token_scores(file, tokens);
+      scores = models::read_token_scores(file, tokens);
       if (tokens < byte_token + 256)
         fail(file, "has no tokens of single bytes, expected a llama2.c tokenizer");
       return;
@@ -132,10 +132,10 @@ struct Tokenizer::State {
   }
 
   void read_tokenizer(const std::filesystem::path& file) {
-    const std::optional<Json> tokenizer = checkpoint::read_json(contents(file));
+    const std::optional<Json> tokenizer = files::read_json(contents(file));
     if (!tokenizer || !tokenizer->is_object()) {
       fail(file, fmt::format("is not a JSON object of at most {} values, expected a tokenizer",
-                             checkpoint::most_json_values));
+                             files::most_json_values));
     }
     expect_byte_level(file, *tokenizer);
     const Json merges = (*tokenizer)["model"].value("merges", Json());
@@ -155,7 +155,7 @@ struct Tokenizer::State {
     const auto at = numbers.find(name);
     if (at == numbers.end()) {
       throw Error(ErrorCode::Argument,
-                  fmt::format("trace: the text has {}, which is not in the vocabulary", bytes::quote(name)));
+                  fmt::format("trace: the text has {}, which is not in the vocabulary", files::quote(name)));
     }
     return at->second;
   }

@@ -1,4 +1,4 @@
-#include "words.hpp"
+#include <normscope/forward/words.hpp>
 
 #include <algorithm>
 #include <cstdint>

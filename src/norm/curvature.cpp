@@ -7,10 +7,10 @@
 
 #include <fmt/core.h>
 
+#include <normscope/core/binary_scale.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/numeric/binary_scale.hpp>
-#include <normscope/numeric/sum.hpp>
+#include <normscope/core/sum.hpp>
 
 #include "elementwise.hpp"
 

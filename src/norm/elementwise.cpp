@@ -9,7 +9,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/numeric/sum.hpp>
+#include <normscope/core/sum.hpp>
 
 namespace normscope::norm::detail {
 namespace {

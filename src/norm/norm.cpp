@@ -9,10 +9,10 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
+#include <normscope/core/sum.hpp>
 #include <normscope/norm/hessian.hpp>
 #include <normscope/norm/jacobian.hpp>
 #include <normscope/norm/kernels.hpp>
-#include <normscope/numeric/sum.hpp>
 
 #include "elementwise.hpp"
 

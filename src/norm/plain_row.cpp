@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <normscope/numeric/sum.hpp>
+#include <normscope/core/sum.hpp>
 
 #include "kernel_jobs.hpp"
 

@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include <normscope/core/parallel.hpp>
-#include <normscope/numeric/sum.hpp>
+#include <normscope/core/sum.hpp>
 
 #include "matrix.hpp"
 #include "probes.hpp"
@@ -13,8 +13,8 @@
 namespace normscope::rewrite {
 namespace {
 
-using checkpoint::Checkpoint;
-using model::Linear;
+using files::Checkpoint;
+using models::Linear;
 
 /// Elements of a matrix in float64 at a time.
 constexpr std::size_t elements_at_a_time = std::size_t{1} << 18U;
@@ -101,11 +101,11 @@ bool is_centered(const Plan& plan, std::size_t norm) {
 }  // namespace
 
 std::vector<NormOnRows> compare_on_rows(const Checkpoint& before, const Checkpoint& after,
-                                        const model::Model& model, const Plan& plan,
+                                        const models::Model& model, const Plan& plan,
                                         const std::vector<Activations>& activations, unsigned threads) {
   std::vector<NormOnRows> results;
   for (const Activations& item : activations) {
-    const model::Norm& norm = model.norms[item.norm];
+    const models::Norm& norm = model.norms[item.norm];
     const NormSpec old_spec = read_norm(before, norm);
     NormSpec new_spec = read_norm(after, norm);
     NormOnRows result{norm.name, item.given, item.rows.size() / norm.width};

@@ -20,11 +20,11 @@
 namespace normscope::rewrite {
 namespace {
 
-using checkpoint::Checkpoint;
-using checkpoint::Tensor;
-using model::Linear;
-using model::Model;
-using model::Norm;
+using files::Checkpoint;
+using files::Tensor;
+using models::Linear;
+using models::Model;
+using models::Norm;
 
 /// A file, its description, and the uses of its tensors.
 struct Side {
@@ -120,7 +120,7 @@ NormComparison compare_norms(Side& before, Side& after, const Norm& old_norm, co
   result.bias_change = relative_change(old_spec.bias, new_spec.bias);
   bool exact = result.gain_change == 0.0 && result.bias_change == 0.0;
   result.eps_known =
-      old_norm.eps_source != model::Source::assumed && new_norm.eps_source != model::Source::assumed;
+      old_norm.eps_source != models::Source::assumed && new_norm.eps_source != models::Source::assumed;
   const bool eps_decides = result.eps_known || result.same_eps();
   bool agrees = old_norm.kind == new_norm.kind && (result.same_eps() || !result.eps_known) &&
                 old_spec.alpha == new_spec.alpha && old_spec.shift == new_spec.shift &&
@@ -151,8 +151,8 @@ NormComparison compare_norms(Side& before, Side& after, const Norm& old_norm, co
 /// Whether every norm that reads the stream of this stack is a LayerNorm before a branch.
 bool only_layer_norms(const Model& model, const std::string& stack) {
   return std::all_of(model.norms.begin(), model.norms.end(), [&](const Norm& norm) {
-    if (norm.stack != stack || norm.placement == model::Placement::inside) return true;
-    return norm.kind == NormKind::layer && norm.placement == model::Placement::pre &&
+    if (norm.stack != stack || norm.placement == models::Placement::inside) return true;
+    return norm.kind == NormKind::layer && norm.placement == models::Placement::pre &&
            norm.writing_norms.empty();
   });
 }
@@ -163,7 +163,8 @@ void compare_all_writers(Side& before, Side& after, Comparison& result) {
   for (std::size_t index = 0; index < before.model.norms.size(); ++index) {
     const Norm& old_norm = before.model.norms[index];
     const Norm& new_norm = after.model.norms[index];
-    if (old_norm.placement == model::Placement::inside && !before.uses.enters_stream(old_norm.name)) continue;
+    if (old_norm.placement == models::Placement::inside && !before.uses.enters_stream(old_norm.name))
+      continue;
     if (old_norm.writers.size() != new_norm.writers.size()) {
       refuse(fmt::format("{} has {} writers, {} has {}", old_norm.name, old_norm.writers.size(),
                          new_norm.name, new_norm.writers.size()));
@@ -204,7 +205,7 @@ double change_of(const Tensor& before, const Tensor* after) {
   }
   const bool is_read = before.bytes.size() != 0 || before.elements() == 0;
   const bool equal = is_read && after != nullptr && after->stored_type() == before.stored_type() &&
-                     bytes::equal(after->bytes, before.bytes);
+                     files::equal(after->bytes, before.bytes);
   return equal ? 0.0 : 1.0;
 }
 
@@ -259,7 +260,7 @@ void compare_others_by_values(const Side& before, const Side& after, Comparison&
 double tolerance_of(const Side& before, const Side& after) {
   double coarsest = 0.0;
   for (const Side* side : {&before, &after}) {
-    for (const checkpoint::Tensor& tensor : side->file.tensors()) {
+    for (const files::Tensor& tensor : side->file.tensors()) {
       if (tensor.shape.size() > 1 && is_rewritable(tensor.dtype)) {
         coarsest = std::max(coarsest, unit_roundoff(tensor.dtype));
       }

@@ -10,16 +10,16 @@
 namespace normscope::rewrite {
 namespace {
 
-using model::Described;
-using model::Head;
-using model::Model;
+using models::Described;
+using models::Head;
+using models::Model;
 
 /// Numbers of configurations that were rounded to float32 on the way are equal.
 bool equal_numbers(double a, double b) {
   return std::abs(a - b) <= 1e-6 * std::max(std::abs(a), std::abs(b));
 }
 
-std::string text_of(const std::optional<model::Rotary>& rotary) {
+std::string text_of(const std::optional<models::Rotary>& rotary) {
   if (!rotary) return "no rotation";
   return fmt::format("{} rotated coordinates{}, {}", rotary->dims,
                      rotary->interleaved ? " next to each other" : "",
@@ -28,7 +28,7 @@ std::string text_of(const std::optional<model::Rotary>& rotary) {
                          : fmt::format("the slowest by {:.4g} a position", rotary->frequencies.back()));
 }
 
-bool same_rotation(const std::optional<model::Rotary>& a, const std::optional<model::Rotary>& b,
+bool same_rotation(const std::optional<models::Rotary>& a, const std::optional<models::Rotary>& b,
                    bool of_one_form) {
   if (!a || !b) return a.has_value() == b.has_value();
   return a->dims == b->dims && (!of_one_form || a->interleaved == b->interleaved) &&
@@ -55,7 +55,7 @@ class Configurations {
     }
   }
 
-  [[nodiscard]] FieldEffect effect_of(const model::ChangedField& change) const {
+  [[nodiscard]] FieldEffect effect_of(const models::ChangedField& change) const {
     if (change.described != Described::nowhere) {
       return differing_.contains(change.described) ? FieldEffect::different
              : unknown_.contains(change.described) ? FieldEffect::unknown
@@ -71,9 +71,9 @@ class Configurations {
 
  private:
   static bool has_router(const Model& model) {
-    return std::any_of(model.norms.begin(), model.norms.end(), [](const model::Norm& norm) {
+    return std::any_of(model.norms.begin(), model.norms.end(), [](const models::Norm& norm) {
       return std::any_of(norm.readers.begin(), norm.readers.end(),
-                         [](const model::Linear& reader) { return reader.role == "router"; });
+                         [](const models::Linear& reader) { return reader.role == "router"; });
     });
   }
 
@@ -152,8 +152,8 @@ class Configurations {
       }
       return;
     }
-    const model::Vocabulary& before = *old_.vocabulary;
-    const model::Vocabulary& after = *new_.vocabulary;
+    const models::Vocabulary& before = *old_.vocabulary;
+    const models::Vocabulary& after = *new_.vocabulary;
     if (!equal_numbers(before.logit_scale, after.logit_scale)) {
       differ(Described::logits, fmt::format("logits are multiplied by {:g} in NEW, by {:g} in OLD",
                                             after.logit_scale, before.logit_scale));
@@ -167,8 +167,8 @@ class Configurations {
 
   void compare_streams() {
     if (!old_.decoder || !new_.decoder) return;
-    const model::Decoder& before = *old_.decoder;
-    const model::Decoder& after = *new_.decoder;
+    const models::Decoder& before = *old_.decoder;
+    const models::Decoder& after = *new_.decoder;
     if (before.activation != after.activation && before.activation && after.activation) {
       differ(Described::stream, "the activation of MLPs is another one in NEW");
     } else if (before.activation != after.activation) {
@@ -208,13 +208,12 @@ const char* to_string(FieldEffect effect) {
   return "";
 }
 
-void compare_configurations(const checkpoint::Checkpoint& old_file, const Model& old_model,
-                            const checkpoint::Checkpoint& new_file, const Model& new_model,
-                            Comparison& result) {
+void compare_configurations(const files::Checkpoint& old_file, const Model& old_model,
+                            const files::Checkpoint& new_file, const Model& new_model, Comparison& result) {
   Configurations configurations(old_model, new_model, result);
   configurations.compare_descriptions();
-  const bool old_states = model::has_configuration(old_file);
-  if (old_states != model::has_configuration(new_file)) {
+  const bool old_states = models::has_configuration(old_file);
+  if (old_states != models::has_configuration(new_file)) {
     result.not_compared.push_back(
         fmt::format("the configuration, which {} does not have", old_states ? "NEW" : "OLD"));
     // Without a configuration, published defaults stand for what it would say.
@@ -224,7 +223,8 @@ void compare_configurations(const checkpoint::Checkpoint& old_file, const Model&
     result.computations.clear();
     return;
   }
-  for (const model::ChangedField& change : model::changed_fields(old_file, old_model, new_file, new_model)) {
+  for (const models::ChangedField& change :
+       models::changed_fields(old_file, old_model, new_file, new_model)) {
     result.configuration.push_back(
         {change.field, change.before, change.after, configurations.effect_of(change)});
   }

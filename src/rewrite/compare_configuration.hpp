@@ -1,7 +1,7 @@
 #pragma once
 
-#include <normscope/checkpoint/checkpoint.hpp>
-#include <normscope/model/model.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/models/model.hpp>
 #include <normscope/rewrite/compare.hpp>
 
 namespace normscope::rewrite {
@@ -10,8 +10,8 @@ namespace normscope::rewrite {
 /// `configuration`, `computations` and `not_compared`.
 ///
 /// Requires  the norms are compared already
-void compare_configurations(const checkpoint::Checkpoint& old_file, const model::Model& old_model,
-                            const checkpoint::Checkpoint& new_file, const model::Model& new_model,
+void compare_configurations(const files::Checkpoint& old_file, const models::Model& old_model,
+                            const files::Checkpoint& new_file, const models::Model& new_model,
                             Comparison& result);
 
 }  // namespace normscope::rewrite

@@ -14,12 +14,12 @@
 namespace normscope::rewrite {
 namespace {
 
-using checkpoint::Checkpoint;
-using checkpoint::Tensor;
-using model::Layout;
-using model::Linear;
-using model::Model;
-using model::Norm;
+using files::Checkpoint;
+using files::Tensor;
+using models::Layout;
+using models::Linear;
+using models::Model;
+using models::Norm;
 
 constexpr std::uint64_t sampled_rows = 4;
 
@@ -115,7 +115,7 @@ bool is_same_family(const std::string& a, const std::string& b) {
 Model with_split_pairs(Model model) {
   // For each stored matrix, which output stands where.
   std::map<Place, std::vector<std::uint64_t>> orders;
-  for (const model::Head& head : model.heads) {
+  for (const models::Head& head : model.heads) {
     if (!head.rotary || !head.rotary->interleaved) continue;
     for (const auto* part : {&head.query, &head.key}) {
       if (!*part || !(*part)->out_indices.empty() || head.rotary->dims > (*part)->out) continue;

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include <normscope/checkpoint/checkpoint.hpp>
-#include <normscope/model/model.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/models/model.hpp>
 
 #include "compare_maps.hpp"
 
@@ -25,11 +25,11 @@ struct NormPairs {
 /// All norms paired by position.
 ///
 /// Requires  as many in both
-[[nodiscard]] NormPairs norms_in_order(const model::Model& old_model);
+[[nodiscard]] NormPairs norms_in_order(const models::Model& old_model);
 
 /// Norms paired by equal gains; those in between are paired if both sides have equally many of equal widths.
-[[nodiscard]] NormPairs norms_by_gain(const checkpoint::Checkpoint& old_file, const model::Model& old_model,
-                                      const checkpoint::Checkpoint& new_file, const model::Model& new_model,
+[[nodiscard]] NormPairs norms_by_gain(const files::Checkpoint& old_file, const models::Model& old_model,
+                                      const files::Checkpoint& new_file, const models::Model& new_model,
                                       double tolerance);
 
 /// Whether files of both architectures can hold the same model: they are the same, or one is the other in
@@ -38,44 +38,43 @@ struct NormPairs {
 
 /// The model with the outputs of queries and keys in the order of pairs that are half a head apart, as
 /// Hugging Face stores them, where they are next to each other, as llama.cpp does.
-[[nodiscard]] model::Model with_split_pairs(model::Model model);
+[[nodiscard]] models::Model with_split_pairs(models::Model model);
 
 /// What stands in the way of a model's maps and norms, beyond what may act anywhere; empty if nothing does.
-[[nodiscard]] std::string obstacle_of(const model::Model& model);
+[[nodiscard]] std::string obstacle_of(const models::Model& model);
 
 /// The model with maps that are read as they are stored: what acts anywhere acts on both models alike, or
 /// their configurations differ.
-[[nodiscard]] model::Model with_stored_maps(model::Model model);
+[[nodiscard]] models::Model with_stored_maps(models::Model model);
 
 /// Whether `file` has all tensors of `other`, by name.
-[[nodiscard]] bool contains_tensors(const checkpoint::Checkpoint& file, const checkpoint::Checkpoint& other);
+[[nodiscard]] bool contains_tensors(const files::Checkpoint& file, const files::Checkpoint& other);
 
 struct ReaderPairs {
-  std::vector<std::pair<model::Linear, model::Linear>> pairs{};
-  std::vector<model::Linear> left{};  ///< of the old norm's
+  std::vector<std::pair<models::Linear, models::Linear>> pairs{};
+  std::vector<models::Linear> left{};  ///< of the old norm's
 };
 
 /// The stored matrices that read two norms, paired such that the composites with the gains differ least.
-[[nodiscard]] ReaderPairs readers_by_values(const checkpoint::Checkpoint& old_file,
-                                            const model::Norm& old_norm, const NormSpec& old_spec,
-                                            const checkpoint::Checkpoint& new_file,
-                                            const model::Norm& new_norm, const NormSpec& new_spec);
+[[nodiscard]] ReaderPairs readers_by_values(const files::Checkpoint& old_file, const models::Norm& old_norm,
+                                            const NormSpec& old_spec, const files::Checkpoint& new_file,
+                                            const models::Norm& new_norm, const NormSpec& new_spec);
 
 /// Whether both maps, without their norms, have the same weights to `tolerance`; on a few rows first.
 [[nodiscard]] bool has_same_values(const MapOfFile& before, const MapOfFile& after, double tolerance);
 
 /// A tensor that has the values of another one, or their transpose.
 struct SameValues {
-  const checkpoint::Tensor* tensor = nullptr;  ///< null if there is none
-  double change = 0.0;                         ///< largest, of a row's length
+  const files::Tensor* tensor = nullptr;  ///< null if there is none
+  double change = 0.0;                    ///< largest, of a row's length
 };
 
 /// The candidate that has the values of `wanted` to `tolerance`.
-[[nodiscard]] SameValues find_values(const checkpoint::Checkpoint& of_wanted,
-                                     const checkpoint::Tensor& wanted, const checkpoint::Checkpoint& file,
-                                     std::span<const checkpoint::Tensor* const> candidates, double tolerance);
+[[nodiscard]] SameValues find_values(const files::Checkpoint& of_wanted, const files::Tensor& wanted,
+                                     const files::Checkpoint& file,
+                                     std::span<const files::Tensor* const> candidates, double tolerance);
 
 /// Whether a tensor may hold parameters: floating-point numbers, more than one.
-[[nodiscard]] bool has_parameters(const checkpoint::Tensor& tensor);
+[[nodiscard]] bool has_parameters(const files::Tensor& tensor);
 
 }  // namespace normscope::rewrite

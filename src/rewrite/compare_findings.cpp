@@ -13,7 +13,7 @@
 namespace normscope::rewrite {
 namespace {
 
-using model::Model;
+using models::Model;
 
 /// The gains of both files, norm by norm.
 struct Gains {
@@ -21,7 +21,7 @@ struct Gains {
   std::vector<double> after;
 };
 
-std::vector<double> gain_of(const checkpoint::Checkpoint& file, const model::Norm& norm) {
+std::vector<double> gain_of(const files::Checkpoint& file, const models::Norm& norm) {
   const NormSpec spec = read_norm(file, norm);
   std::vector<double> gain(spec.width);
   for (std::size_t j = 0; j < spec.width; ++j) gain[j] = spec.gain_at(j);
@@ -240,8 +240,8 @@ class Findings {
 
 }  // namespace
 
-void add_findings(const checkpoint::Checkpoint& old_file, const Model& old_model,
-                  const checkpoint::Checkpoint& new_file, const Model& new_model, const NormPairs& norms,
+void add_findings(const files::Checkpoint& old_file, const Model& old_model,
+                  const files::Checkpoint& new_file, const Model& new_model, const NormPairs& norms,
                   Comparison& comparison) {
   std::vector<Gains> gains;
   for (const auto& [old_index, new_index] : norms.pairs) {

@@ -21,7 +21,7 @@ double ratio(double squared_error, double squared_length) {
   return relative(std::sqrt(squared_error), squared_length == 0.0 ? 1.0 : std::sqrt(squared_length));
 }
 
-std::uint64_t outputs_of_block(const model::Linear& map) {
+std::uint64_t outputs_of_block(const models::Linear& map) {
   return std::max<std::uint64_t>(1, compared_elements / std::max<std::uint64_t>(1, map.in));
 }
 

@@ -1,16 +1,16 @@
 #pragma once
 
-#include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/norm_spec.hpp>
-#include <normscope/model/model.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/models/model.hpp>
 #include <normscope/rewrite/compare.hpp>
 
 namespace normscope::rewrite {
 
 /// A linear map of a file with the norm that it reads.
 struct MapOfFile {
-  const checkpoint::Checkpoint& file;
-  const model::Linear& map;
+  const files::Checkpoint& file;
+  const models::Linear& map;
   const NormSpec& norm;
 };
 

@@ -11,10 +11,10 @@
 namespace normscope::rewrite {
 namespace {
 
-using checkpoint::Checkpoint;
-using model::Linear;
-using model::Model;
-using model::Norm;
+using files::Checkpoint;
+using models::Linear;
+using models::Model;
+using models::Norm;
 
 constexpr std::uint64_t rows_of_a_step = 64;
 

@@ -3,8 +3,8 @@
 #include <set>
 #include <string>
 
-#include <normscope/checkpoint/checkpoint.hpp>
-#include <normscope/model/model.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/models/model.hpp>
 #include <normscope/rewrite/compare.hpp>
 
 #include "compare_content.hpp"
@@ -16,10 +16,10 @@ namespace normscope::rewrite {
 /// models may compute the same. Adds a sentence for each to `not_compared`.
 ///
 /// Requires  norms and writers are compared
-[[nodiscard]] std::set<std::string> made_up_for(const checkpoint::Checkpoint& old_file,
-                                                const model::Model& old_model,
-                                                const checkpoint::Checkpoint& new_file,
-                                                const model::Model& new_model, const NormPairs& norms,
+[[nodiscard]] std::set<std::string> made_up_for(const files::Checkpoint& old_file,
+                                                const models::Model& old_model,
+                                                const files::Checkpoint& new_file,
+                                                const models::Model& new_model, const NormPairs& norms,
                                                 Comparison& result);
 
 }  // namespace normscope::rewrite

@@ -4,19 +4,19 @@
 
 #include <fmt/format.h>
 
-#include <normscope/bytes/quote.hpp>
+#include <normscope/files/quote.hpp>
 
 #include "planning.hpp"
 
 namespace normscope::rewrite {
 namespace {
 
-using checkpoint::Checkpoint;
-using model::Linear;
-using model::Model;
-using model::Norm;
-using model::Placement;
-using model::Slice;
+using files::Checkpoint;
+using models::Linear;
+using models::Model;
+using models::Norm;
+using models::Placement;
+using models::Slice;
 
 /// s_j = 2^k nearest to the largest |y_j| of the norm's outputs divided by the geometric mean of these; 1 if
 /// y_j is always 0.
@@ -56,7 +56,7 @@ class FoldPlanner : Planner {
     }
     result.reason = why_not(index);
     if (!result.reason.empty()) return result;
-    NormSpec spec = model::read_norm(checkpoint_, norm);
+    NormSpec spec = models::read_norm(checkpoint_, norm);
     if (plan_.options.migrate) return decide_scales(std::move(result), std::move(spec));
     const auto is = [](double wanted) { return [wanted](double value) { return value == wanted; }; };
     const bool has_bias = !std::all_of(spec.bias.begin(), spec.bias.end(), is(0.0));
@@ -124,9 +124,9 @@ class FoldPlanner : Planner {
     if (norm.gain && norm.gain->count != norm.width) return "its gain is one number for all features";
     for (const auto* parameter : {&norm.gain, &norm.bias}) {
       if (!*parameter) continue;
-      const checkpoint::Tensor& tensor = *checkpoint_.find((*parameter)->tensor);
+      const files::Tensor& tensor = *checkpoint_.find((*parameter)->tensor);
       if (uses_.parameters_at(**parameter) > 1) {
-        return fmt::format("{} is shared with another norm", bytes::quote(tensor.name));
+        return fmt::format("{} is shared with another norm", files::quote(tensor.name));
       }
       if (!is_rewritable(tensor.dtype)) return stored_as(tensor);
     }
@@ -147,14 +147,14 @@ class FoldPlanner : Planner {
     return {};
   }
 
-  [[nodiscard]] static std::string stored_as(const checkpoint::Tensor& tensor) {
-    return fmt::format("{} is stored as {}", bytes::quote(tensor.name), to_string(tensor.dtype));
+  [[nodiscard]] static std::string stored_as(const files::Tensor& tensor) {
+    return fmt::format("{} is stored as {}", files::quote(tensor.name), to_string(tensor.dtype));
   }
 
   [[nodiscard]] std::string why_not_reader(std::size_t index, const Linear& reader) const {
     if (!reader.not_modelled.empty()) return "not modelled: " + reader.not_modelled;
-    const std::string name = bytes::quote(reader.weight.selector());
-    const checkpoint::Tensor& tensor = *checkpoint_.find(reader.weight.tensor);
+    const std::string name = files::quote(reader.weight.selector());
+    const files::Tensor& tensor = *checkpoint_.find(reader.weight.tensor);
     if (!is_rewritable(tensor.dtype)) return stored_as(tensor);
     if (reader.in != model_.norms[index].width) {
       return fmt::format("{} reads {} features, the norm has {}", name, reader.in, model_.norms[index].width);
@@ -162,7 +162,7 @@ class FoldPlanner : Planner {
     if (uses_.readers_of(reader.weight).size() > 1) return fmt::format("{} reads another norm too", name);
     if (!uses_.covered(index, reader)) return fmt::format("not all outputs of {} are known to read it", name);
     if (reader.bias) {
-      const checkpoint::Tensor& bias = *checkpoint_.find(reader.bias->tensor);
+      const files::Tensor& bias = *checkpoint_.find(reader.bias->tensor);
       if (!is_rewritable(bias.dtype)) return stored_as(bias);
     }
     if (is_head_table(model_, reader) && !plan_.untied) {
@@ -175,7 +175,7 @@ class FoldPlanner : Planner {
   /// Why some reader cannot take a bias; empty if all can.
   [[nodiscard]] std::string why_bias_stays(const Norm& norm) const {
     for (const Linear& reader : norm.readers) {
-      const std::string name = bytes::quote(reader.weight.selector());
+      const std::string name = files::quote(reader.weight.selector());
       if (!reader.bias) return fmt::format("{} has no bias", name);
       if (uses_.biases_at(*reader.bias) > 1) return fmt::format("{} shares its bias", name);
       if (reader.role == "unembedding" && model_.vocabulary->logit_scale != 1.0) {

@@ -8,16 +8,16 @@
 
 #include <fmt/format.h>
 
-#include <normscope/bytes/quote.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
+#include <normscope/files/quote.hpp>
 
 #include "matrix_rewrite.hpp"
 
 namespace normscope::rewrite {
 namespace {
 
-using model::Layout;
+using models::Layout;
 
 /// Covers the rounding of one float64 operation on the gain (1 + w), of one on the weight, and of the bound
 /// itself.
@@ -107,13 +107,13 @@ class LostValues {
   std::vector<std::pair<std::uint64_t, double>> lost_;
 };
 
-[[noreturn]] void refuse_value(const checkpoint::Tensor& tensor, double old, double rewritten) {
+[[noreturn]] void refuse_value(const files::Tensor& tensor, double old, double rewritten) {
   throw Error(ErrorCode::Unsupported,
               std::isfinite(old)
                   ? fmt::format("rewrite: tensor {}: {:g} becomes {:g}, which {} cannot hold",
-                                bytes::quote(tensor.name), old, rewritten, to_string(tensor.dtype))
+                                files::quote(tensor.name), old, rewritten, to_string(tensor.dtype))
                   : fmt::format("rewrite: tensor {} has the value {}, expected finite weights",
-                                bytes::quote(tensor.name), std::isnan(old) ? "nan" : "inf"));
+                                files::quote(tensor.name), std::isnan(old) ? "nan" : "inf"));
 }
 
 }  // namespace
@@ -129,15 +129,14 @@ double undo_roundings(const Plan& plan, const Edit& edit) {
   return 0.0;
 }
 
-void expect_finite(const checkpoint::Tensor& tensor, std::span<const double> old,
-                   std::span<const double> exact, std::span<const double> stored) {
+void expect_finite(const files::Tensor& tensor, std::span<const double> old, std::span<const double> exact,
+                   std::span<const double> stored) {
   for (std::size_t i = 0; i < stored.size(); ++i) {
     if (!std::isfinite(stored[i])) refuse_value(tensor, old[i], exact[i]);
   }
 }
 
-void expect_held(const checkpoint::Tensor& tensor, std::span<const double> old,
-                 std::span<const double> exact) {
+void expect_held(const files::Tensor& tensor, std::span<const double> old, std::span<const double> exact) {
   for (std::size_t i = 0; i < exact.size(); ++i) {
     if (!std::isfinite(rounded(tensor.dtype, exact[i]))) refuse_value(tensor, old[i], exact[i]);
   }
@@ -177,8 +176,7 @@ void restore(const StoredMatrix& matrix, const UndoEdit& edit, std::span<const d
   });
 }
 
-std::vector<double> store(const checkpoint::Tensor& tensor, std::span<const double> values,
-                          const Sink& sink) {
+std::vector<double> store(const files::Tensor& tensor, std::span<const double> values, const Sink& sink) {
   std::vector<std::byte> encoded(values.size() * bits(tensor.dtype) / 8);
   std::vector<double> stored(values.size());
   encode(tensor.dtype, values, encoded);

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/norm_spec.hpp>
-#include <normscope/model/model.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/models/model.hpp>
 #include <normscope/rewrite/rewrite.hpp>
 
 #include "recipe.hpp"
@@ -20,15 +20,15 @@ using Sink = std::function<void(std::span<const std::byte>)>;
 
 /// A stored matrix that is rewritten: `map` is all of it, `from` its elements in `tensor`.
 struct StoredMatrix {
-  const checkpoint::Tensor& tensor;
-  const model::Linear& map;
+  const files::Tensor& tensor;
+  const models::Linear& map;
 
   /// Of the file's layout.
   [[nodiscard]] std::uint64_t rows() const {
-    return map.layout == model::Layout::out_in ? map.stored_out : map.in;
+    return map.layout == models::Layout::out_in ? map.stored_out : map.in;
   }
   [[nodiscard]] std::uint64_t columns() const {
-    return map.layout == model::Layout::out_in ? map.in : map.stored_out;
+    return map.layout == models::Layout::out_in ? map.in : map.stored_out;
   }
 };
 
@@ -57,15 +57,14 @@ void restore(const StoredMatrix& matrix, const UndoEdit& edit, std::span<const d
              unsigned threads, const Sink& sink);
 
 /// Errors    Unsupported, naming the tensor and the first value that is not finite
-void expect_finite(const checkpoint::Tensor& tensor, std::span<const double> old,
-                   std::span<const double> exact, std::span<const double> stored);
+void expect_finite(const files::Tensor& tensor, std::span<const double> old, std::span<const double> exact,
+                   std::span<const double> stored);
 /// Errors    Unsupported, naming the tensor and the first value that its dtype cannot hold
-void expect_held(const checkpoint::Tensor& tensor, std::span<const double> old,
-                 std::span<const double> exact);
+void expect_held(const files::Tensor& tensor, std::span<const double> old, std::span<const double> exact);
 
 /// Encodes `values`, refusing those that leave the dtype's range, and returns what was stored.
 ///
 /// Errors    Unsupported, naming the tensor
-std::vector<double> store(const checkpoint::Tensor& tensor, std::span<const double> values, const Sink& sink);
+std::vector<double> store(const files::Tensor& tensor, std::span<const double> values, const Sink& sink);
 
 }  // namespace normscope::rewrite

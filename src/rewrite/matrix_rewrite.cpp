@@ -7,12 +7,12 @@
 #include <cstring>
 
 #include <normscope/core/parallel.hpp>
-#include <normscope/numeric/sum.hpp>
+#include <normscope/core/sum.hpp>
 
 namespace normscope::rewrite {
 namespace {
 
-using model::Layout;
+using models::Layout;
 
 /// Rows of a tile whose columns are summed.
 constexpr std::size_t rows_of_a_tile = 8;

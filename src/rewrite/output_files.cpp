@@ -19,7 +19,7 @@ namespace normscope::rewrite {
 namespace {
 
 namespace fs = std::filesystem;
-using checkpoint::Checkpoint;
+using files::Checkpoint;
 
 fs::path folder_of(const fs::path& file) {
   return file.has_parent_path() ? file.parent_path() : fs::path(".");
@@ -84,11 +84,11 @@ Written ShardWriter::write_all(const Checkpoint& checkpoint, const Places& place
       done += static_cast<std::size_t>(fs::file_size(work.files() / name));
     } else {
       const auto fingerprint = std::make_shared<Fingerprint>();
-      const auto output = std::make_shared<checkpoint::SafetensorsWriter>(
+      const auto output = std::make_shared<files::SafetensorsWriter>(
           work.files() / name, headers(file), metadata,
           [fingerprint](std::span<const std::byte> bytes) { fingerprint->add(bytes); });
       WriteBehind behind([&](std::span<const std::byte> bytes) { output->write(bytes); });
-      for (const checkpoint::TensorHeader& tensor : output->order()) {
+      for (const files::TensorHeader& tensor : output->order()) {
         write(
             tensor,
             [&](std::span<const std::byte> bytes) {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include <normscope/checkpoint/checkpoint.hpp>
-#include <normscope/checkpoint/safetensors.hpp>
 #include <normscope/core/progress.hpp>
 #include <normscope/core/unchanged.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/files/safetensors.hpp>
 
 #include "matrix.hpp"
 #include "work_folder.hpp"
@@ -22,7 +22,7 @@ namespace normscope::rewrite {
 ///
 /// Errors    Argument if `output` is the input or in it
 struct Places {
-  Places(const checkpoint::Checkpoint& checkpoint, const std::filesystem::path& output);
+  Places(const files::Checkpoint& checkpoint, const std::filesystem::path& output);
 
   bool is_folder;  ///< a folder, an index of shards or a model in the hub's cache was named, not its file
   std::filesystem::path from;   ///< the folder or the file
@@ -34,21 +34,21 @@ struct Places {
 };
 
 /// Identifies a run by the files of the input, their sizes and times, and `options`.
-[[nodiscard]] Digest run_of(const checkpoint::Checkpoint& checkpoint, const std::string& options);
+[[nodiscard]] Digest run_of(const files::Checkpoint& checkpoint, const std::string& options);
 
 /// The files of the input, noted so that a change while they are read is an error before the output appears.
-[[nodiscard]] UnchangedFiles files_of(const checkpoint::Checkpoint& checkpoint);
+[[nodiscard]] UnchangedFiles files_of(const files::Checkpoint& checkpoint);
 
 /// Writes every file that holds tensors and was not finished before.
 struct ShardWriter {
-  std::function<std::vector<checkpoint::TensorHeader>(const std::filesystem::path& file)> headers;
-  std::function<void(const checkpoint::TensorHeader& tensor, const Sink& sink, Written& written)> write;
+  std::function<std::vector<files::TensorHeader>(const std::filesystem::path& file)> headers;
+  std::function<void(const files::TensorHeader& tensor, const Sink& sink, Written& written)> write;
   std::map<std::string, std::string, std::less<>> metadata{};
   std::size_t total = 0;  ///< bytes, for `progress`
 
   /// Returns the result for every file; sets `names` and `taken_over`.
-  [[nodiscard]] Written write_all(const checkpoint::Checkpoint& checkpoint, const Places& places,
-                                  WorkFolder& work, const Progress& progress);
+  [[nodiscard]] Written write_all(const files::Checkpoint& checkpoint, const Places& places, WorkFolder& work,
+                                  const Progress& progress);
   std::vector<std::filesystem::path> names{};
   std::size_t taken_over = 0;
 };

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/bytes/quote.hpp>
-#include <normscope/checkpoint/json_value.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/files/json_value.hpp>
+#include <normscope/files/quote.hpp>
 
 #include "planning.hpp"
 
@@ -18,8 +18,8 @@ namespace {
 /// The name of a language model's head in transformers.
 constexpr const char* separate_head = "lm_head.weight";
 
-using checkpoint::Checkpoint;
-using model::Model;
+using files::Checkpoint;
+using models::Model;
 
 [[noreturn]] void refuse(const Checkpoint& checkpoint, const std::string& why) {
   throw Error(ErrorCode::Unsupported, fmt::format("rewrite: {}: {}", checkpoint.path().string(), why));
@@ -33,7 +33,7 @@ void expect_known(const Checkpoint& checkpoint, const Model& model) {
   if (!model.is_known()) refuse(checkpoint, "not modelled: " + model.title);
   if (!model.missing.empty()) {
     refuse(checkpoint,
-           fmt::format("is incomplete: tensor {} is missing{}", bytes::quote(model.missing.front()),
+           fmt::format("is incomplete: tensor {} is missing{}", files::quote(model.missing.front()),
                        model.missing.size() > 1 ? ", and others" : ""));
   }
   if (!model.not_modelled.empty()) refuse(checkpoint, "not modelled: " + model.not_modelled);
@@ -74,17 +74,17 @@ std::string why_not_untied(const Checkpoint& checkpoint, const Model& model) {
     return "without a config.json, the code that loads the file decides whether it is tied; name the folder "
            "that "
            "holds both";
-  const nlohmann::json config = checkpoint::read_json(*checkpoint.config_text()).value_or(nlohmann::json());
+  const nlohmann::json config = files::read_json(*checkpoint.config_text()).value_or(nlohmann::json());
   if (config.contains("text_config")) {
     return "its configuration has a section for the language model";
   }
-  for (const model::Norm& norm : model.norms) {
+  for (const models::Norm& norm : model.norms) {
     if (!norm.stack.empty()) return "untying would separate the tables of encoder and decoder too";
   }
-  const auto final_norm = std::find_if(model.norms.begin(), model.norms.end(), [&](const model::Norm& norm) {
+  const auto final_norm = std::find_if(model.norms.begin(), model.norms.end(), [&](const models::Norm& norm) {
     return norm.name == model.vocabulary->final_norm;
   });
-  if (final_norm == model.norms.end() || final_norm->placement != model::Placement::pre) {
+  if (final_norm == model.norms.end() || final_norm->placement != models::Placement::pre) {
     return "no norm of the residual stream is what the head reads";
   }
   if (checkpoint.find(separate_head) != nullptr) return {};
@@ -107,7 +107,7 @@ Plan make_plan(const Checkpoint& checkpoint, const Model& model, const Options& 
   Plan plan;
   plan.options = options;
   if (const auto found = checkpoint.metadata().find(marker_key); found != checkpoint.metadata().end()) {
-    const std::optional<nlohmann::json> done = checkpoint::read_json(found->second);
+    const std::optional<nlohmann::json> done = files::read_json(found->second);
     if (done && done->is_object()) {
       plan.folded_before = done->value("gains", nlohmann::json()) == "folded";
       plan.migrated_before = done->value("gains", nlohmann::json()) == "migrated";
@@ -121,7 +121,7 @@ Plan make_plan(const Checkpoint& checkpoint, const Model& model, const Options& 
       refuse(checkpoint, "the head cannot be untied: " + why);
     }
     const std::string& table = model.vocabulary->unembedding->weight.tensor;
-    const checkpoint::Tensor* const stored = checkpoint.find(separate_head);
+    const files::Tensor* const stored = checkpoint.find(separate_head);
     plan.untied = Untied{table, separate_head, stored != nullptr ? 0 : checkpoint.find(table)->bytes.size()};
   } else if (options.untie) {
     refuse(checkpoint, "has no tied head, which --untie asks to separate");

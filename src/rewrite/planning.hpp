@@ -9,43 +9,43 @@
 #include <utility>
 #include <vector>
 
-#include <normscope/checkpoint/checkpoint.hpp>
-#include <normscope/model/model.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/models/model.hpp>
 #include <normscope/rewrite/plan.hpp>
 
 namespace normscope::rewrite {
 
 /// The position of a stored matrix or vector.
 using Place = std::pair<std::string, std::uint64_t>;
-[[nodiscard]] inline Place place_of(const model::Slice& slice) { return {slice.tensor, slice.offset}; }
+[[nodiscard]] inline Place place_of(const models::Slice& slice) { return {slice.tensor, slice.offset}; }
 
 /// The uses of each stored tensor of a model: as reader of norms, as writer of streams, as gain or bias of
 /// norms.
 class Uses {
  public:
-  explicit Uses(const model::Model& model);
+  explicit Uses(const models::Model& model);
 
   /// Norms that a map with this weight reads, as indices.
-  [[nodiscard]] const std::set<std::size_t>& readers_of(const model::Slice& weight) const;
+  [[nodiscard]] const std::set<std::size_t>& readers_of(const models::Slice& weight) const;
   /// Whether the norm's readers with this weight cover all of its stored outputs.
-  [[nodiscard]] bool covered(std::size_t norm, const model::Linear& reader) const;
+  [[nodiscard]] bool covered(std::size_t norm, const models::Linear& reader) const;
   /// Number of norms whose gain or bias is stored in the slice.
   ///
   /// Requires  some norm has it as a parameter
-  [[nodiscard]] std::size_t parameters_at(const model::Slice& slice) const;
+  [[nodiscard]] std::size_t parameters_at(const models::Slice& slice) const;
   /// Number of different weights of readers whose bias is stored in the slice.
   ///
   /// Requires  some reader has this bias
-  [[nodiscard]] std::size_t biases_at(const model::Slice& slice) const;
+  [[nodiscard]] std::size_t biases_at(const models::Slice& slice) const;
   /// Number of stacks to whose stream the tensor is written.
   ///
   /// Requires  it is a writer
-  [[nodiscard]] std::size_t stacks_written(const model::Slice& slice) const;
+  [[nodiscard]] std::size_t stacks_written(const models::Slice& slice) const;
   /// Whether the output of a norm is added to a stream.
   [[nodiscard]] bool enters_stream(const std::string& norm) const { return streaming_.contains(norm); }
 
  private:
-  const model::Model& model_;
+  const models::Model& model_;
   std::map<Place, std::set<std::size_t>> readers_;
   std::map<Place, std::size_t> parameters_;
   std::map<Place, std::set<Place>> biases_;
@@ -55,9 +55,9 @@ class Uses {
 
 /// The stacks of the norms that `wanted` accepts, each once, in their order.
 template <typename Wanted>
-std::vector<std::string> stacks_of(const model::Model& model, const Wanted& wanted) {
+std::vector<std::string> stacks_of(const models::Model& model, const Wanted& wanted) {
   std::vector<std::string> stacks;
-  for (const model::Norm& norm : model.norms) {
+  for (const models::Norm& norm : model.norms) {
     if (wanted(norm) && std::find(stacks.begin(), stacks.end(), norm.stack) == stacks.end()) {
       stacks.push_back(norm.stack);
     }
@@ -69,40 +69,40 @@ std::vector<std::string> stacks_of(const model::Model& model, const Wanted& want
 [[nodiscard]] bool is_rewritable(Dtype dtype);
 
 /// Why the head cannot get a tensor of its own, and what would help; empty if it can.
-[[nodiscard]] std::string why_not_untied(const checkpoint::Checkpoint& checkpoint, const model::Model& model);
+[[nodiscard]] std::string why_not_untied(const files::Checkpoint& checkpoint, const models::Model& model);
 /// Advice on a table that is the token embedding and the head: --untie with what it costs, or why that is
 /// refused.
-[[nodiscard]] std::string advice_on_tie(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
+[[nodiscard]] std::string advice_on_tie(const files::Checkpoint& checkpoint, const models::Model& model,
                                         std::string_view table);
 
 /// The information from which folds, centred streams and rotations are planned.
 class Planner {
  public:
-  Planner(const checkpoint::Checkpoint& checkpoint, const model::Model& model, const Uses& uses, Plan& plan)
+  Planner(const files::Checkpoint& checkpoint, const models::Model& model, const Uses& uses, Plan& plan)
       : checkpoint_(checkpoint), model_(model), uses_(uses), plan_(plan) {}
 
  protected:
-  const checkpoint::Checkpoint& checkpoint_;
-  const model::Model& model_;
+  const files::Checkpoint& checkpoint_;
+  const models::Model& model_;
   const Uses& uses_;
   Plan& plan_;
 };
 
 /// Plans all folds that are exact; fills `plan.norms`, `plan.edits` and `plan.specs`.
-void plan_folds(const checkpoint::Checkpoint& checkpoint, const model::Model& model, const Uses& uses,
+void plan_folds(const files::Checkpoint& checkpoint, const models::Model& model, const Uses& uses,
                 Plan& plan);
 /// Centres the streams that can be centred; fills `plan.streams` and `plan.edits`.
-void plan_streams(const checkpoint::Checkpoint& checkpoint, const model::Model& model, const Uses& uses,
+void plan_streams(const files::Checkpoint& checkpoint, const models::Model& model, const Uses& uses,
                   Plan& plan);
 
 /// Rotates the streams that can be rotated; fills `plan.rotations` and changes `plan.edits` and `plan.specs`.
-void plan_rotations(const checkpoint::Checkpoint& checkpoint, const model::Model& model, const Uses& uses,
+void plan_rotations(const files::Checkpoint& checkpoint, const models::Model& model, const Uses& uses,
                     Plan& plan);
 
 /// `map` as the whole stored matrix.
-[[nodiscard]] model::Linear whole(model::Linear map);
+[[nodiscard]] models::Linear whole(models::Linear map);
 
 /// Whether a map is a head that is the token embedding too.
-[[nodiscard]] bool is_head_table(const model::Model& model, const model::Linear& map);
+[[nodiscard]] bool is_head_table(const models::Model& model, const models::Linear& map);
 
 }  // namespace normscope::rewrite

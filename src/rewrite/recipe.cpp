@@ -9,11 +9,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/checkpoint/json_value.hpp>
-#include <normscope/checkpoint/safetensors.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/core/sha256.hpp>
+#include <normscope/files/json_value.hpp>
+#include <normscope/files/safetensors.hpp>
 
 #include "matrix.hpp"
 
@@ -21,8 +21,8 @@ namespace normscope::rewrite {
 namespace {
 
 namespace fs = std::filesystem;
-using checkpoint::NewTensor;
-using checkpoint::Tensor;
+using files::NewTensor;
+using files::Tensor;
 using RecipeJson = nlohmann::ordered_json;
 
 constexpr const char* recipe_schema = "normscope.undo-recipe/2";
@@ -44,7 +44,7 @@ RecipeJson edit_json(const UndoEdit& edit) {
           {"index", edit.slice.index ? RecipeJson(*edit.slice.index) : RecipeJson(nullptr)},
           {"offset", edit.slice.offset},
           {"count", edit.slice.count},
-          {"out_in", edit.layout == model::Layout::out_in},
+          {"out_in", edit.layout == models::Layout::out_in},
           {"in", edit.in},
           {"stored_out", edit.stored_out},
           {"norm", edit.norm ? RecipeJson(*edit.norm) : RecipeJson(nullptr)},
@@ -58,11 +58,11 @@ class RecipeReader {
   explicit RecipeReader(const fs::path& path)
       : where_(path.string()),
         file_(path),
-        contents_(checkpoint::parse_safetensors(file_.bytes(), "rewrite: " + where_)) {}
+        contents_(files::parse_safetensors(file_.bytes(), "rewrite: " + where_)) {}
 
   Recipe read() {
     const std::string text = string_of(array("recipe", Dtype::U8));
-    const nlohmann::json json = checkpoint::read_json(text).value_or(nlohmann::json());
+    const nlohmann::json json = files::read_json(text).value_or(nlohmann::json());
     if (json.is_object() && json.value("schema", nlohmann::json()) == unchecked_schema) {
       fail(
           "has no checksums, as the recipes of normscope 0.1.0; that version undoes it, without noticing "
@@ -128,7 +128,7 @@ class RecipeReader {
     if (!item.at("index").is_null()) edit.slice.index = item.at("index").get<std::uint64_t>();
     edit.slice.offset = item.at("offset").get<std::uint64_t>();
     edit.slice.count = item.at("count").get<std::uint64_t>();
-    edit.layout = item.at("out_in").get<bool>() ? model::Layout::out_in : model::Layout::in_out;
+    edit.layout = item.at("out_in").get<bool>() ? models::Layout::out_in : models::Layout::in_out;
     edit.in = item.at("in").get<std::uint64_t>();
     edit.stored_out = item.at("stored_out").get<std::uint64_t>();
     edit.part.roundings = item.at("roundings").get<double>();
@@ -195,7 +195,7 @@ class RecipeReader {
     return *found;
   }
 
-  static std::vector<double> numbers(const Tensor& tensor) { return checkpoint::read(tensor); }
+  static std::vector<double> numbers(const Tensor& tensor) { return files::read(tensor); }
   static std::string string_of(const Tensor& tensor) {
     const auto bytes = tensor.bytes.memory();
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -203,7 +203,7 @@ class RecipeReader {
 
   std::string where_;
   MappedFile file_;
-  checkpoint::SafetensorsContents contents_;
+  files::SafetensorsContents contents_;
 };
 
 }  // namespace
@@ -212,7 +212,7 @@ fs::path recipe_beside(const fs::path& weights, bool is_folder) {
   return is_folder ? weights / "rewrite.undo" : fs::path(weights.string() + ".rewrite.undo");
 }
 
-std::string plan_id(const checkpoint::Checkpoint& checkpoint, const Plan& plan) {
+std::string plan_id(const files::Checkpoint& checkpoint, const Plan& plan) {
   Sha256 hash;
   const auto add = [&](const std::string& text) {
     const std::string line = fmt::format("{} {}\n", text.size(), text);
@@ -236,7 +236,7 @@ std::string plan_id(const checkpoint::Checkpoint& checkpoint, const Plan& plan) 
   return to_hex(hash.finish()).substr(0, 16);
 }
 
-Recipe make_recipe(const checkpoint::Checkpoint& checkpoint, const Plan& plan, std::vector<UndoPart> parts) {
+Recipe make_recipe(const files::Checkpoint& checkpoint, const Plan& plan, std::vector<UndoPart> parts) {
   Recipe recipe;
   recipe.id = plan_id(checkpoint, plan);
   if (plan.untied && plan.untied->bytes > 0) recipe.added_head = plan.untied->head;
@@ -251,7 +251,7 @@ Recipe make_recipe(const checkpoint::Checkpoint& checkpoint, const Plan& plan, s
       undo.in = edit.map.in;
       undo.stored_out = edit.map.stored_out;
     } else {
-      const checkpoint::Tensor& tensor = *checkpoint.find(edit.from.tensor);
+      const files::Tensor& tensor = *checkpoint.find(edit.from.tensor);
       const std::size_t size = bits(tensor.dtype) / 8;
       std::vector<std::byte> buffer;
       const auto bytes = tensor.bytes.part(edit.from.offset * size, edit.from.count * size).fetch(buffer);
@@ -331,7 +331,7 @@ void write_recipe(const fs::path& path, const Recipe& recipe) {
   for (const NewTensor& tensor : tensors) arrays.emplace(tensor.name, tensor.bytes);
   const Digest digest = digest_of_arrays(arrays);
   add(digest_name, Dtype::U8, digest);
-  checkpoint::write_safetensors(path, tensors);
+  files::write_safetensors(path, tensors);
 }
 
 Recipe read_recipe(const fs::path& path) { return RecipeReader(path).read(); }

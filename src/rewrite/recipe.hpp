@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/sha256.hpp>
-#include <normscope/model/model.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/models/model.hpp>
 #include <normscope/rewrite/plan.hpp>
 
 namespace normscope::rewrite {
@@ -35,8 +35,8 @@ struct UndoPart {
 /// One changed slice and how its values are restored. Vectors are stored byte by byte.
 struct UndoEdit {
   Change change = Change::zero;
-  model::Slice slice{};  ///< `tensor` in the output
-  model::Layout layout = model::Layout::out_in;
+  models::Slice slice{};  ///< `tensor` in the output
+  models::Layout layout = models::Layout::out_in;
   std::uint64_t in = 0;
   std::uint64_t stored_out = 0;
   std::optional<std::size_t> norm{};      ///< key of `Recipe::factors`, of what reads a norm alone
@@ -66,10 +66,10 @@ inline constexpr std::size_t most_kept = std::size_t{1} << 21U;
 [[nodiscard]] std::filesystem::path recipe_beside(const std::filesystem::path& weights, bool is_folder);
 
 /// An identifier of a plan for a checkpoint: 16 hexadecimal digits.
-[[nodiscard]] std::string plan_id(const checkpoint::Checkpoint& checkpoint, const Plan& plan);
+[[nodiscard]] std::string plan_id(const files::Checkpoint& checkpoint, const Plan& plan);
 
 /// The recipe of an executed plan; `parts` has the parts of its matrices.
-[[nodiscard]] Recipe make_recipe(const checkpoint::Checkpoint& checkpoint, const Plan& plan,
+[[nodiscard]] Recipe make_recipe(const files::Checkpoint& checkpoint, const Plan& plan,
                                  std::vector<UndoPart> parts);
 
 /// SHA-256 of the arrays of a recipe and their names, which it has as its array "sha256".

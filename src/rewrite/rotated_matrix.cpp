@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include <normscope/core/parallel.hpp>
-#include <normscope/numeric/sum.hpp>
+#include <normscope/core/sum.hpp>
 
 #include "fiber_pass.hpp"
 #include "probes.hpp"
@@ -13,7 +13,7 @@
 namespace normscope::rewrite {
 namespace {
 
-using model::Layout;
+using models::Layout;
 
 constexpr double of_that_bound = 1.0 + 1e-9;
 

@@ -7,9 +7,9 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
+#include <normscope/core/product.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/core/view.hpp>
-#include <normscope/numeric/product.hpp>
 
 namespace normscope::rewrite {
 namespace {

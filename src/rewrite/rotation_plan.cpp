@@ -4,18 +4,18 @@
 
 #include <fmt/format.h>
 
-#include <normscope/bytes/quote.hpp>
+#include <normscope/files/quote.hpp>
 
 #include "planning.hpp"
 
 namespace normscope::rewrite {
 namespace {
 
-using checkpoint::Checkpoint;
-using model::Linear;
-using model::Model;
-using model::Norm;
-using model::Placement;
+using files::Checkpoint;
+using models::Linear;
+using models::Model;
+using models::Norm;
+using models::Placement;
 
 /// Architectures whose rotated models were run (scripts/model_oracle/rewrite.py). Others are refused, because
 /// values that are computed without a tensor, such as a position table of sines, would not be rotated, and a
@@ -124,8 +124,8 @@ class RotationPlanner : Planner {
     if (std::string why = why_gain_is_left(index); !why.empty()) return why;
     for (const Linear& reader : norm.readers) {
       if (!reader.not_modelled.empty()) return "not modelled: " + reader.not_modelled;
-      const std::string name = bytes::quote(reader.weight.selector());
-      const checkpoint::Tensor& tensor = *checkpoint_.find(reader.weight.tensor);
+      const std::string name = files::quote(reader.weight.selector());
+      const files::Tensor& tensor = *checkpoint_.find(reader.weight.tensor);
       if (!is_rewritable(tensor.dtype)) {
         return fmt::format("{} is stored as {}", name, to_string(tensor.dtype));
       }
@@ -143,11 +143,11 @@ class RotationPlanner : Planner {
     const NormPlan& fold = plan_.norms[index];
     for (const auto* parameter : {&norm.gain, &norm.bias}) {
       if (*parameter && uses_.parameters_at(**parameter) > 1) {
-        return fmt::format("{} is shared with another norm", bytes::quote((*parameter)->tensor));
+        return fmt::format("{} is shared with another norm", files::quote((*parameter)->tensor));
       }
     }
     if (fold.fold == Fold::gain || fold.fold == Fold::gain_and_bias) return {};
-    const NormSpec spec = model::read_norm(checkpoint_, norm);
+    const NormSpec spec = models::read_norm(checkpoint_, norm);
     const bool is_one =
         std::all_of(spec.gain.begin(), spec.gain.end(), [](double gain) { return gain == 1.0; });
     if (is_one && fold.fold != Fold::scales) return {};
@@ -158,12 +158,12 @@ class RotationPlanner : Planner {
 
   [[nodiscard]] std::string why_not_writer(const Linear& writer) const {
     if (!writer.not_modelled.empty()) return "not modelled: " + writer.not_modelled;
-    const std::string name = bytes::quote(writer.weight.selector());
+    const std::string name = files::quote(writer.weight.selector());
     for (const auto* slice : {&writer.weight, writer.bias ? &*writer.bias : nullptr}) {
       if (slice == nullptr) continue;
-      const checkpoint::Tensor& tensor = *checkpoint_.find(slice->tensor);
+      const files::Tensor& tensor = *checkpoint_.find(slice->tensor);
       if (!is_rewritable(tensor.dtype)) {
-        return fmt::format("{} is stored as {}", bytes::quote(slice->selector()), to_string(tensor.dtype));
+        return fmt::format("{} is stored as {}", files::quote(slice->selector()), to_string(tensor.dtype));
       }
     }
     if (uses_.stacks_written(writer.weight) > 1) return fmt::format("{} writes to two streams", name);
@@ -174,7 +174,7 @@ class RotationPlanner : Planner {
     return {};
   }
 
-  [[nodiscard]] Edit* edit_at(const std::string& tensor, const model::Slice& from) {
+  [[nodiscard]] Edit* edit_at(const std::string& tensor, const models::Slice& from) {
     const auto found = std::find_if(plan_.edits.begin(), plan_.edits.end(), [&](const Edit& edit) {
       return edit.tensor == tensor && edit.from.offset == from.offset;
     });
@@ -182,7 +182,7 @@ class RotationPlanner : Planner {
   }
 
   /// Turns the edit of that place into a rotation, or adds one.
-  Edit& rotate(Change change, const std::string& tensor, const model::Slice& from,
+  Edit& rotate(Change change, const std::string& tensor, const models::Slice& from,
                const std::shared_ptr<const Rotation>& rotation) {
     Edit* edit = edit_at(tensor, from);
     if (edit == nullptr) edit = &plan_.edits.emplace_back(Edit{change, tensor, from});
@@ -195,7 +195,7 @@ class RotationPlanner : Planner {
 
   void rotate_norm(std::size_t index, const std::shared_ptr<const Rotation>& rotation) {
     const Norm& norm = model_.norms[index];
-    if (plan_.specs[index].width == 0) plan_.specs[index] = model::read_norm(checkpoint_, norm);
+    if (plan_.specs[index].width == 0) plan_.specs[index] = models::read_norm(checkpoint_, norm);
     std::vector<Linear> readers;
     for (const Linear& reader : norm.readers) add_once(readers, reader);
     for (const Linear& reader : readers) {

@@ -4,18 +4,18 @@
 
 #include <fmt/format.h>
 
-#include <normscope/bytes/quote.hpp>
+#include <normscope/files/quote.hpp>
 
 #include "planning.hpp"
 
 namespace normscope::rewrite {
 namespace {
 
-using checkpoint::Checkpoint;
-using model::Linear;
-using model::Model;
-using model::Norm;
-using model::Placement;
+using files::Checkpoint;
+using models::Linear;
+using models::Model;
+using models::Norm;
+using models::Placement;
 
 /// Architectures whose centred models were run with RMSNorm in place of LayerNorm
 /// (scripts/model_oracle/rewrite.py). Others are refused: a file does not show embeddings that are computed,
@@ -103,8 +103,8 @@ class StreamPlanner : Planner {
 
   [[nodiscard]] std::string why_not_writer(const Linear& writer) const {
     if (!writer.not_modelled.empty()) return "not modelled: " + writer.not_modelled;
-    const std::string name = bytes::quote(writer.weight.selector());
-    const checkpoint::Tensor& tensor = *checkpoint_.find(writer.weight.tensor);
+    const std::string name = files::quote(writer.weight.selector());
+    const files::Tensor& tensor = *checkpoint_.find(writer.weight.tensor);
     if (!is_rewritable(tensor.dtype)) return fmt::format("{} is stored as {}", name, to_string(tensor.dtype));
     if (uses_.stacks_written(writer.weight) > 1) return fmt::format("{} writes to two streams", name);
     if (model_.vocabulary && model_.vocabulary->tied && !plan_.untied && writer.role == "token embedding") {

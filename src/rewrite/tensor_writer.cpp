@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include <normscope/bytes/quote.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/numeric/sum.hpp>
+#include <normscope/core/sum.hpp>
+#include <normscope/files/quote.hpp>
 
 #include "matrix_rewrite.hpp"
 #include "probes.hpp"
@@ -17,7 +17,7 @@
 namespace normscope::rewrite {
 namespace {
 
-using checkpoint::Tensor;
+using files::Tensor;
 
 constexpr std::uint64_t copied_at_a_time = std::uint64_t{1} << 22U;
 /// Rounding of float64 by an offset that is added and subtracted.
@@ -25,8 +25,8 @@ constexpr double of_an_offset = 0x1p-51;
 
 }  // namespace
 
-TensorWriter::TensorWriter(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
-                           const Plan& plan, unsigned threads)
+TensorWriter::TensorWriter(const files::Checkpoint& checkpoint, const models::Model& model, const Plan& plan,
+                           unsigned threads)
     : checkpoint_(checkpoint), model_(model), plan_(plan), threads_(threads) {
   for (const Edit& edit : plan.edits) edits_[edit.tensor].push_back(&edit);
   for (auto& [name, edits] : edits_) {
@@ -35,7 +35,7 @@ TensorWriter::TensorWriter(const checkpoint::Checkpoint& checkpoint, const model
     for (std::size_t i = 1; i < edits.size(); ++i) {
       if (edits[i]->from.offset < edits[i - 1]->from.offset + edits[i - 1]->from.count) {
         throw Error(ErrorCode::Unsupported, fmt::format("rewrite: {}: tensor {} would be changed twice",
-                                                        checkpoint.path().string(), bytes::quote(name)));
+                                                        checkpoint.path().string(), files::quote(name)));
       }
     }
   }
@@ -56,14 +56,14 @@ double TensorWriter::longest_input(std::size_t index) const {
   return radius * stretch + std::sqrt(squares);
 }
 
-double TensorWriter::offset_of(std::size_t index, const model::Slice& part) const {
-  const model::Norm& norm = model_.norms[index];
+double TensorWriter::offset_of(std::size_t index, const models::Slice& part) const {
+  const models::Norm& norm = model_.norms[index];
   return norm.gain && norm.gain->tensor == part.tensor ? norm.gain_offset : 0.0;
 }
 
 /// The values of a gain or bias, as they are used, over the scales that migrate to the readers, minus the
 /// offset that the file leaves out.
-std::vector<double> TensorWriter::divided_by_scale(std::size_t index, const model::Slice& part) const {
+std::vector<double> TensorWriter::divided_by_scale(std::size_t index, const models::Slice& part) const {
   const double offset = offset_of(index, part);
   std::vector<double> values = read(*checkpoint_.find(part.tensor), part.offset, part.count);
   for (std::size_t j = 0; j < values.size(); ++j) {
@@ -75,10 +75,10 @@ std::vector<double> TensorWriter::divided_by_scale(std::size_t index, const mode
 /// Largest length of the error of what rewritten readers read, by gains and biases that their dtype rounds.
 double TensorWriter::input_error(std::size_t index) const {
   if (!plan_.options.migrate) return 0.0;
-  const model::Norm& norm = model_.norms[index];
+  const models::Norm& norm = model_.norms[index];
   double largest = 0.0;
   double squares = 0.0;
-  for (const std::optional<model::Slice>* part : {&norm.gain, &norm.bias}) {
+  for (const std::optional<models::Slice>* part : {&norm.gain, &norm.bias}) {
     if (!*part) continue;
     const std::vector<double> values = divided_by_scale(index, **part);
     const std::vector<double> stored = store(*checkpoint_.find((*part)->tensor), values, [](auto) {});
@@ -105,7 +105,7 @@ void copy_elements(const Tensor& tensor, std::uint64_t first, std::uint64_t coun
   }
 }
 
-void TensorWriter::write(const checkpoint::TensorHeader& header, const Sink& sink, Written& written) {
+void TensorWriter::write(const files::TensorHeader& header, const Sink& sink, Written& written) {
   const auto found = edits_.find(header.name);
   const bool is_head = plan_.untied && plan_.untied->head == header.name;
   const Tensor& tensor = *checkpoint_.find(is_head ? plan_.untied->table : header.name);
@@ -122,7 +122,7 @@ void TensorWriter::write(const checkpoint::TensorHeader& header, const Sink& sin
 
 void TensorWriter::write_edit(const Tensor& tensor, const Edit& edit, const Sink& sink, Written& written) {
   Certificate certificate;
-  model::Slice slice = edit.from;
+  models::Slice slice = edit.from;
   slice.tensor = edit.tensor;
   certificate.tensor = slice.selector();
   certificate.change = edit.change;
@@ -138,7 +138,7 @@ void TensorWriter::write_edit(const Tensor& tensor, const Edit& edit, const Sink
     rotate_inputs({tensor, edit.map}, plan_.specs[*edit.norm], *edit.rotation, threads_, sink, certificate,
                   part);
   } else if (edit.change == Change::center_outputs || edit.change == Change::rotate_outputs) {
-    const model::Norm& norm = model_.norms[*edit.norm];
+    const models::Norm& norm = model_.norms[*edit.norm];
     NormSpec reader;
     reader.kind = norm.kind;
     reader.width = norm.width;

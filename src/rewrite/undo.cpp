@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/bytes/quote.hpp>
-#include <normscope/checkpoint/json_value.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/files/json_value.hpp>
+#include <normscope/files/quote.hpp>
 #include <normscope/rewrite/rewrite.hpp>
 
 #include "fingerprint.hpp"
@@ -23,9 +23,9 @@ namespace normscope::rewrite {
 namespace {
 
 namespace fs = std::filesystem;
-using checkpoint::Checkpoint;
-using checkpoint::Tensor;
-using checkpoint::TensorHeader;
+using files::Checkpoint;
+using files::Tensor;
+using files::TensorHeader;
 
 /// Applies the edits of a recipe backwards.
 class Undoing {
@@ -98,9 +98,8 @@ class Undoing {
 
   void expect_marker() const {
     const auto found = checkpoint_.metadata().find(marker_key);
-    const nlohmann::json marker =
-        checkpoint::read_json(found == checkpoint_.metadata().end() ? "" : found->second)
-            .value_or(nlohmann::json());
+    const nlohmann::json marker = files::read_json(found == checkpoint_.metadata().end() ? "" : found->second)
+                                      .value_or(nlohmann::json());
     if (!marker.is_object() || marker.value("undo", nlohmann::json()) != recipe_.id) {
       fail(ErrorCode::Argument,
            fmt::format("is the recipe of another file than {}, whose metadata name {}",
@@ -114,18 +113,18 @@ class Undoing {
               [](const UndoEdit* a, const UndoEdit* b) { return a->slice.offset < b->slice.offset; });
     const Tensor* const tensor = checkpoint_.find(name);
     if (tensor == nullptr || !is_rewritable(tensor->dtype)) {
-      fail(ErrorCode::Format, fmt::format("tensor {} is missing or has another type", bytes::quote(name)));
+      fail(ErrorCode::Format, fmt::format("tensor {} is missing or has another type", files::quote(name)));
     }
     const std::size_t size = bits(tensor->dtype) / 8;
     std::uint64_t end = 0;
     for (const UndoEdit* edit : edits) {
-      const model::Slice& slice = edit->slice;
+      const models::Slice& slice = edit->slice;
       const bool kept = edit->is_matrix() ? edit->part.values.size() == edit->part.at.size() * size
                                           : edit->original.size() % size == 0 &&
                                                 edit->original.size() / size == slice.count;
       if (slice.offset < end || slice.offset > tensor->elements() ||
           slice.count > tensor->elements() - slice.offset || !kept) {
-        fail(ErrorCode::Format, fmt::format("does not fit tensor {}", bytes::quote(name)));
+        fail(ErrorCode::Format, fmt::format("does not fit tensor {}", files::quote(name)));
       }
       end = slice.offset + slice.count;
     }
@@ -136,7 +135,7 @@ class Undoing {
       sink(edit.original);
       return;
     }
-    model::Linear map;
+    models::Linear map;
     map.weight = edit.slice;
     map.layout = edit.layout;
     map.in = edit.in;

@@ -6,18 +6,18 @@
 
 namespace normscope::rewrite {
 
-using model::Linear;
-using model::Norm;
-using model::Slice;
+using models::Linear;
+using models::Norm;
+using models::Slice;
 
-model::Linear whole(model::Linear map) {
+models::Linear whole(models::Linear map) {
   map.first_out = 0;
   map.out = map.stored_out;
   map.out_indices.clear();
   return map;
 }
 
-bool is_head_table(const model::Model& model, const Linear& map) {
+bool is_head_table(const models::Model& model, const Linear& map) {
   return model.vocabulary && model.vocabulary->tied &&
          place_of(model.vocabulary->unembedding->weight) == place_of(map.weight);
 }
@@ -26,7 +26,7 @@ bool is_rewritable(Dtype dtype) {
   return dtype == Dtype::F64 || dtype == Dtype::F32 || dtype == Dtype::F16 || dtype == Dtype::BF16;
 }
 
-Uses::Uses(const model::Model& model) : model_(model) {
+Uses::Uses(const models::Model& model) : model_(model) {
   for (std::size_t index = 0; index < model.norms.size(); ++index) {
     const Norm& norm = model.norms[index];
     for (const Linear& reader : norm.readers) {
@@ -34,7 +34,7 @@ Uses::Uses(const model::Model& model) : model_(model) {
       if (reader.bias) biases_[place_of(*reader.bias)].insert(place_of(reader.weight));
     }
     // The input of a norm within a branch is not part of the stream.
-    if (norm.placement != model::Placement::inside) {
+    if (norm.placement != models::Placement::inside) {
       for (const Linear& writer : norm.writers) writers_[place_of(writer.weight)].insert(norm.stack);
     }
     for (const auto* parameter : {&norm.gain, &norm.bias}) {

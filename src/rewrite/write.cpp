@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/bytes/source.hpp>
-#include <normscope/checkpoint/json_value.hpp>
 #include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/files/json_value.hpp>
+#include <normscope/files/source.hpp>
 #include <normscope/rewrite/rewrite.hpp>
 
 #include "output_files.hpp"
@@ -18,13 +18,13 @@ namespace normscope::rewrite {
 namespace {
 
 namespace fs = std::filesystem;
-using checkpoint::Checkpoint;
-using checkpoint::TensorHeader;
+using files::Checkpoint;
+using files::TensorHeader;
 
 /// The tensors of one file of the output.
 std::vector<TensorHeader> headers_of(const Checkpoint& checkpoint, const Plan& plan, const fs::path& file) {
   std::vector<TensorHeader> headers;
-  for (const checkpoint::Tensor& tensor : checkpoint.tensors()) {
+  for (const files::Tensor& tensor : checkpoint.tensors()) {
     if (checkpoint.file_of(tensor) != file) continue;
     const std::vector<std::uint64_t> shape(tensor.shape.begin(), tensor.shape.end());
     headers.push_back({std::string(tensor.name), tensor.dtype, shape});
@@ -65,7 +65,7 @@ void write_untied(const Checkpoint& checkpoint, const Plan& plan, const Replaced
                   const fs::path& index_name, const fs::path& to, Result& result) {
   NORMSCOPE_ASSERT(checkpoint.config_text());
   const std::optional<std::string> config =
-      checkpoint::with_json_flag(*checkpoint.config_text(), "tie_word_embeddings", false);
+      files::with_json_flag(*checkpoint.config_text(), "tie_word_embeddings", false);
   NORMSCOPE_ASSERT(config);  // a flag that is none is refused when the model is described
   replaced.add("config.json");
   write_text(to / "config.json", *config);
@@ -105,7 +105,7 @@ void check_parts(const Written& written, const Plan& plan) {
 
 }  // namespace
 
-Result write(const Checkpoint& checkpoint, const model::Model& model, const Plan& plan,
+Result write(const Checkpoint& checkpoint, const models::Model& model, const Plan& plan,
              const fs::path& output, unsigned threads, const Progress& progress, const Describe& describe,
              const std::vector<Activations>& activations) {
   expect_something(checkpoint, plan);
@@ -121,7 +121,7 @@ Result write(const Checkpoint& checkpoint, const model::Model& model, const Plan
     writer.write(tensor, sink, written);
   };
   shards.metadata = metadata_of(checkpoint, plan, id);
-  for (const checkpoint::Tensor& tensor : checkpoint.tensors()) shards.total += tensor.bytes.size();
+  for (const files::Tensor& tensor : checkpoint.tensors()) shards.total += tensor.bytes.size();
   if (plan.untied) shards.total += plan.untied->bytes;
 
   Written written = shards.write_all(checkpoint, places, work, progress);
@@ -164,7 +164,7 @@ Result write(const Checkpoint& checkpoint, const model::Model& model, const Plan
   if (!activations.empty()) {
     const fs::path index = work.files() / places.index;
     const fs::path opened = places.is_folder ? work.files() : work.files() / last;
-    const Checkpoint after(places.is_folder && fs::exists(index) ? index : opened, bytes::read_file);
+    const Checkpoint after(places.is_folder && fs::exists(index) ? index : opened, files::read_file);
     result.on_rows = compare_on_rows(checkpoint, after, model, plan, activations, threads);
   }
   if (describe) write_text(work.files() / document, describe(result));

@@ -17,7 +17,7 @@ constexpr std::size_t most_constraints = 256;
 struct TokenSearch {
   Outcome outcome;
   EvaluationPoint evaluation;
-  convex::BallSolver solver;
+  proof::BallSolver solver;
   bool open = true;
   bool solved = false;  ///< whether the solver's own rows have been checked
   double least_tie =
@@ -44,24 +44,24 @@ struct TokenSearch {
     take_standing(oracle);
     if (outcome.lower > 0.0 && (outcome.upper - outcome.lower <= gap || outcome.lower >= enough)) {
       outcome.largest = outcome.upper - outcome.lower <= gap;
-      return close(convex::Answer::yes);
+      return close(proof::Answer::yes);
     }
     if (outcome.only_inside && gap == std::numeric_limits<double>::infinity()) return close(outcome.answer);
     if (!learn(oracle, relative, std::max(tolerance, evaluation.within)) && solved) {
       outcome.largest = true;
-      if (outcome.lower > 0.0) return close(convex::Answer::yes);
+      if (outcome.lower > 0.0) return close(proof::Answer::yes);
       // All violated constraints are in the working set already; only rounding remains.
-      return close(convex::Answer::undecided);
+      return close(proof::Answer::undecided);
     }
     if (solver.rows() == 0) return close(outcome.answer);
-    convex::BallSolver::State state = solver.solve(1e-15, 0.25 * std::min(tolerance, least_tie));
+    proof::BallSolver::State state = solver.solve(1e-15, 0.25 * std::min(tolerance, least_tie));
     solved = true;
     const double upper = upper_bound(oracle, outcome.token, state.shares);
     if (upper < outcome.upper) {
       outcome.upper = upper;
       outcome.weights = std::move(state.shares);
     }
-    if (is_none(oracle, relative)) return close(convex::Answer::no);
+    if (is_none(oracle, relative)) return close(proof::Answer::no);
     evaluation.point = std::move(state.point);
     // If the lead is below the bound from the working set, new violated constraints exist.
     if (std::isfinite(gap)) evaluation.within = std::max(0.0, state.lower);
@@ -122,7 +122,7 @@ struct TokenSearch {
     return true;
   }
 
-  void close(convex::Answer answer) {
+  void close(proof::Answer answer) {
     outcome.answer = answer;
     open = false;
   }

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include <normscope/convex/ball.hpp>
+#include <normscope/proof/ball.hpp>
 #include <normscope/selectability/reach.hpp>
 
 #include "lead_oracle.hpp"
@@ -13,11 +13,11 @@ namespace normscope::selectability {
 /// The answer for one token, and its proof.
 struct Outcome {
   std::size_t token = 0;
-  convex::Answer answer = convex::Answer::undecided;
+  proof::Answer answer = proof::Answer::undecided;
   double lower = -std::numeric_limits<double>::infinity();
   double upper = std::numeric_limits<double>::infinity();
   std::vector<double> witness{};
-  std::vector<convex::PointWeight> weights{};
+  std::vector<proof::PointWeight> weights{};
   bool only_inside = false;  ///< see `TokenReach`
   std::size_t rounds = 0;    ///< number of products with all tokens
   /// Whether the bounds of the largest lead cannot be improved further.

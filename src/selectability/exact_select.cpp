@@ -11,9 +11,9 @@
 namespace normscope::selectability {
 namespace {
 
-using convex::ExactSeparation;
-using convex::ExactShare;
-using convex::ExactStart;
+using proof::ExactSeparation;
+using proof::ExactShare;
+using proof::ExactStart;
 
 /// Keys decided between two checks for cancellation.
 constexpr std::size_t keys_together = 64;
@@ -26,17 +26,17 @@ bool is_open(const Verdict& verdict) {
 
 /// Whether the key lies in the hull of the keys with positive weights; rows index `keys`.
 ExactSeparation decide_among(MatrixView<const double> keys, std::size_t index,
-                             const std::vector<convex::PointWeight>& weights,
-                             const convex::ExactLimits& limits, unsigned threads, const Progress& progress) {
+                             const std::vector<proof::PointWeight>& weights, const proof::ExactLimits& limits,
+                             unsigned threads, const Progress& progress) {
   std::vector<double> values;
   ExactStart start{.a = {{0, 1.0}}};
-  for (const convex::PointWeight& share : weights) {
+  for (const proof::PointWeight& share : weights) {
     start.b.push_back({start.b.size(), share.weight});
     values.insert(values.end(), keys.row(share.id).begin(), keys.row(share.id).end());
   }
   const MatrixView<const double> others(values.data(), weights.size(), keys.width());
-  ExactSeparation result = convex::separate_exactly({keys.row(index).data(), 1, keys.width()}, others, start,
-                                                    {}, limits, threads, progress);
+  ExactSeparation result = proof::separate_exactly({keys.row(index).data(), 1, keys.width()}, others, start,
+                                                   {}, limits, threads, progress);
   for (ExactShare& share : result.b) share.row = weights[share.row].id;
   std::sort(result.b.begin(), result.b.end(),
             [](const ExactShare& x, const ExactShare& y) { return x.row < y.row; });
@@ -51,34 +51,34 @@ ExactStart closest(MatrixView<const double> keys, std::size_t index, unsigned th
   for (std::size_t row = 0; row < keys.rows(); ++row) {
     if (row != index) values.insert(values.end(), keys.row(row).begin(), keys.row(row).end());
   }
-  convex::Separation found =
-      convex::separate({keys.row(index).data(), 1, keys.width()},
-                       {values.data(), keys.rows() - 1, keys.width()}, 0.0, threads, progress);
-  for (convex::PointWeight& share : found.b) share.id += share.id >= index ? 1 : 0;
+  proof::Separation found =
+      proof::separate({keys.row(index).data(), 1, keys.width()},
+                      {values.data(), keys.rows() - 1, keys.width()}, 0.0, threads, progress);
+  for (proof::PointWeight& share : found.b) share.id += share.id >= index ? 1 : 0;
   ExactStart start{.a = {{0, 1.0}}, .b = std::move(found.b)};
   for (const double entry : found.normal) start.normal.emplace_back(entry);
   return start;
 }
 
 ExactSeparation decide(MatrixView<const double> keys, std::size_t index,
-                       const std::vector<convex::PointWeight>& weights, const convex::ExactLimits& limits,
+                       const std::vector<proof::PointWeight>& weights, const proof::ExactLimits& limits,
                        unsigned threads, const Progress& progress) {
   if (!weights.empty()) {
     ExactSeparation found = decide_among(keys, index, weights, limits, threads, progress);
-    if (found.answer == convex::Answer::no) return found;
+    if (found.answer == proof::Answer::no) return found;
   }
   const ExactStart start = closest(keys, index, threads, progress);
   const std::size_t self[] = {index};
-  return convex::separate_exactly({keys.row(index).data(), 1, keys.width()}, keys, start, self, limits,
-                                  threads, progress);
+  return proof::separate_exactly({keys.row(index).data(), 1, keys.width()}, keys, start, self, limits,
+                                 threads, progress);
 }
 
 void take(MatrixView<const double> keys, std::size_t index, const ExactSeparation& found, Verdict& verdict) {
-  if (found.answer == convex::Answer::undecided) return;
+  if (found.answer == proof::Answer::undecided) return;
   verdict.proof = Proof::exact;
   verdict.weights.clear();
   verdict.residual = 0.0;
-  if (found.answer == convex::Answer::yes) {
+  if (found.answer == proof::Answer::yes) {
     verdict.answer = Selectability::selectable;
     verdict.query = found.direction;
     verdict.margin = std::max(0.0, verified_margin(keys, index, verdict.query));
@@ -93,7 +93,7 @@ void take(MatrixView<const double> keys, std::size_t index, const ExactSeparatio
 
 }  // namespace
 
-void decide_exactly(MatrixView<const double> keys, Selection& selection, const convex::ExactLimits& limits,
+void decide_exactly(MatrixView<const double> keys, Selection& selection, const proof::ExactLimits& limits,
                     unsigned threads, const Progress& progress) {
   NORMSCOPE_ASSERT(selection.keys.size() == keys.rows());
   selection.exact.clear();

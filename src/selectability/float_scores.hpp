@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <normscope/core/parallel.hpp>
-#include <normscope/numeric/product.hpp>
+#include <normscope/core/product.hpp>
 
 /// Scores of many rows at many points or directions, in float32: what most rows are decided by.
 namespace normscope::selectability {

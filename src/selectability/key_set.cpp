@@ -6,13 +6,13 @@
 
 #include <fmt/core.h>
 
+#include <normscope/core/accepted.hpp>
+#include <normscope/core/binary_scale.hpp>
+#include <normscope/core/eigen/decompositions.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/numeric/accepted.hpp>
-#include <normscope/numeric/binary_scale.hpp>
-#include <normscope/numeric/eigen/decompositions.hpp>
-#include <normscope/numeric/rounding.hpp>
-#include <normscope/numeric/sum.hpp>
+#include <normscope/core/rounding.hpp>
+#include <normscope/core/sum.hpp>
 
 namespace normscope::selectability {
 namespace {
@@ -41,15 +41,15 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
 /// Rows folded into the triangle at a time.
-constexpr std::size_t fold = 1024;
+constexpr std::size_t folded_rows = 1024;
 
 /// R with RᵀR = Σ z zᵀ, computed without squaring.
 MatrixXd triangle_of_keys(const KeySet& key_set) {
   const Index width = static_cast<Index>(key_set.width());
   MatrixXd result(0, width);
   std::vector<double> z(key_set.width());
-  for (std::size_t first = 0; first < key_set.size(); first += fold) {
-    const Index count = static_cast<Index>(std::min(fold, key_set.size() - first));
+  for (std::size_t first = 0; first < key_set.size(); first += folded_rows) {
+    const Index count = static_cast<Index>(std::min(folded_rows, key_set.size() - first));
     MatrixXd rows(result.rows() + count, width);
     rows.topRows(result.rows()) = result;
     for (Index i = 0; i < count; ++i) {

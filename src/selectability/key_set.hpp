@@ -9,8 +9,8 @@
 
 #include <Eigen/Core>
 
+#include <normscope/core/exact.hpp>
 #include <normscope/core/view.hpp>
-#include <normscope/numeric/exact.hpp>
 
 #include "rows.hpp"
 

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <limits>
 
+#include <normscope/core/exact.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/numeric/exact.hpp>
-#include <normscope/numeric/rounding.hpp>
-#include <normscope/numeric/sum.hpp>
+#include <normscope/core/rounding.hpp>
+#include <normscope/core/sum.hpp>
 
 #include "float_scores.hpp"
 #include "rows.hpp"
@@ -190,7 +190,7 @@ double lower_bound(const LeadOracle& oracle, std::size_t token, std::span<const 
 }
 
 double upper_bound(const LeadOracle& oracle, std::size_t token,
-                   const std::vector<convex::PointWeight>& weights) {
+                   const std::vector<proof::PointWeight>& weights) {
   const Logits& logits = *oracle.logits;
   const double total = total_weight(weights, oracle.rows(), token);
   if (total == 0.0) return std::numeric_limits<double>::infinity();
@@ -202,7 +202,7 @@ double upper_bound(const LeadOracle& oracle, std::size_t token,
   double size = 0.0;
   double rounds = 0.0;
   double weighed = 0.0;
-  for (const convex::PointWeight& share : weights) {
+  for (const proof::PointWeight& share : weights) {
     const double weight = share.weight / total;
     const double by = oracle.difference(token, share.id, row);
     double square = 0.0;
@@ -230,13 +230,13 @@ double upper_bound(const LeadOracle& oracle, std::size_t token,
          (std::min(1.0, rounds) * logits.own[token].rounding + weighed) * (1.0 + 1e-12);
 }
 
-double tie(const LeadOracle& oracle, std::size_t token, const std::vector<convex::PointWeight>& weights,
+double tie(const LeadOracle& oracle, std::size_t token, const std::vector<proof::PointWeight>& weights,
            double relative) {
   const Logits& logits = *oracle.logits;
   double total = 0.0;
   double size = 0.0;
   double rounding_error = 0.0;
-  for (const convex::PointWeight& share : weights) {
+  for (const proof::PointWeight& share : weights) {
     if (share.id >= logits.tokens) continue;
     total += share.weight;
     size += share.weight * logits.own[share.id].size;

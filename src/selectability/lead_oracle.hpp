@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include <normscope/convex/ball.hpp>
 #include <normscope/core/view.hpp>
+#include <normscope/proof/ball.hpp>
 
 #include "screen.hpp"
 
@@ -45,12 +45,12 @@ void evaluate_leads(const LeadOracle& oracle, std::vector<EvaluationPoint>& eval
 
 /// A proved upper bound on the lead of `token` over the ball, from weights on others.
 [[nodiscard]] double upper_bound(const LeadOracle& oracle, std::size_t token,
-                                 const std::vector<convex::PointWeight>& weights);
+                                 const std::vector<proof::PointWeight>& weights);
 /// The largest upper bound from these weights that still means that the token never leads: `relative` times
 /// the size of the rows with positive weights, and at least their rounding error. Other rows do not count,
 /// however large they are.
 [[nodiscard]] double tie(const LeadOracle& oracle, std::size_t token,
-                         const std::vector<convex::PointWeight>& weights, double relative);
+                         const std::vector<proof::PointWeight>& weights, double relative);
 /// A proved lower bound on the lead of `token` over `other` at `point`, without the rounding of the logits
 /// themselves.
 ///

@@ -7,11 +7,11 @@
 
 #include <fmt/core.h>
 
+#include <normscope/core/accepted.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/numeric/accepted.hpp>
-#include <normscope/numeric/exact.hpp>
-#include <normscope/numeric/rounding.hpp>
-#include <normscope/numeric/sum.hpp>
+#include <normscope/core/exact.hpp>
+#include <normscope/core/rounding.hpp>
+#include <normscope/core/sum.hpp>
 
 #include "rows.hpp"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include <normscope/numeric/eigen/decompositions.hpp>
-#include <normscope/numeric/sum.hpp>
+#include <normscope/core/eigen/decompositions.hpp>
+#include <normscope/core/sum.hpp>
 #include <normscope/selectability/verify.hpp>
 
 #include "key_set.hpp"
@@ -117,7 +117,7 @@ class Case {
       Eigen::Map<VectorXd>(point.data(), points.rows()) = points.col(best);
       return static_cast<std::uint64_t>(best);
     };
-    const convex::MinimumNorm found = convex::minimum_norm_point(
+    const proof::MinimumNorm found = proof::minimum_norm_point(
         {.dimension = static_cast<std::size_t>(span_.rank()), .least = least}, 1e-10);
     const VectorXd point = Eigen::Map<const VectorXd>(found.point.data(), points.rows());
     if (point.norm() > near_the_hull) {
@@ -125,9 +125,9 @@ class Case {
       set_query(-span_.query(point));
       return result_;
     }
-    std::vector<convex::PointWeight> shares = found.shares;
+    std::vector<proof::PointWeight> shares = found.shares;
     double lightest = 1.0;
-    for (convex::PointWeight& share : shares) {
+    for (proof::PointWeight& share : shares) {
       lightest = std::min(lightest, share.weight);
       share.weight /= lengths[static_cast<Index>(share.id)];
     }
@@ -156,11 +156,11 @@ class Case {
   }
 
   /// Converts weights on positions in `others` to weights on rows and keeps them if they are better.
-  void set_weights(const std::vector<convex::PointWeight>& shares) {
+  void set_weights(const std::vector<proof::PointWeight>& shares) {
     CompensatedSum total;
-    for (const convex::PointWeight& share : shares) total.add(share.weight);
-    std::vector<convex::PointWeight> weights;
-    for (const convex::PointWeight& share : shares) {
+    for (const proof::PointWeight& share : shares) total.add(share.weight);
+    std::vector<proof::PointWeight> weights;
+    for (const proof::PointWeight& share : shares) {
       const double weight = share.weight / total.value();
       if (weight > 0.0) weights.push_back({key_set_.row(others_[share.id]), weight});
     }
@@ -170,10 +170,10 @@ class Case {
     result_.residual = residual;
   }
 
-  void look_closer(std::vector<convex::PointWeight> shares, const VectorXd& plain) {
+  void look_closer(std::vector<proof::PointWeight> shares, const VectorXd& plain) {
     std::vector<std::vector<DoubleDouble>> carriers;
     carriers.reserve(shares.size());
-    for (const convex::PointWeight& share : shares)
+    for (const proof::PointWeight& share : shares)
       carriers.push_back(difference(key_set_, others_[share.id], place_));
     Refined refined = refine(carriers);
     // Removes keys that are active only by rounding, the most negative weight first.

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include <normscope/convex/minimum_norm.hpp>
+#include <normscope/proof/minimum_norm.hpp>
 
 #include "key_set.hpp"
 
@@ -15,8 +15,8 @@ struct Nearest {
   Kind kind = Kind::unclear;
   /// Unit query from the nearest point of the hull to the key; empty if there is none.
   std::vector<double> query{};
-  std::vector<convex::PointWeight> weights{};  ///< weights of the nearest point, by row
-  double residual = 0.0;                       ///< upper bound of its distance from the key
+  std::vector<proof::PointWeight> weights{};  ///< weights of the nearest point, by row
+  double residual = 0.0;                      ///< upper bound of its distance from the key
 };
 
 /// The position of key `place` relative to the hull of the keys `others`. Distances near rounding are

@@ -6,10 +6,10 @@
 #include <limits>
 #include <utility>
 
-#include <normscope/convex/log_softmax.hpp>
-#include <normscope/numeric/exact.hpp>
-#include <normscope/numeric/rounding.hpp>
-#include <normscope/numeric/sum.hpp>
+#include <normscope/core/exact.hpp>
+#include <normscope/core/rounding.hpp>
+#include <normscope/core/sum.hpp>
+#include <normscope/proof/log_softmax.hpp>
 
 #include "sphere.hpp"
 
@@ -28,7 +28,7 @@ Probability normal(double lower, double upper) {
 }
 
 /// Folding may round each of the two logits of the quotient.
-Probability probability_of(const Logits& logits, convex::LogSoftmaxMaximum maximum) {
+Probability probability_of(const Logits& logits, proof::LogSoftmaxMaximum maximum) {
   const double slack = 2.0 * logits.rounding + exp_rounding;
   const Probability ends = normal(std::exp(maximum.lower - slack), std::exp(maximum.upper + slack));
   return {ends.lower, ends.upper, std::move(maximum.point), std::move(maximum.tangent),
@@ -47,7 +47,7 @@ constexpr double negligible_mean = 0x1p-10;
 /// ascent may end at a point whose mean is much larger than the rest, of which the rounded point then has few
 /// digits. The bounds of such points are those of the points without it.
 void subtract_means(const Logits& logits, std::span<const std::size_t> asked,
-                    std::vector<convex::LogSoftmaxMaximum>& maxima, unsigned threads) {
+                    std::vector<proof::LogSoftmaxMaximum>& maxima, unsigned threads) {
   if (!logits.centers) return;
   std::vector<std::size_t> places;
   std::vector<std::size_t> tokens;
@@ -68,14 +68,14 @@ void subtract_means(const Logits& logits, std::span<const std::size_t> asked,
     std::move(both.begin(), both.end(), std::back_inserter(points));
   }
   if (places.empty()) return;
-  std::vector<convex::LogSoftmaxMaximum> proved = convex::prove_log_softmax(
+  std::vector<proof::LogSoftmaxMaximum> proved = proof::prove_log_softmax(
       logits.view(), logits.offsets, tokens, points, rounding_of_others(logits), threads);
   for (std::size_t i = 0; i < places.size(); ++i) maxima[places[i]] = std::move(proved[i]);
 }
 
 /// The value at `point`; its error includes the distance to the nearest point of the sphere.
 Bounded on_the_sphere(const Logits& logits, std::size_t token, std::span<const double> point) {
-  Bounded found = convex::log_softmax_at(logits.view(), logits.offsets, token, point);
+  Bounded found = proof::log_softmax_at(logits.view(), logits.offsets, token, point);
   found.error += 2.0 * logits.scale * distance_to_sphere(logits, point);
   return found;
 }
@@ -118,7 +118,7 @@ void ascend_on_sphere(const Logits& logits, std::size_t token, std::vector<doubl
 
 /// With eps = 0 only the sphere counts: a point inside the ball is replaced by the best known point on the
 /// sphere.
-void bring_to_sphere(const Logits& logits, std::size_t token, convex::LogSoftmaxMaximum& maximum) {
+void bring_to_sphere(const Logits& logits, std::size_t token, proof::LogSoftmaxMaximum& maximum) {
   std::vector<std::vector<double>> points;
   if (distance_to_sphere(logits, maximum.point) < infinity) points.push_back(maximum.point);
   points.push_back(on_sphere(logits, maximum.point));
@@ -151,13 +151,13 @@ Probability probability_from_lead(const TokenReach& reach, std::size_t tokens) {
 std::vector<Probability> largest_probabilities(const Logits& logits, std::span<const std::size_t> asked,
                                                const ProbabilityOptions& options) {
   std::vector<Probability> results(asked.size());
-  std::vector<convex::LogSoftmaxMaximum> maxima =
-      convex::largest_log_softmax(logits.view(), logits.offsets, asked,
-                                  {.gap = options.gap,
-                                   .iterations = options.iterations,
-                                   .rounding = rounding_of_others(logits),
-                                   .threads = options.threads,
-                                   .progress = options.progress});
+  std::vector<proof::LogSoftmaxMaximum> maxima =
+      proof::largest_log_softmax(logits.view(), logits.offsets, asked,
+                                 {.gap = options.gap,
+                                  .iterations = options.iterations,
+                                  .rounding = rounding_of_others(logits),
+                                  .threads = options.threads,
+                                  .progress = options.progress});
   subtract_means(logits, asked, maxima, options.threads);
   for (std::size_t i = 0; i < asked.size(); ++i) {
     if (logits.sphere) bring_to_sphere(logits, asked[i], maxima[i]);
@@ -170,7 +170,7 @@ std::vector<Probability> prove_probabilities(const Logits& logits, std::span<con
                                              const std::vector<std::vector<double>>& points,
                                              unsigned threads) {
   std::vector<Probability> results;
-  for (convex::LogSoftmaxMaximum& maximum : convex::prove_log_softmax(
+  for (proof::LogSoftmaxMaximum& maximum : proof::prove_log_softmax(
            logits.view(), logits.offsets, asked, points, rounding_of_others(logits), threads)) {
     results.push_back(probability_of(logits, std::move(maximum)));
   }

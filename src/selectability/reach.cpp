@@ -7,7 +7,7 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/numeric/sum.hpp>
+#include <normscope/core/sum.hpp>
 
 #include "decide_tokens.hpp"
 #include "exchange.hpp"
@@ -17,7 +17,7 @@
 namespace normscope::selectability {
 namespace {
 
-using convex::Answer;
+using proof::Answer;
 
 /// Tokens decided together: enough for a matrix product, few enough for the memory of their working sets.
 std::size_t batch_size(std::size_t width) { return std::clamp<std::size_t>(65536 / width, 16, 64); }
@@ -83,8 +83,8 @@ void take(TokenReach& token, Outcome outcome) {
 /// search in the ball ended undecided, since its rounding errors differ. The cone's constraint that the
 /// height is positive is left out.
 void take_proof(const LeadOracle& ball, std::size_t index, double tolerance, TokenReach& token) {
-  std::vector<convex::PointWeight> weights = token.unbounded_weights;
-  std::erase_if(weights, [&](const convex::PointWeight& share) { return share.id >= ball.rows(); });
+  std::vector<proof::PointWeight> weights = token.unbounded_weights;
+  std::erase_if(weights, [&](const proof::PointWeight& share) { return share.id >= ball.rows(); });
   const double upper = upper_bound(ball, index, weights);
   // Qualified, since std::tie fits the arguments better.
   if (!(upper <= selectability::tie(ball, index, weights, tolerance))) return;
@@ -198,7 +198,7 @@ struct Sharpener {
     for (const std::size_t token : asked) {
       Start start{
           .token = token, .lower = tokens[token].lower, .point = witness(logits, token, tokens[token])};
-      for (const convex::PointWeight& share : upper_weights(tokens[token]))
+      for (const proof::PointWeight& share : upper_weights(tokens[token]))
         start.constraints.push_back(share.id);
       starts.push_back(std::move(start));
     }

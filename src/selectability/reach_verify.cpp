@@ -5,7 +5,7 @@
 #include <limits>
 
 #include <normscope/core/parallel.hpp>
-#include <normscope/numeric/sum.hpp>
+#include <normscope/core/sum.hpp>
 
 #include "lead_oracle.hpp"
 #include "sphere.hpp"
@@ -13,7 +13,7 @@
 namespace normscope::selectability {
 namespace {
 
-using convex::Answer;
+using proof::Answer;
 
 /// Points checked in one product.
 constexpr std::size_t tokens_per_task = 64;
@@ -96,7 +96,7 @@ std::vector<double> witness(const Logits& logits, std::size_t token, const Token
   return reach.witness.empty() ? own_direction(logits, token) : reach.witness;
 }
 
-std::vector<convex::PointWeight> upper_weights(const TokenReach& reach) {
+std::vector<proof::PointWeight> upper_weights(const TokenReach& reach) {
   if (!reach.weights.empty() || !std::isfinite(reach.upper)) return reach.weights;
   return {{reach.runner_up, 1.0}};
 }

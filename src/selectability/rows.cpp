@@ -5,8 +5,8 @@
 #include <limits>
 #include <numeric>
 
-#include <normscope/numeric/rounding.hpp>
-#include <normscope/numeric/sum.hpp>
+#include <normscope/core/rounding.hpp>
+#include <normscope/core/sum.hpp>
 
 namespace normscope::selectability {
 namespace {
@@ -43,9 +43,9 @@ Bounded quick_difference_dot(std::span<const double> direction, std::span<const 
   return {sum, rounding(terms) * size + static_cast<double>(terms) * std::numeric_limits<double>::min()};
 }
 
-double total_weight(std::span<const convex::PointWeight> weights, std::size_t rows, std::size_t index) {
+double total_weight(std::span<const proof::PointWeight> weights, std::size_t rows, std::size_t index) {
   CompensatedSum total;
-  for (const convex::PointWeight& share : weights) {
+  for (const proof::PointWeight& share : weights) {
     if (!(share.weight >= 0.0) || share.id >= rows || share.id == index) return 0.0;
     total.add(share.weight);
   }

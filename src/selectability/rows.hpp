@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
-#include <normscope/convex/minimum_norm.hpp>
+#include <normscope/core/exact.hpp>
 #include <normscope/core/view.hpp>
-#include <normscope/numeric/exact.hpp>
+#include <normscope/proof/minimum_norm.hpp>
 
 /// What searches and certificates of keys and of tokens share.
 namespace normscope::selectability {
@@ -18,7 +18,7 @@ namespace normscope::selectability {
 
 /// The sum of the weights of a certificate about row `index` of `rows`; 0 for invalid weights: negative, not
 /// finite, without a positive sum, on the row itself or on a row that does not exist.
-[[nodiscard]] double total_weight(std::span<const convex::PointWeight> weights, std::size_t rows,
+[[nodiscard]] double total_weight(std::span<const proof::PointWeight> weights, std::size_t rows,
                                   std::size_t index);
 
 inline constexpr std::size_t no_duplicate = std::numeric_limits<std::size_t>::max();

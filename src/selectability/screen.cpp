@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include <normscope/core/binary_scale.hpp>
 #include <normscope/core/packed.hpp>
-#include <normscope/numeric/binary_scale.hpp>
-#include <normscope/numeric/sum.hpp>
+#include <normscope/core/sum.hpp>
 
 #include "float_scores.hpp"
 

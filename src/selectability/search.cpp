@@ -5,8 +5,8 @@
 #include <limits>
 
 #include <normscope/core/assert.hpp>
-#include <normscope/numeric/binary_scale.hpp>
-#include <normscope/numeric/sum.hpp>
+#include <normscope/core/binary_scale.hpp>
+#include <normscope/core/sum.hpp>
 
 #include "search.hpp"
 #include "working_sets.hpp"

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include <normscope/core/random.hpp>
-#include <normscope/numeric/rounding.hpp>
-#include <normscope/numeric/sum.hpp>
+#include <normscope/core/rounding.hpp>
+#include <normscope/core/sum.hpp>
 
 namespace normscope::selectability {
 namespace {

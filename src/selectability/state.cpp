@@ -73,7 +73,7 @@ bool is_whole(const Verdict& verdict, MatrixView<const double> keys) {
   return known && verdict.query.size() == (query ? keys.width() : 0) &&
          std::all_of(verdict.query.begin(), verdict.query.end(), finite) && finite(verdict.margin) &&
          finite(verdict.residual) &&
-         std::all_of(verdict.weights.begin(), verdict.weights.end(), [&](const convex::PointWeight& share) {
+         std::all_of(verdict.weights.begin(), verdict.weights.end(), [&](const proof::PointWeight& share) {
            return share.id < keys.rows() && finite(share.weight);
          });
 }

@@ -9,7 +9,7 @@
 namespace normscope::selectability {
 namespace {
 
-using convex::Answer;
+using proof::Answer;
 
 /// Work limit (tokens × tokens × width) up to which all largest probabilities are computed by default.
 constexpr double small_work = 1e8;

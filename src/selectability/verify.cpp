@@ -6,11 +6,11 @@
 #include <limits>
 #include <optional>
 
-#include <normscope/convex/exact_separation.hpp>
+#include <normscope/core/exact.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/numeric/exact.hpp>
-#include <normscope/numeric/rounding.hpp>
-#include <normscope/numeric/sum.hpp>
+#include <normscope/core/rounding.hpp>
+#include <normscope/core/sum.hpp>
+#include <normscope/proof/exact_separation.hpp>
 
 #include "key_set.hpp"
 #include "rows.hpp"
@@ -25,9 +25,9 @@ bool verify_exactly(MatrixView<const double> keys, const Selection& selection, s
   const auto found = std::find_if(selection.exact.begin(), selection.exact.end(),
                                   [index](const ExactVerdict& verdict) { return verdict.key == index; });
   if (found == selection.exact.end() || keys.rows() < 2) return false;
-  const Selectability proved = found->separation.answer == convex::Answer::yes  ? Selectability::selectable
-                               : found->separation.answer == convex::Answer::no ? Selectability::unselectable
-                                                                                : Selectability::undecided;
+  const Selectability proved = found->separation.answer == proof::Answer::yes  ? Selectability::selectable
+                               : found->separation.answer == proof::Answer::no ? Selectability::unselectable
+                                                                               : Selectability::undecided;
   const Verdict& verdict = selection.keys[index];
   if (proved != verdict.answer) return false;
   const bool bounded =
@@ -38,7 +38,7 @@ bool verify_exactly(MatrixView<const double> keys, const Selection& selection, s
   if (!bounded) return false;
   const MatrixView<const double> key(keys.row(index).data(), 1, keys.width());
   const std::size_t self[] = {index};
-  return convex::verify(key, keys, found->separation, self);
+  return proof::verify(key, keys, found->separation, self);
 }
 
 }  // namespace
@@ -61,13 +61,13 @@ double verified_margin(MatrixView<const double> keys, std::size_t index, std::sp
 }
 
 std::vector<double> verified_distances(MatrixView<const double> keys, std::size_t index,
-                                       std::span<const convex::PointWeight> weights) {
+                                       std::span<const proof::PointWeight> weights) {
   const double total = total_weight(weights, keys.rows(), index);
   if (total == 0.0) return {};
   std::vector<double> distances(keys.width());
   for (std::size_t i = 0; i < distances.size(); ++i) {
     ExactSum sum;
-    for (const convex::PointWeight& share : weights) {
+    for (const proof::PointWeight& share : weights) {
       sum.add(two_sum(keys.row(share.id)[i], -keys.row(index)[i]), share.weight);
     }
     const Bounded entry = sum.result();
@@ -78,7 +78,7 @@ std::vector<double> verified_distances(MatrixView<const double> keys, std::size_
 }
 
 double verified_residual(MatrixView<const double> keys, std::size_t index,
-                         std::span<const convex::PointWeight> weights) {
+                         std::span<const proof::PointWeight> weights) {
   const std::vector<double> distances = verified_distances(keys, index, weights);
   if (distances.empty()) return infinity;
   return euclidean_norm(distances) * (1.0 + 16.0 * u);

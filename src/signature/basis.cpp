@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include <normscope/core/parallel.hpp>
-#include <normscope/numeric/sum.hpp>
+#include <normscope/core/sum.hpp>
 #include <normscope/signature/ellipse.hpp>
 
 #include "subspace.hpp"

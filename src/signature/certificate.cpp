@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include <normscope/numeric/rounding.hpp>
-#include <normscope/numeric/sum.hpp>
+#include <normscope/core/rounding.hpp>
+#include <normscope/core/sum.hpp>
 
 namespace normscope::signature {
 

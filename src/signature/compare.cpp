@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/numeric/sum.hpp>
+#include <normscope/core/sum.hpp>
 
 #include "subspace.hpp"
 

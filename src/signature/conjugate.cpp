@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include <normscope/core/eigen/decompositions.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/numeric/eigen/decompositions.hpp>
 
 namespace normscope::signature {
 namespace {

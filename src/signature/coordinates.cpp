@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <cstring>
 
+#include <normscope/core/eigen/decompositions.hpp>
+#include <normscope/core/eigen/row_major.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/numeric/eigen/decompositions.hpp>
-#include <normscope/numeric/eigen/row_major.hpp>
-#include <normscope/numeric/sum.hpp>
+#include <normscope/core/sum.hpp>
 
 #include "subspace.hpp"
 

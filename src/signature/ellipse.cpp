@@ -7,11 +7,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/checkpoint/checkpoint.hpp>
-#include <normscope/checkpoint/safetensors.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
-#include <normscope/numeric/rounding.hpp>
+#include <normscope/core/rounding.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/files/safetensors.hpp>
 
 #include "subspace.hpp"
 
@@ -27,8 +27,7 @@ constexpr double orthonormal_to = 1e-6;
 /// Reads one field or array after the other; each may be missing or wrong.
 class EllipseReader {
  public:
-  EllipseReader(const checkpoint::Checkpoint& file, std::string where)
-      : file_(file), where_(std::move(where)) {
+  EllipseReader(const files::Checkpoint& file, std::string where) : file_(file), where_(std::move(where)) {
     const auto found = file.metadata().find("numbers");
     if (found != file.metadata().end()) numbers_ = json::parse(found->second, nullptr, false);
     expect(numbers_.is_object(), "has no numbers of an ellipse");
@@ -65,18 +64,18 @@ class EllipseReader {
     return Dtype::F64;
   }
   std::vector<double> array(const char* name, std::vector<std::uint64_t> shape) const {
-    const checkpoint::Tensor* tensor = file_.find(name);
+    const files::Tensor* tensor = file_.find(name);
     expect(tensor != nullptr && tensor->dtype == Dtype::F64 &&
                std::equal(shape.begin(), shape.end(), tensor->shape.begin(), tensor->shape.end()),
            fmt::format("has no float64 array {} of {}", name, fmt::join(shape, " x ")));
-    std::vector<double> values = checkpoint::read(*tensor);
+    std::vector<double> values = files::read(*tensor);
     expect(std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); }),
            fmt::format("has numbers in {} that are not finite", name));
     return values;
   }
 
  private:
-  const checkpoint::Checkpoint& file_;
+  const files::Checkpoint& file_;
   std::string where_;
   json numbers_{};
 };
@@ -128,19 +127,19 @@ void write_ellipse(const fs::path& path, const Ellipse& ellipse) {
                         {"largest_ritz", ellipse.largest_ritz}};
   const auto tensor = [](const char* name, const std::vector<double>& values,
                          std::vector<std::uint64_t> shape) {
-    return checkpoint::NewTensor{name, Dtype::F64, std::move(shape), std::as_bytes(std::span(values))};
+    return files::NewTensor{name, Dtype::F64, std::move(shape), std::as_bytes(std::span(values))};
   };
-  const checkpoint::NewTensor tensors[] = {tensor("centre", ellipse.centre, {ellipse.tokens}),
-                                           tensor("axes", ellipse.axes, {ellipse.tokens, ellipse.rank}),
-                                           tensor("semi_axes", ellipse.semi_axes, {ellipse.rank}),
-                                           tensor("errors", ellipse.errors, {ellipse.rank})};
-  checkpoint::write_safetensors(path, tensors, {{"format", format_name}, {"numbers", numbers.dump()}});
+  const files::NewTensor tensors[] = {tensor("centre", ellipse.centre, {ellipse.tokens}),
+                                      tensor("axes", ellipse.axes, {ellipse.tokens, ellipse.rank}),
+                                      tensor("semi_axes", ellipse.semi_axes, {ellipse.rank}),
+                                      tensor("errors", ellipse.errors, {ellipse.rank})};
+  files::write_safetensors(path, tensors, {{"format", format_name}, {"numbers", numbers.dump()}});
 }
 
 std::optional<Ellipse> read_ellipse(const fs::path& path) {
   std::error_code missing;
   if (fs::is_directory(path, missing) || path.extension() != ".safetensors") return std::nullopt;
-  const checkpoint::Checkpoint file(path);
+  const files::Checkpoint file(path);
   const auto format = file.metadata().find("format");
   if (format == file.metadata().end() || format->second != format_name) return std::nullopt;
   const EllipseReader reader(file, path.string());

@@ -7,13 +7,13 @@
 
 #include <fmt/format.h>
 
+#include <normscope/core/eigen/decompositions.hpp>
+#include <normscope/core/eigen/row_major.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/packed.hpp>
+#include <normscope/core/rounding.hpp>
 #include <normscope/core/snapshot.hpp>
-#include <normscope/numeric/eigen/decompositions.hpp>
-#include <normscope/numeric/eigen/row_major.hpp>
-#include <normscope/numeric/rounding.hpp>
-#include <normscope/numeric/svd.hpp>
+#include <normscope/core/svd.hpp>
 
 #include "conjugate.hpp"
 #include "coordinates.hpp"

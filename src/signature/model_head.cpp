@@ -4,7 +4,7 @@
 
 namespace normscope::signature {
 
-Head head_of(audit::VocabularyHead head) {
+Head head_of(selectability::VocabularyHead head) {
   const double per_entry = head.norm.squared_radius() / static_cast<double>(head.norm.width);
   return {.logits = std::move(head.logits),
           .sizes = std::move(head.sizes),

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/numeric/rounding.hpp>
-#include <normscope/numeric/sum.hpp>
+#include <normscope/core/rounding.hpp>
+#include <normscope/core/sum.hpp>
 
 namespace normscope::signature {
 namespace {
@@ -50,7 +50,7 @@ Precision precision_of(Dtype dtype) {
   }
 }
 
-Outputs::Outputs(checkpoint::OpenedArray values, const std::optional<checkpoint::OpenedArray>& ids,
+Outputs::Outputs(files::OpenedArray values, const std::optional<files::OpenedArray>& ids,
                  OutputOptions options)
     : values_(std::move(values)), options_(options) {
   if (!(options_.temperature > 0.0) || !std::isfinite(options_.temperature)) {
@@ -87,7 +87,7 @@ void Outputs::stored(std::size_t row, std::span<double> values) const {
   decode(values_.dtype(), bytes_.subspan(row * size, size), values);
 }
 
-void Outputs::read_ids(const checkpoint::OpenedArray& ids) {
+void Outputs::read_ids(const files::OpenedArray& ids) {
   const bool shared = ids.elements() == width_;
   if (!shared && ids.shape() != values_.shape()) {
     fail(ErrorCode::Shape, ids.name(),

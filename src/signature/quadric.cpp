@@ -4,7 +4,7 @@
 #include <utility>
 
 #include <normscope/core/parallel.hpp>
-#include <normscope/numeric/product.hpp>
+#include <normscope/core/product.hpp>
 
 namespace normscope::signature {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include <normscope/core/eigen/decompositions.hpp>
+#include <normscope/core/eigen/row_major.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/numeric/eigen/decompositions.hpp>
-#include <normscope/numeric/eigen/row_major.hpp>
-#include <normscope/numeric/svd.hpp>
+#include <normscope/core/svd.hpp>
 
 namespace normscope::signature {
 namespace {

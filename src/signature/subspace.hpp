@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <vector>
 
+#include <normscope/core/product.hpp>
 #include <normscope/core/view.hpp>
-#include <normscope/numeric/product.hpp>
 
 namespace normscope::signature {
 

@@ -9,7 +9,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/numeric/rounding.hpp>
+#include <normscope/core/rounding.hpp>
 
 #include "basis.hpp"
 #include "certificate.hpp"

@@ -8,7 +8,7 @@ import numpy as np
 from command import SOURCE, CommandTest, fixture
 from forward_pass import tensors
 
-MODELS = SOURCE / "tests/model"
+MODELS = SOURCE / "tests/models"
 
 
 class Gguf(CommandTest):
@@ -61,7 +61,7 @@ class Gguf(CommandTest):
             self.assertEqual(value, other, path)
 
     def test_inspect_names_the_types_in_the_file(self):
-        done = self.run_command("inspect", SOURCE / "tests/checkpoint/fixtures/blocks.gguf", "--json", "i.json")
+        done = self.run_command("inspect", SOURCE / "tests/files/fixtures/blocks.gguf", "--json", "i.json")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         document = json.loads((self.folder / "i.json").read_text())
         self.conforms("inspect", document)

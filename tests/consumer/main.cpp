@@ -1,8 +1,8 @@
 #include <cstdio>
 
-#include <normscope/audit/report.hpp>
-#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/analysis/report.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/files/checkpoint.hpp>
 
 int main(int argc, char** argv) {
   if (argc != 2) {
@@ -10,8 +10,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    const normscope::checkpoint::Checkpoint checkpoint(argv[1]);
-    for (const auto& norm : normscope::audit::audit(checkpoint).norms) {
+    const normscope::files::Checkpoint checkpoint(argv[1]);
+    for (const auto& norm : normscope::analysis::audit(checkpoint).norms) {
       if (norm.image) std::printf("%-22s condition %.3f\n", norm.norm.name.c_str(), norm.image->condition);
     }
   } catch (const normscope::Error& error) {  // a file that is not there, a tensor of the wrong shape

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <normscope/core/dtype.hpp>
-#include <normscope/numeric/rounding.hpp>
+#include <normscope/core/rounding.hpp>
 
 namespace normscope {
 namespace {

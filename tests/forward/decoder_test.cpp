@@ -32,7 +32,7 @@ std::vector<std::size_t> tokens_of(const nlohmann::json& truth) {
 }
 
 /// Logits of all tokens of the context.
-std::vector<double> logits_of(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
+std::vector<double> logits_of(const files::Checkpoint& checkpoint, const models::Model& model,
                               const std::vector<std::size_t>& tokens) {
   const Decoder decoder(checkpoint, model, 1);
   const std::vector<double> hidden = decoder.run(tokens);
@@ -56,7 +56,7 @@ void expect_truth(const nlohmann::json& truth, const std::vector<double>& logits
   }
 }
 
-std::string refusal_of(const checkpoint::Checkpoint& checkpoint, const model::Model& model) {
+std::string refusal_of(const files::Checkpoint& checkpoint, const models::Model& model) {
   return test::error_of(ErrorCode::Unsupported, [&] { const Decoder decoder(checkpoint, model); });
 }
 
@@ -64,8 +64,8 @@ class DecoderFixture : public testing::TestWithParam<std::string> {};
 
 TEST_P(DecoderFixture, HasTheLogitsOfTransformers) {
   const nlohmann::json truth = truth_of(GetParam());
-  const checkpoint::Checkpoint checkpoint(test::fixture(GetParam()));
-  expect_truth(truth, logits_of(checkpoint, model::describe(checkpoint), tokens_of(truth)));
+  const files::Checkpoint checkpoint(test::fixture(GetParam()));
+  expect_truth(truth, logits_of(checkpoint, models::describe(checkpoint), tokens_of(truth)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Decoder, DecoderFixture,
@@ -80,12 +80,12 @@ INSTANTIATE_TEST_SUITE_P(Decoder, DecoderFixture,
                          [](const auto& instance) { return instance.param; });
 
 TEST(Decoder, NeedsTheActivationOfAFileThatStatesNone) {
-  const checkpoint::Checkpoint checkpoint(test::fixture("nanogpt"));
-  model::Model model = model::describe(checkpoint, {.heads = 3});
+  const files::Checkpoint checkpoint(test::fixture("nanogpt"));
+  models::Model model = models::describe(checkpoint, {.heads = 3});
   EXPECT_EQ(
       refusal_of(checkpoint, model),
       "not modelled: the activation, which the file does not state; --activation does, as gelu or gelu_new");
-  model.decoder->activation = model::Activation::gelu;
+  model.decoder->activation = models::Activation::gelu;
   const nlohmann::json truth = truth_of("nanogpt");
   expect_truth(truth, logits_of(checkpoint, model, tokens_of(truth)));
 }
@@ -99,41 +99,41 @@ TEST(Decoder, RefusesWhatIsNotModelled) {
       {"phi3_longrope", "a rotary embedding whose frequencies depend on the length of the context"},
       {"mixtral", "the forward pass of Mixtral or Phi-3.5-MoE"}};
   for (const auto& [name, what] : cases) {
-    const checkpoint::Checkpoint checkpoint(test::fixture(name));
-    EXPECT_EQ(refusal_of(checkpoint, model::describe(checkpoint)), std::string("not modelled: ") + what)
+    const files::Checkpoint checkpoint(test::fixture(name));
+    EXPECT_EQ(refusal_of(checkpoint, models::describe(checkpoint)), std::string("not modelled: ") + what)
         << name;
   }
-  const checkpoint::Checkpoint post(test::fixture("opt_post"));
-  EXPECT_EQ(refusal_of(post, model::describe(post)),
+  const files::Checkpoint post(test::fixture("opt_post"));
+  EXPECT_EQ(refusal_of(post, models::describe(post)),
             "its language head does not read a norm directly, expected a final norm before it");
 }
 
 TEST(Decoder, RefusesChangedFilesThatItDoesNotModel) {
-  const checkpoint::Checkpoint checkpoint(test::fixture("llama"));
-  const model::Model model = model::describe(checkpoint);
-  const auto refusal = [&](const std::function<void(model::Model&)>& change) {
-    model::Model other = model;
+  const files::Checkpoint checkpoint(test::fixture("llama"));
+  const models::Model model = models::describe(checkpoint);
+  const auto refusal = [&](const std::function<void(models::Model&)>& change) {
+    models::Model other = model;
     change(other);
     return refusal_of(checkpoint, other);
   };
-  EXPECT_EQ(refusal([](model::Model& m) { m.heads[1].not_modelled = "attention_sink: true"; }),
+  EXPECT_EQ(refusal([](models::Model& m) { m.heads[1].not_modelled = "attention_sink: true"; }),
             "not modelled: attention_sink: true");
-  EXPECT_EQ(refusal([](model::Model& m) { m.vocabulary->not_modelled = "new_field: 3"; }),
+  EXPECT_EQ(refusal([](models::Model& m) { m.vocabulary->not_modelled = "new_field: 3"; }),
             "not modelled: new_field: 3");
-  EXPECT_EQ(refusal([](model::Model& m) { m.decoder->not_modelled = "hidden_act: quick_gelu"; }),
+  EXPECT_EQ(refusal([](models::Model& m) { m.decoder->not_modelled = "hidden_act: quick_gelu"; }),
             "not modelled: hidden_act: quick_gelu");
-  EXPECT_EQ(refusal([](model::Model& m) { m.missing = {"model.norm.weight"}; }),
+  EXPECT_EQ(refusal([](models::Model& m) { m.missing = {"model.norm.weight"}; }),
             "not modelled: model.norm.weight, which is missing");
-  EXPECT_EQ(refusal([](model::Model& m) { m.norms[1].connections_known = false; }),
+  EXPECT_EQ(refusal([](models::Model& m) { m.norms[1].connections_known = false; }),
             "not modelled: tensors beside those of Llama, Mistral or Qwen near "
             "model.layers.0.post_attention_layernorm");
-  EXPECT_EQ(refusal([](model::Model& m) { m.norms[1].readers[0].role = "adapter"; }),
+  EXPECT_EQ(refusal([](models::Model& m) { m.norms[1].readers[0].role = "adapter"; }),
             "not modelled: \"model.layers.0.mlp.gate_proj.weight\", adapter");
 }
 
 TEST(Decoder, RefusesContextsThatItCannotRun) {
-  const checkpoint::Checkpoint checkpoint(test::fixture("gpt2"));
-  const model::Model model = model::describe(checkpoint);
+  const files::Checkpoint checkpoint(test::fixture("gpt2"));
+  const models::Model model = models::describe(checkpoint);
   const Decoder decoder(checkpoint, model);
   EXPECT_EQ(decoder.positions(), 12U);
   EXPECT_EQ(decoder.vocabulary(), 29U);
@@ -149,8 +149,8 @@ TEST(Decoder, RefusesContextsThatItCannotRun) {
 
 // A position sees the tokens before it alone.
 TEST(Decoder, IsCausalAndDoesNotDependOnThreads) {
-  const checkpoint::Checkpoint checkpoint(test::fixture("gemma3"));
-  const model::Model model = model::describe(checkpoint);
+  const files::Checkpoint checkpoint(test::fixture("gemma3"));
+  const models::Model model = models::describe(checkpoint);
   const std::vector<std::size_t> tokens = {7, 19, 3, 26, 11};
   const std::vector<double> all = Decoder(checkpoint, model, 1).run(tokens);
   EXPECT_EQ(all, Decoder(checkpoint, model, 3).run(tokens));
@@ -159,8 +159,8 @@ TEST(Decoder, IsCausalAndDoesNotDependOnThreads) {
 }
 
 TEST(Decoder, PredictsTheTokensWithTheLargestLogits) {
-  const checkpoint::Checkpoint checkpoint(test::fixture("llama"));
-  const model::Model model = model::describe(checkpoint);
+  const files::Checkpoint checkpoint(test::fixture("llama"));
+  const models::Model model = models::describe(checkpoint);
   const std::vector<std::size_t> tokens = {7, 19, 3};
   const Decoder decoder(checkpoint, model, 1);
   const std::vector<double> hidden = decoder.run(tokens);

@@ -6,19 +6,18 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(os.environ["NORMSCOPE_SOURCE_DIR"])
-INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<(normscope/(?:lnnet|merge)/[^>]+)>)', re.MULTILINE)
+INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<(normscope/nets/[^>]+)>)', re.MULTILINE)
 # The driver calls both sides; its header construct.hpp is included by the constructors for the options.
-DRIVER = ROOT / "src/merge/construct.cpp"
+DRIVER = ROOT / "src/nets/construct.cpp"
 
 
 def sources(path):
     """The source files that define the declarations of `path`."""
-    return [ROOT / "src" / module / path.with_suffix(".cpp").name for module in ("lnnet", "merge")
-            if f"/{module}/" in str(path)]
+    return [ROOT / "src/nets" / path.with_suffix(".cpp").name] if "/nets/" in str(path) else []
 
 
 def reached(start, beyond=()):
-    """The files of lnnet and merge that `start` includes, and those that define what they declare."""
+    """The files of `nets` that `start` includes, and those that define what they declare."""
     seen, todo = set(), [start]
     while todo:
         path = todo.pop()
@@ -33,18 +32,17 @@ def reached(start, beyond=()):
 
 class Evaluator(unittest.TestCase):
     def test_constructors_and_evaluator_meet_in_the_net_alone(self):
-        evaluator = reached(ROOT / "src/lnnet/evaluate.cpp")
-        self.assertIn("include/normscope/lnnet/evaluate.hpp", evaluator)
-        self.assertFalse({path for path in evaluator if "/merge/" in path})
+        evaluator = reached(ROOT / "src/nets/evaluate.cpp")
+        self.assertIn("include/normscope/nets/evaluate.hpp", evaluator)
         for constructor in ("stable_mode", "paper_mode"):
-            made_of = reached(ROOT / f"src/merge/{constructor}.cpp", beyond={DRIVER})
-            self.assertLessEqual({f"src/merge/{name}" for name in ("projection.cpp", "head.cpp", "line.cpp",
+            made_of = reached(ROOT / f"src/nets/{constructor}.cpp", beyond={DRIVER})
+            self.assertLessEqual({f"src/nets/{name}" for name in ("projection.cpp", "head.cpp", "line.cpp",
                                                                    "predict.hpp")}, made_of)
-            self.assertEqual({path for path in made_of if "/lnnet/" in path},
-                             {"include/normscope/lnnet/net.hpp", "src/lnnet/net.cpp"}, constructor)
+            self.assertEqual(made_of & evaluator,
+                             {"include/normscope/nets/net.hpp", "src/nets/net.cpp"}, constructor)
 
     def test_a_shortcut_would_be_seen(self):
-        self.assertIn("src/lnnet/evaluate.cpp", reached(DRIVER))
+        self.assertIn("src/nets/evaluate.cpp", reached(DRIVER))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ ALLOWED = {
     "apps/cli/select_table.cpp": (1, "its own choice is layer and none"),
     "lab/torch/grouped_network.cpp": (3, REFUSES),
     "lab/torch/layout.cpp": (1, "an RMSNorm of these networks has no bias"),
-    "src/model/not_modelled.cpp": (1, "an RMSNorm has no bias"),
+    "src/models/not_modelled.cpp": (1, "an RMSNorm has no bias"),
     "src/rewrite/compare.cpp": (1, REFUSES),
     "src/rewrite/rotation_plan.cpp": (2, REFUSES),
     "src/rewrite/stream_plan.cpp": (2, REFUSES),
@@ -27,7 +27,7 @@ ALLOWED = {
     "explorer/app/chapters/nonlinearity.ts": (1, "its own choice is layer and rms"),
     "python/normscope/_autograd.py": (1, "torch has an operation of its own for a LayerNorm"),
     "python/normscope/watch.py": (1, "tries formulas of its own list"),
-    "src/model/norm_names.cpp": (1, "a tensor's name"),
+    "src/models/norm_names.cpp": (1, "a tensor's name"),
     "scripts/model_oracle/norms.py": (1, "recognizes formulas of its own list"),
 }
 # One file each that shares nothing with the library, its table of kinds included.

@@ -7,9 +7,9 @@
 #include <rapidcheck/gtest.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/core/sum.hpp>
 #include <normscope/norm/curvature.hpp>
 #include <normscope/norm/norm.hpp>
-#include <normscope/numeric/sum.hpp>
 
 #include "support/dual.hpp"
 #include "support/norms.hpp"

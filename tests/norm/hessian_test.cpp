@@ -7,10 +7,10 @@
 #include <rapidcheck/gtest.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/core/sum.hpp>
 #include <normscope/norm/curvature.hpp>
 #include <normscope/norm/hessian.hpp>
 #include <normscope/norm/jacobian.hpp>
-#include <normscope/numeric/sum.hpp>
 
 #include "support/dual.hpp"
 #include "support/norms.hpp"

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/core/sum.hpp>
 #include <normscope/norm/jacobian.hpp>
 #include <normscope/norm/norm.hpp>
-#include <normscope/numeric/sum.hpp>
 
 #include "support/dual.hpp"
 #include "support/norms.hpp"

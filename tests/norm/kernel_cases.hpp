@@ -9,9 +9,9 @@
 #include <type_traits>
 #include <vector>
 
+#include <normscope/core/double_double.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/norm/kernels.hpp>
-#include <normscope/numeric/double_double.hpp>
 
 #include "support/norms.hpp"
 

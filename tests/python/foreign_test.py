@@ -71,7 +71,7 @@ class Keras(Files):
                         np.testing.assert_array_equal(parameter, values)
 
     def test_the_archive_is_the_fixture_of_the_core(self):
-        """tests/model reads that file, without h5py."""
+        """tests/models reads that file, without h5py."""
         ns.convert(FIXTURES / "keras_model.keras", self.output)
         self.assertEqual(self.output.read_bytes(), (TESTS / "model/fixtures/keras_model.safetensors").read_bytes())
 

@@ -18,7 +18,7 @@ using test::Rewritten;
 using test::Scratch;
 
 /// Rows with a mean, as a stream that is not centred has, for every norm.
-std::vector<Activations> rows_for(const model::Model& model) {
+std::vector<Activations> rows_for(const models::Model& model) {
   Random random(2);
   std::vector<Activations> result;
   for (std::size_t norm = 0; norm < model.norms.size(); ++norm) {
@@ -29,7 +29,7 @@ std::vector<Activations> rows_for(const model::Model& model) {
   return result;
 }
 
-std::vector<NormOnRows> compared(const checkpoint::Checkpoint& source, const Rewritten& rewritten,
+std::vector<NormOnRows> compared(const files::Checkpoint& source, const Rewritten& rewritten,
                                  const Plan& plan) {
   return compare_on_rows(source, rewritten.output, rewritten.model, plan, rows_for(rewritten.model));
 }
@@ -37,7 +37,7 @@ std::vector<NormOnRows> compared(const checkpoint::Checkpoint& source, const Rew
 TEST(RewriteActivations, OutputsStayWithinTheBounds) {
   for (const char* name : {"gpt2", "gpt_neox", "llama", "gemma2", "mixtral", "falcon_40b", "phi"}) {
     const Scratch scratch;
-    const checkpoint::Checkpoint source = Copy(fixture(name)).stored_as(Dtype::BF16).open(scratch / "in");
+    const files::Checkpoint source = Copy(fixture(name)).stored_as(Dtype::BF16).open(scratch / "in");
     const bool is_gpt2 = std::string(name) == "gpt2";
     const bool centers = is_gpt2 || std::string(name) == "gpt_neox";
     const Rewritten rewritten(source, {.fold_gains = true, .center = centers, .untie = is_gpt2},
@@ -65,15 +65,15 @@ TEST(RewriteActivations, OutputsStayWithinTheBounds) {
 
 TEST(RewriteActivations, SeeAGainThatWasLostAndAStreamThatWasNotCentred) {
   const Scratch scratch;
-  const checkpoint::Checkpoint source(fixture("gpt_neox"));
+  const files::Checkpoint source(fixture("gpt_neox"));
   const Rewritten rewritten(source, {.center = true}, scratch / "out");
   for (const NormOnRows& norm : compared(source, rewritten, rewritten.plan)) {
     for (const ReaderOnRows& reader : norm.readers) EXPECT_LE(reader.relative, 1e-6) << reader.reader;
   }
   Copy copy(fixture("gpt_neox"));
   for (double& value : copy.tensors.at("gpt_neox.layers.0.input_layernorm.weight").values) value = 1.0;
-  const checkpoint::Checkpoint lost = copy.open(scratch / "lost");
-  const model::Model model = model::describe(source);
+  const files::Checkpoint lost = copy.open(scratch / "lost");
+  const models::Model model = models::describe(source);
   const std::vector<NormOnRows> seen =
       compare_on_rows(source, lost, model, make_plan(source, model, {.fold_gains = true}), rows_for(model));
   EXPECT_GT(seen.front().readers.front().relative, 1e-2);
@@ -85,7 +85,7 @@ TEST(RewriteActivations, RowsAndOutputsOfZeroHaveNoShareAndNoRelativeError) {
   Copy copy(fixture("llama"));
   std::vector<double>& query = copy.tensors.at("model.layers.0.self_attn.q_proj.weight").values;
   std::fill(query.begin(), query.end(), 0.0);
-  const checkpoint::Checkpoint source = copy.open(scratch / "in");
+  const files::Checkpoint source = copy.open(scratch / "in");
   const Rewritten rewritten(source, {.fold_gains = true}, scratch / "out");
   std::vector<double> rows(48, 0.0);
   for (std::size_t j = 16; j < 32; ++j) rows[j] = 1.0;
@@ -100,8 +100,8 @@ TEST(RewriteActivations, RowsAndOutputsOfZeroHaveNoShareAndNoRelativeError) {
 
 // Norms within a branch read no stream that is centred or rotated.
 TEST(RewriteActivations, NormsOfOtherStreamsSeeTheirRowsUnchanged) {
-  const checkpoint::Checkpoint source(fixture("gpt_neox"));
-  const model::Model model = model::describe(source);
+  const files::Checkpoint source(fixture("gpt_neox"));
+  const models::Model model = models::describe(source);
   Plan plan = make_plan(source, model, {.center = true, .rotation = RotationRequest{2, nullptr}});
   const std::size_t first = plan.streams.at(0).norms.front();
   const auto relative = [&] {

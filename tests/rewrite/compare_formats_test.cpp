@@ -20,7 +20,7 @@
 namespace normscope::rewrite {
 namespace {
 
-using model::Model;
+using models::Model;
 using test::Copy;
 using test::error_of;
 using test::fixture;
@@ -33,13 +33,13 @@ struct Exported {
     const std::filesystem::path folder = fixture("exported_llama");
     before.emplace(folder);
     after.emplace(folder / "script.onnx");
-    old_model = model::describe(*before);
-    new_model = model::describe(*after);
+    old_model = models::describe(*before);
+    new_model = models::describe(*after);
   }
 
   [[nodiscard]] Comparison compared() const { return compare(*before, old_model, *after, new_model); }
 
-  std::optional<checkpoint::Checkpoint> before{}, after{};
+  std::optional<files::Checkpoint> before{}, after{};
   Model old_model, new_model;
 };
 
@@ -135,7 +135,7 @@ TEST(RewriteCompareGraph, OnlyNumbersThatAreReadAreMatched) {
   Exported exported;
   auto parts = parts_of(*exported.before);
   parts.tensors["four_bits"] = {Dtype::F4, {4}, std::vector<std::byte>(2)};
-  for (const checkpoint::Tensor& tensor : exported.after->tensors()) {
+  for (const files::Tensor& tensor : exported.after->tensors()) {
     const std::uint64_t count = tensor.elements();
     parts.tensors["integers." + std::to_string(count)] = {
         Dtype::I32, {count}, std::vector<std::byte>(4 * count)};
@@ -150,7 +150,7 @@ TEST(RewriteCompareGraph, ATensorOfTheSameNameHasTheSameShape) {
   Exported exported;
   auto parts = parts_of(*exported.before);
   std::vector<std::string> names;
-  for (const checkpoint::Tensor& tensor : exported.after->tensors()) {
+  for (const files::Tensor& tensor : exported.after->tensors()) {
     const std::string name(tensor.name);
     if (!is_floating(tensor.dtype) || parts.tensors.contains(name)) continue;
     parts.tensors[name] = {Dtype::F32, {1000}, std::vector<std::byte>(4000)};
@@ -171,7 +171,7 @@ TEST(RewriteCompareGraph, TensorsOfOtherShapesAreNotMatched) {
   copy.tensors["model.layers.0.mlp.extra.weight"] = {Dtype::F32, {2, 48}, std::vector<double>(96, 1.0)};
   Exported exported;
   exported.before.emplace(copy.open(scratch / "old"));
-  exported.old_model = model::describe(*exported.before);
+  exported.old_model = models::describe(*exported.before);
   const Comparison comparison = exported.compared();
   EXPECT_TRUE(lists(comparison.not_compared, "lonely: no tensor of NEW has its values"));
   EXPECT_TRUE(
@@ -179,9 +179,8 @@ TEST(RewriteCompareGraph, TensorsOfOtherShapesAreNotMatched) {
 }
 
 TEST(RewriteCompareContent, OnlyPairsOfWholeHeadsAreReordered) {
-  const checkpoint::Checkpoint file(std::filesystem::path(NORMSCOPE_SOURCE_DIR) /
-                                    "tests/model/gguf/llama.gguf");
-  const Model model = model::describe(file);
+  const files::Checkpoint file(std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests/models/gguf/llama.gguf");
+  const Model model = models::describe(file);
   ASSERT_TRUE(model.heads.at(0).rotary && model.heads[0].rotary->interleaved);
   const auto query_order = [](const Model& described) {
     return described.norms.at(0).readers.at(0).out_indices;
@@ -199,32 +198,31 @@ TEST(RewriteCompareContent, OnlyPairsOfWholeHeadsAreReordered) {
   };
   EXPECT_FALSE(unchanged([](Model&) {}));
   EXPECT_TRUE(unchanged([](Model& other) {
-    for (model::Head& head : other.heads) head.query.reset();
+    for (models::Head& head : other.heads) head.query.reset();
   }));
   EXPECT_TRUE(unchanged([](Model& other) {
-    for (model::Head& head : other.heads) head.rotary->dims = head.query->out + 2;
+    for (models::Head& head : other.heads) head.rotary->dims = head.query->out + 2;
   }));
   EXPECT_TRUE(unchanged([](Model& other) {
-    for (model::Head& head : other.heads) head.query->out_indices = {1, 0};
+    for (models::Head& head : other.heads) head.query->out_indices = {1, 0};
   }));
   EXPECT_TRUE(unchanged([](Model& other) {
-    for (model::Head& head : other.heads) head.rotary->interleaved = false;
+    for (models::Head& head : other.heads) head.rotary->interleaved = false;
   }));
   EXPECT_TRUE(unchanged([](Model& other) {
-    for (model::Head& head : other.heads) head.rotary.reset();
+    for (models::Head& head : other.heads) head.rotary.reset();
   }));
   EXPECT_TRUE(unchanged([](Model& other) {
-    model::Linear& query = other.norms[0].readers[0];
+    models::Linear& query = other.norms[0].readers[0];
     for (std::uint64_t j = 0; j < query.out; ++j) query.out_indices.push_back(query.out - 1 - j);
   }));
 }
 
 TEST(RewriteCompareGguf, AnotherFamilyIsRefused) {
-  const checkpoint::Checkpoint llama(std::filesystem::path(NORMSCOPE_SOURCE_DIR) /
-                                     "tests/model/gguf/llama.gguf");
-  const checkpoint::Checkpoint gpt2(fixture("gpt2"));
+  const files::Checkpoint llama(std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests/models/gguf/llama.gguf");
+  const files::Checkpoint gpt2(fixture("gpt2"));
   const std::string error = error_of(ErrorCode::Unsupported, [&] {
-    static_cast<void>(compare(llama, model::describe(llama), gpt2, model::describe(gpt2)));
+    static_cast<void>(compare(llama, models::describe(llama), gpt2, models::describe(gpt2)));
   });
   EXPECT_NE(error.find("expected one known architecture"), std::string::npos) << error;
 }

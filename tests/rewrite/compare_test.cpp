@@ -18,8 +18,8 @@
 namespace normscope::rewrite {
 namespace {
 
-using model::Model;
-using model::Norm;
+using models::Model;
+using models::Norm;
 using test::Copy;
 using test::error_of;
 using test::fixture;
@@ -34,17 +34,17 @@ Comparison compared_with(const std::string& name, const std::function<void(Copy&
   const Scratch scratch;
   Copy copy(fixture(name));
   change(copy);
-  const checkpoint::Checkpoint before(fixture(name));
-  const checkpoint::Checkpoint after = copy.open(scratch / "new");
-  Model described = model::describe(after);
+  const files::Checkpoint before(fixture(name));
+  const files::Checkpoint after = copy.open(scratch / "new");
+  Model described = models::describe(after);
   if (redescribe) redescribe(described);
-  return compare(before, model::describe(before), after, described);
+  return compare(before, models::describe(before), after, described);
 }
 
 /// Compares a fixture with itself under another description.
 Comparison redescribed(const std::string& name, const Redescribes& of_new, const Redescribes& of_old = {}) {
-  const checkpoint::Checkpoint file(fixture(name));
-  Model before = model::describe(file);
+  const files::Checkpoint file(fixture(name));
+  Model before = models::describe(file);
   Model after = before;
   of_new(after);
   if (of_old) of_old(before);
@@ -110,13 +110,13 @@ TEST(RewriteCompare, ModelsOfAnotherDepthOrArchitectureAreRefused) {
   Copy nameless(fixture("llama"));
   nameless.config = "{}";
   while (nameless.tensors.size() > 2) nameless.tensors.erase(nameless.tensors.begin());
-  const checkpoint::Checkpoint unknown = nameless.open(scratch / "in");
-  const Model described = model::describe(unknown);
+  const files::Checkpoint unknown = nameless.open(scratch / "in");
+  const Model described = models::describe(unknown);
   EXPECT_EQ(compare(unknown, described, unknown, described).agreement, Agreement::same) << "it is one file";
-  const checkpoint::Checkpoint other(fixture("gpt2"));
+  const files::Checkpoint other(fixture("gpt2"));
   EXPECT_TRUE(
       holds(error_of(ErrorCode::Unsupported,
-                     [&] { static_cast<void>(compare(unknown, described, other, model::describe(other))); }),
+                     [&] { static_cast<void>(compare(unknown, described, other, models::describe(other))); }),
             "expected one known architecture"));
 }
 
@@ -191,8 +191,8 @@ TEST(RewriteCompare, AnAbsentBiasIsOneOfZeros) {
     const Scratch scratch;
     Copy copy(fixture("gpt2"));
     set_all(copy, "transformer.h.0.ln_1.bias", value);
-    const checkpoint::Checkpoint file = copy.open(scratch / "in");
-    Model with = model::describe(file);
+    const files::Checkpoint file = copy.open(scratch / "in");
+    Model with = models::describe(file);
     Model without = with;
     without.norms[0].bias.reset();
     EXPECT_EQ(compare(file, with, file, without).norms[0].bias_change,
@@ -211,8 +211,8 @@ TEST(RewriteCompare, GainsOfZeroHaveNoDirection) {
   const Scratch scratch;
   Copy copy(fixture("llama"));
   zero(copy);
-  const checkpoint::Checkpoint file = copy.open(scratch / "in");
-  const Model described = model::describe(file);
+  const files::Checkpoint file = copy.open(scratch / "in");
+  const Model described = models::describe(file);
   const Comparison same = compare(file, described, file, described);
   EXPECT_EQ(same.norms.back().gain_cosine, 1.0);
   EXPECT_EQ(same.agreement, Agreement::same);
@@ -231,10 +231,10 @@ TEST(RewriteCompare, TensorsThatNothingReadsAreComparedByName) {
   Copy old_copy(fixture("llama"));
   extra(old_copy, "extra.a", 1.0);
   Copy new_copy = old_copy;
-  const checkpoint::Checkpoint before = old_copy.open(scratch / "old");
+  const files::Checkpoint before = old_copy.open(scratch / "old");
   const auto with = [&] {
-    const checkpoint::Checkpoint after = new_copy.open(scratch / "new");
-    return compare(before, model::describe(before), after, model::describe(after));
+    const files::Checkpoint after = new_copy.open(scratch / "new");
+    return compare(before, models::describe(before), after, models::describe(after));
   };
   EXPECT_EQ(with().agreement, Agreement::same);
   extra(new_copy, "extra.a", 1.0 + 0x1p-23);
@@ -253,12 +253,12 @@ TEST(RewriteCompare, TensorsThatNothingReadsAreComparedByName) {
 // F4 has no decoder, so its bytes are compared.
 TEST(RewriteCompare, TensorsThatCannotBeDecodedAreComparedByTheirBytes) {
   const Scratch scratch;
-  auto parts = parts_of(checkpoint::Checkpoint(fixture("llama")));
+  auto parts = parts_of(files::Checkpoint(fixture("llama")));
   parts.tensors["extra"] = {Dtype::F4, {4}, {std::byte{0x12}, std::byte{0x34}}};
-  const checkpoint::Checkpoint before = parts.open(scratch / "old");
+  const files::Checkpoint before = parts.open(scratch / "old");
   const auto with = [&] {
-    const checkpoint::Checkpoint after = parts.open(scratch / "new");
-    return compare(before, model::describe(before), after, model::describe(after)).agreement;
+    const files::Checkpoint after = parts.open(scratch / "new");
+    return compare(before, models::describe(before), after, models::describe(after)).agreement;
   };
   EXPECT_EQ(with(), Agreement::same);
   parts.tensors.at("extra").bytes[1] = std::byte{0x35};
@@ -268,8 +268,8 @@ TEST(RewriteCompare, TensorsThatCannotBeDecodedAreComparedByTheirBytes) {
   parts.tensors.at("extra") = {Dtype::F8_E8M0, {2}, {std::byte{0x12}, std::byte{0x34}}};
   EXPECT_EQ(with(), Agreement::different) << "the same bytes of another type";
   parts.tensors.at("extra") = {Dtype::F32, {4}, std::vector<std::byte>(16)};
-  const checkpoint::Checkpoint decoded = parts.open(scratch / "decoded");
-  EXPECT_EQ(compare(decoded, model::describe(decoded), before, model::describe(before)).agreement,
+  const files::Checkpoint decoded = parts.open(scratch / "decoded");
+  EXPECT_EQ(compare(decoded, models::describe(decoded), before, models::describe(before)).agreement,
             Agreement::different);
 }
 
@@ -317,8 +317,8 @@ TEST(RewriteCompare, FindingsHoldForAllReadersOfTheNorm) {
     const Scratch scratch;
     Copy copy(fixture("llama"));
     set_all(copy, gain, 1.0);
-    const checkpoint::Checkpoint file = copy.open(scratch / "in");
-    Model before = model::describe(file);
+    const files::Checkpoint file = copy.open(scratch / "in");
+    Model before = models::describe(file);
     Model after = before;
     change(after);
     return compare(file, before, file, after);
@@ -341,10 +341,10 @@ TEST(RewriteCompare, FindingsHoldForAllReadersOfTheNorm) {
   const Scratch scratch;
   Copy copy(fixture("llama"));
   set_all(copy, gain, 1.0);
-  const checkpoint::Checkpoint before(fixture("llama"));
-  const checkpoint::Checkpoint after = copy.open(scratch / "new");
-  Model old_model = model::describe(before);
-  Model new_model = model::describe(after);
+  const files::Checkpoint before(fixture("llama"));
+  const files::Checkpoint after = copy.open(scratch / "new");
+  Model old_model = models::describe(before);
+  Model new_model = models::describe(after);
   without_readers(old_model);
   without_readers(new_model);
   const Comparison lost = compare(before, old_model, after, new_model);
@@ -365,10 +365,10 @@ TEST(RewriteCompare, ALostBiasIsNamedWhereTheGainsAgree) {
   const Scratch scratch;
   Copy copy(fixture("gpt2"));
   lost(copy);
-  const checkpoint::Checkpoint before(fixture("gpt2"));
-  const checkpoint::Checkpoint after = copy.open(scratch / "new");
-  Model old_model = model::describe(before);
-  Model new_model = model::describe(after);
+  const files::Checkpoint before(fixture("gpt2"));
+  const files::Checkpoint after = copy.open(scratch / "new");
+  Model old_model = models::describe(before);
+  Model new_model = models::describe(after);
   unread(old_model);
   unread(new_model);
   const Comparison comparison = compare(before, old_model, after, new_model);
@@ -380,10 +380,10 @@ TEST(RewriteCompare, AGainOfOneThatWasOneIsNotFolded) {
   const Scratch scratch;
   Copy copy(fixture("llama"));
   set_all(copy, "model.norm.weight", 1.0);
-  const checkpoint::Checkpoint before = copy.open(scratch / "old");
+  const files::Checkpoint before = copy.open(scratch / "old");
   values_of(copy, "lm_head.weight")[0] *= 1.0 + 0x1p-23;
-  const checkpoint::Checkpoint after = copy.open(scratch / "new");
-  const Comparison comparison = compare(before, model::describe(before), after, model::describe(after));
+  const files::Checkpoint after = copy.open(scratch / "new");
+  const Comparison comparison = compare(before, models::describe(before), after, models::describe(after));
   EXPECT_EQ(comparison.agreement, Agreement::equivalent);
   EXPECT_FALSE(names_kind(comparison, "folded"));
 }
@@ -409,7 +409,7 @@ TEST(RewriteCompare, AMeanCountsUnlessOnlyLayerNormsReadTheStream) {
   EXPECT_EQ(with({}).agreement, Agreement::equivalent);
   for (const Redescribes& change :
        {Redescribes([](Model& model) { model.norms.back().writing_norms = {"n"}; }),
-        Redescribes([](Model& model) { model.norms.back().placement = model::Placement::post; })}) {
+        Redescribes([](Model& model) { model.norms.back().placement = models::Placement::post; })}) {
     const Comparison comparison = with(change);
     EXPECT_EQ(comparison.agreement, Agreement::different);
     EXPECT_TRUE(names_kind(comparison, "centered_for_rms"));
@@ -417,9 +417,9 @@ TEST(RewriteCompare, AMeanCountsUnlessOnlyLayerNormsReadTheStream) {
   for (const Redescribes& change :
        {Redescribes([](Model& model) {
           model.norms.back().stack = "other";
-          model.norms.back().placement = model::Placement::post;
+          model.norms.back().placement = models::Placement::post;
         }),
-        Redescribes([](Model& model) { model.norms[1].placement = model::Placement::inside; })}) {
+        Redescribes([](Model& model) { model.norms[1].placement = models::Placement::inside; })}) {
     EXPECT_TRUE(names_kind(with(change), "centered"));
   }
 }
@@ -439,8 +439,8 @@ TEST(RewriteCompare, AMisplacedReaderIsNamedOnlyIfAllItsRowsAreTheSame) {
 
 // The readers of the other tower have other widths.
 TEST(RewriteCompare, AReaderIsSearchedForInAllStacks) {
-  const checkpoint::Checkpoint file(fixture("clip"));
-  const Model described = model::describe(file);
+  const files::Checkpoint file(fixture("clip"));
+  const Model described = models::describe(file);
   const Norm& first = described.norms.front();
   const auto other = std::find_if(described.norms.begin(), described.norms.end(), [&](const Norm& norm) {
     return norm.width != first.width && !norm.readers.empty();
@@ -472,15 +472,15 @@ TEST(RewriteCompare, ValuesThatAreNotFiniteDiffer) {
       const Scratch scratch;
       Copy copy(fixture("gpt2"));
       breaks(copy);
-      const checkpoint::Checkpoint broken = copy.open(scratch / "in");
-      const Model described = model::describe(broken);
+      const files::Checkpoint broken = copy.open(scratch / "in");
+      const Model described = models::describe(broken);
       EXPECT_EQ(compare(broken, described, broken, described).agreement, Agreement::same) << name;
-      const checkpoint::Checkpoint whole(fixture("gpt2"));
+      const files::Checkpoint whole(fixture("gpt2"));
       EXPECT_EQ(compare(broken, described, whole, described).agreement, Agreement::different) << name;
       // A bias of the norm that is not finite reaches every output.
       if (std::string(name) == "transformer.h.0.ln_1.bias") continue;
       values_of(copy, name)[1] += 1.0;
-      const checkpoint::Checkpoint changed = copy.open(scratch / "changed");
+      const files::Checkpoint changed = copy.open(scratch / "changed");
       EXPECT_EQ(compare(broken, described, changed, described).agreement, Agreement::different)
           << name << " " << value << ": beside it";
     }

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include <normscope/checkpoint/checkpoint.hpp>
-#include <normscope/checkpoint/safetensors.hpp>
-#include <normscope/model/model.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/files/safetensors.hpp>
+#include <normscope/models/model.hpp>
 #include <normscope/rewrite/rewrite.hpp>
 
 #include "support/fixtures.hpp"
@@ -33,8 +33,8 @@ class Copy {
   };
 
   explicit Copy(const std::filesystem::path& folder) {
-    const checkpoint::Checkpoint source(folder);
-    for (const checkpoint::Tensor& tensor : source.tensors()) {
+    const files::Checkpoint source(folder);
+    for (const files::Tensor& tensor : source.tensors()) {
       tensors[std::string(tensor.name)] = {
           tensor.dtype, {tensor.shape.begin(), tensor.shape.end()}, read(tensor)};
     }
@@ -47,11 +47,10 @@ class Copy {
   }
 
   /// Writes it as a folder, in one file or several, and opens it.
-  [[nodiscard]] checkpoint::Checkpoint open(const std::filesystem::path& folder,
-                                            std::size_t shards = 1) const {
+  [[nodiscard]] files::Checkpoint open(const std::filesystem::path& folder, std::size_t shards = 1) const {
     std::filesystem::create_directories(folder);
     std::ofstream(folder / "config.json") << config;
-    std::vector<std::vector<checkpoint::NewTensor>> files(shards);
+    std::vector<std::vector<files::NewTensor>> files(shards);
     std::vector<std::vector<std::byte>> bytes;
     bytes.reserve(tensors.size());
     std::string index;
@@ -64,13 +63,13 @@ class Copy {
       index += (index.empty() ? "\"" : ", \"") + name + "\": \"" + file_name(shard, shards) + "\"";
     }
     for (std::size_t shard = 0; shard < shards; ++shard) {
-      checkpoint::write_safetensors(folder / file_name(shard, shards), files[shard], {{"format", "pt"}});
+      files::write_safetensors(folder / file_name(shard, shards), files[shard], {{"format", "pt"}});
     }
     if (shards > 1) {
       std::ofstream(folder / "model.safetensors.index.json")
           << "{\"metadata\": {\"total_size\": 0}, \"weight_map\": {" << index << "}}";
     }
-    return checkpoint::Checkpoint(folder);
+    return files::Checkpoint(folder);
   }
 
   static std::string file_name(std::size_t shard, std::size_t shards) {
@@ -83,19 +82,18 @@ class Copy {
 
 /// A checkpoint, its rewrite by `options`, and the result opened again.
 struct Rewritten {
-  Rewritten(const checkpoint::Checkpoint& source, const rewrite::Options& options,
-            const std::filesystem::path& to)
-      : model(model::describe(source)),
+  Rewritten(const files::Checkpoint& source, const rewrite::Options& options, const std::filesystem::path& to)
+      : model(models::describe(source)),
         plan(rewrite::make_plan(source, model, options)),
         result(rewrite::write(source, model, plan, to)),
         output(to),
-        model_after(model::describe(output)) {}
+        model_after(models::describe(output)) {}
 
-  model::Model model;
+  models::Model model;
   rewrite::Plan plan;
   rewrite::Result result;
-  checkpoint::Checkpoint output;
-  model::Model model_after;
+  files::Checkpoint output;
+  models::Model model_after;
 };
 
 }  // namespace normscope::test

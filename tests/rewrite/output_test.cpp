@@ -39,9 +39,9 @@ testing::AssertionResult has_text(const std::string& text, const std::string& pa
 }
 
 /// Writes the folded fixture to `to`; `meanwhile` runs once, when the first bytes are written.
-void write_folded(const checkpoint::Checkpoint& source, const fs::path& to,
+void write_folded(const files::Checkpoint& source, const fs::path& to,
                   const std::function<void()>& meanwhile = {}) {
-  const model::Model model = model::describe(source);
+  const models::Model model = models::describe(source);
   const Plan plan = make_plan(source, model, gains_folded);
   bool is_done = false;
   const Progress progress([&](auto, auto, auto) {
@@ -57,9 +57,9 @@ std::size_t entries_of(const fs::path& folder) {
 
 TEST(RewriteOutput, NamesThatCannotBeWrittenAreRefused) {
   const Scratch scratch;
-  const checkpoint::Checkpoint folder = Copy(fixture("llama")).open(scratch / "in");
-  const checkpoint::Checkpoint file(scratch / "in/model.safetensors");
-  const auto refusal = [&](const checkpoint::Checkpoint& source, const fs::path& to, ErrorCode code) {
+  const files::Checkpoint folder = Copy(fixture("llama")).open(scratch / "in");
+  const files::Checkpoint file(scratch / "in/model.safetensors");
+  const auto refusal = [&](const files::Checkpoint& source, const fs::path& to, ErrorCode code) {
     return error_of(code, [&] { write_folded(source, to); });
   };
   test::put(scratch / "file", "text");
@@ -86,8 +86,8 @@ TEST(RewriteOutput, ANameMayEndWithASlash) {
 
 TEST(RewriteOutput, IsNotPutIntoWhatAppearedMeanwhile) {
   const Scratch scratch;
-  const checkpoint::Checkpoint folder = Copy(fixture("llama")).open(scratch / "in");
-  const checkpoint::Checkpoint file(scratch / "in/model.safetensors");
+  const files::Checkpoint folder = Copy(fixture("llama")).open(scratch / "in");
+  const files::Checkpoint file(scratch / "in/model.safetensors");
   EXPECT_TRUE(has_text(error_of(ErrorCode::Io,
                                 [&] {
                                   write_folded(folder, scratch / "out", [&] {
@@ -110,7 +110,7 @@ TEST(RewriteOutput, IsNotPutIntoWhatAppearedMeanwhile) {
 
 TEST(RewriteOutput, FoldersInTheInputAreNotCopied) {
   const Scratch scratch;
-  const checkpoint::Checkpoint source = Copy(fixture("llama")).open(scratch / "in");
+  const files::Checkpoint source = Copy(fixture("llama")).open(scratch / "in");
   fs::create_directory(scratch / "in/original");
   fs::create_symlink("nowhere", scratch / "in/dangling");
   test::put(scratch / "in/vocab.txt", "a");
@@ -137,7 +137,7 @@ TEST(RewriteOutput, SmallFilesThatCannotBeCopiedAreErrors) {
 TEST(RewriteOutput, ASingleFileStatesWhatItsConfigurationMustSay) {
   const Scratch scratch;
   static_cast<void>(Copy(fixture("gpt2")).open(scratch / "in"));
-  const checkpoint::Checkpoint file(scratch / "in/model.safetensors");
+  const files::Checkpoint file(scratch / "in/model.safetensors");
   const Rewritten rewritten(file, head_separated, scratch / "out.safetensors");
   ASSERT_EQ(rewritten.result.configuration.size(), 1U);
   EXPECT_TRUE(has_text(rewritten.result.configuration[0], "must set \"tie_word_embeddings\" to false"));
@@ -157,7 +157,7 @@ TEST(RewriteOutput, TheIndexListsASeparateHead) {
     const std::string old = "\"metadata\": {\"total_size\": 0}, ";
     text.replace(text.find(old), old.size(), metadata);
     test::put(index, text);
-    const Rewritten rewritten(checkpoint::Checkpoint(scratch / "in"), head_separated, scratch / "out");
+    const Rewritten rewritten(files::Checkpoint(scratch / "in"), head_separated, scratch / "out");
     const auto before = nlohmann::json::parse(text);
     const auto after = nlohmann::json::parse(test::text_of(scratch / "out/model.safetensors.index.json"));
     EXPECT_EQ(after["weight_map"]["lm_head.weight"], before["weight_map"]["transformer.wte.weight"]);
@@ -178,7 +178,7 @@ TEST(RewriteOutput, AStoredCopyOfTheTableBecomesTheHead) {
   const Scratch scratch;
   Copy copy(fixture("gpt2"));
   copy.tensors["lm_head.weight"] = copy.tensors.at("transformer.wte.weight");
-  const checkpoint::Checkpoint source = copy.open(scratch / "in");
+  const files::Checkpoint source = copy.open(scratch / "in");
   const Rewritten rewritten(source, head_separated, scratch / "out");
   ASSERT_TRUE(rewritten.plan.untied);
   EXPECT_EQ(rewritten.plan.untied->bytes, 0U);
@@ -191,23 +191,23 @@ TEST(RewriteOutput, AStoredCopyOfTheTableBecomesTheHead) {
     EXPECT_FLOAT_EQ(static_cast<float>(head[at]), static_cast<float>(table[at] * gain[at % gain.size()]));
   }
   static_cast<void>(undo(rewritten.output, scratch / "back"));
-  EXPECT_EQ(checkpoint::Checkpoint(scratch / "back").tensors().size(), source.tensors().size());
+  EXPECT_EQ(files::Checkpoint(scratch / "back").tensors().size(), source.tensors().size());
 }
 
 TEST(RewriteOutput, AHeadWithoutAnyEditIsAChange) {
   const Scratch scratch;
-  const Rewritten rewritten(checkpoint::Checkpoint(fixture("gpt2")), {.untie = true}, scratch / "out");
+  const Rewritten rewritten(files::Checkpoint(fixture("gpt2")), {.untie = true}, scratch / "out");
   EXPECT_TRUE(rewritten.plan.edits.empty());
   EXPECT_EQ(rewritten.result.recipe, "rewrite.undo");
   EXPECT_NE(rewritten.output.find("lm_head.weight"), nullptr);
   static_cast<void>(undo(rewritten.output, scratch / "back"));
-  EXPECT_EQ(checkpoint::Checkpoint(scratch / "back").find("lm_head.weight"), nullptr);
+  EXPECT_EQ(files::Checkpoint(scratch / "back").find("lm_head.weight"), nullptr);
 }
 
 TEST(RewriteOutput, AnIndexMayBeNamed) {
   const Scratch scratch;
   static_cast<void>(Copy(fixture("gpt2")).open(scratch / "in", 2));
-  const checkpoint::Checkpoint source(scratch / "in/model.safetensors.index.json");
+  const files::Checkpoint source(scratch / "in/model.safetensors.index.json");
   const Rewritten rewritten(source, head_separated, scratch / "out");
   EXPECT_EQ(rewritten.output.files().size(), 2U);
   EXPECT_TRUE(fs::exists(scratch / "out/config.json"));
@@ -221,13 +221,13 @@ TEST(RewriteOutput, AnIndexOfAnotherNameListsASeparateHead) {
     const Scratch scratch;
     static_cast<void>(Copy(fixture("gpt2")).open(scratch / "in", 2));
     fs::rename(scratch / "in/model.safetensors.index.json", scratch / "in" / name);
-    const checkpoint::Checkpoint source(scratch / "in" / name);
-    const model::Model model = model::describe(source);
+    const files::Checkpoint source(scratch / "in" / name);
+    const models::Model model = models::describe(source);
     const Plan plan = make_plan(source, model, head_separated);
     const std::vector<Activations> activations = {{0, 1, std::vector<double>(18, 0.5)}};
     const Result result = write(source, model, plan, scratch / "out", 1, {}, {}, activations);
     EXPECT_EQ(result.on_rows.size(), 1U);
-    const checkpoint::Checkpoint output(scratch / "out" / name);
+    const files::Checkpoint output(scratch / "out" / name);
     EXPECT_EQ(output.files().size(), 2U);
     EXPECT_EQ(output.tensors().size(), source.tensors().size() + 1);
     EXPECT_NE(output.find("lm_head.weight"), nullptr);
@@ -243,7 +243,7 @@ TEST(RewriteOutput, EveryShardOfAModelInTheCacheIsWritten) {
   static_cast<void>(Copy(fixture("llama")).open(scratch / "models--org--name/snapshots/1", 3));
   for (const fs::path& name : {fs::path("org/name"), scratch / "models--org--name"}) {
     const fs::path to = scratch / ("out." + std::to_string(entries_of(scratch.folder())));
-    const Rewritten rewritten(checkpoint::Checkpoint(name), gains_folded, to);
+    const Rewritten rewritten(files::Checkpoint(name), gains_folded, to);
     EXPECT_EQ(rewritten.output.files().size(), 3U) << name;
     EXPECT_TRUE(rewritten.output.config_text()) << name;
     EXPECT_TRUE(fs::exists(to / "rewrite.undo")) << name;
@@ -258,7 +258,7 @@ TEST(RewriteOutput, AnIndexOfTheCurrentFolderMayBeNamed) {
     ~Back() { fs::current_path(folder); }
   } const back;
   fs::current_path(scratch / "in");
-  const Rewritten rewritten(checkpoint::Checkpoint("model.safetensors.index.json"), gains_folded, "../out");
+  const Rewritten rewritten(files::Checkpoint("model.safetensors.index.json"), gains_folded, "../out");
   EXPECT_EQ(rewritten.output.files().size(), 2U);
   EXPECT_TRUE(fs::exists(scratch / "out/config.json"));
 }
@@ -267,8 +267,8 @@ TEST(RewriteOutput, TheRowsOfASingleFileAreTried) {
   const Scratch scratch;
   static_cast<void>(Copy(fixture("llama")).open(scratch / "in"));
   for (const char* name : {"in", "in/model.safetensors"}) {
-    const checkpoint::Checkpoint source(scratch / name);
-    const model::Model model = model::describe(source);
+    const files::Checkpoint source(scratch / name);
+    const models::Model model = models::describe(source);
     const Plan plan = make_plan(source, model, gains_folded);
     const std::vector<Activations> activations = {{0, 2, std::vector<double>(32, 0.5)}};
     const fs::path to = scratch / (std::string("out.") + std::to_string(entries_of(scratch.folder())));
@@ -376,8 +376,8 @@ TEST(RewriteWorkFolder, FoldersOfOtherUsersStay) {
 // A record that another plan made under the name of this run.
 TEST(RewriteWorkFolder, PartsOfAnotherPlanAreRefused) {
   const Scratch scratch;
-  const checkpoint::Checkpoint source = Copy(fixture("llama")).open(scratch / "in", 2);
-  const model::Model model = model::describe(source);
+  const files::Checkpoint source = Copy(fixture("llama")).open(scratch / "in", 2);
+  const models::Model model = models::describe(source);
   const Plan plan = make_plan(source, model, gains_folded);
   Written written;
   written.parts.push_back({.edit = plan.edits.size()});

@@ -16,8 +16,8 @@
 namespace normscope::rewrite {
 namespace {
 
-using model::Model;
-using model::Norm;
+using models::Model;
+using models::Norm;
 using test::Copy;
 using test::error_of;
 using test::fixture;
@@ -37,14 +37,14 @@ testing::AssertionResult says(const std::string& text, const std::string& part) 
 }
 
 /// The plan for a model that is described in another way than its file suggests.
-Plan planned(const checkpoint::Checkpoint& source, const Options& options, const Describes& change = {}) {
-  Model model = model::describe(source);
+Plan planned(const files::Checkpoint& source, const Options& options, const Describes& change = {}) {
+  Model model = models::describe(source);
   if (change) change(model);
   return make_plan(source, model, options);
 }
 
 Plan planned(const std::string& name, const Options& options, const Describes& change = {}) {
-  return planned(checkpoint::Checkpoint(fixture(name)), options, change);
+  return planned(files::Checkpoint(fixture(name)), options, change);
 }
 
 /// Why the first norm keeps its gain.
@@ -69,9 +69,9 @@ std::string not_rotated(const std::string& name, const Describes& change) {
 }
 
 /// The fixture with one tensor stored in 8 bits.
-checkpoint::Checkpoint with_8_bits(const std::string& name, const std::string& tensor,
-                                   const std::filesystem::path& folder) {
-  auto parts = parts_of(checkpoint::Checkpoint(fixture(name)));
+files::Checkpoint with_8_bits(const std::string& name, const std::string& tensor,
+                              const std::filesystem::path& folder) {
+  auto parts = parts_of(files::Checkpoint(fixture(name)));
   auto& stored = parts.tensors.at(tensor);
   stored.bytes.assign(stored.bytes.size() / 4, std::byte{0x38});
   stored.dtype = Dtype::F8_E4M3;
@@ -83,7 +83,7 @@ TEST(RewritePlan, GainsThatOtherPartsOfTheModelUseAreLeft) {
                    "\"transformer.h.0.ln_1.weight\" is shared with another norm"));
   EXPECT_TRUE(says(left("gpt2", [](Model& model) { model.norms[1].bias = model.norms[0].bias; }),
                    "\"transformer.h.0.ln_1.bias\" is shared with another norm"));
-  EXPECT_TRUE(says(left("gpt2", [](Model& model) { model.norms[0].placement = model::Placement::unknown; }),
+  EXPECT_TRUE(says(left("gpt2", [](Model& model) { model.norms[0].placement = models::Placement::unknown; }),
                    "where it stands is not known"));
   EXPECT_TRUE(says(left("llama", [](Model& model) { model.norms[0].readers[1].in = 8; }),
                    "reads 8 features, the norm has 16"));
@@ -126,7 +126,7 @@ TEST(RewritePlan, BiasesStayWhereNoReaderTakesThem) {
   Copy copy(fixture("stablelm"));
   copy.tensors.at("model.norm.bias").values[1] = 0.0;
   copy.tensors.at("model.norm.weight").values[1] = 0.0;
-  const checkpoint::Checkpoint zero = copy.open(scratch / "zero");
+  const files::Checkpoint zero = copy.open(scratch / "zero");
   const test::Rewritten divided(zero, folds, scratch / "divided");
   EXPECT_EQ(divided.plan.norms.back().fold, Fold::gain) << "0 / 0 is not needed";
   const std::vector<double> before = read(*zero.find("model.norm.bias"));
@@ -152,8 +152,8 @@ TEST(RewritePlan, ANormWithoutAGainFoldsItsBias) {
   const Scratch scratch;
   Copy copy(fixture("gpt2"));
   copy.tensors.at("transformer.h.0.ln_1.bias").values[2] = 1000.0;
-  const checkpoint::Checkpoint source = copy.open(scratch / "in");
-  Model model = model::describe(source);
+  const files::Checkpoint source = copy.open(scratch / "in");
+  Model model = models::describe(source);
   model.norms[0].gain.reset();
   const Plan plan = make_plan(source, model, folds);
   EXPECT_EQ(plan.norms[0].fold, Fold::gain_and_bias);
@@ -161,9 +161,9 @@ TEST(RewritePlan, ANormWithoutAGainFoldsItsBias) {
     EXPECT_FALSE(edit.norm == std::size_t{0} && edit.change == Change::neutral_gain);
   }
   static_cast<void>(write(source, model, plan, scratch / "out"));
-  const checkpoint::Checkpoint output(scratch / "out");
+  const files::Checkpoint output(scratch / "out");
   const NormSpec norm = read_norm(source, model.norms[0]);
-  const model::Linear& reader = model.norms[0].readers[0];
+  const models::Linear& reader = model.norms[0].readers[0];
   EXPECT_EQ(read_weight(output, reader, 0, reader.out), read_weight(source, reader, 0, reader.out));
   const std::vector<double> weight = read_weight(source, reader, 0, 1);
   double bias = read_bias(source, reader)[0];
@@ -180,7 +180,7 @@ TEST(RewritePlan, ANormWithoutAGainFoldsItsBias) {
             1)
       << "the bias alone";
   static_cast<void>(write(source, model, scales, scratch / "scales"));
-  const NormSpec migrated = read_norm(checkpoint::Checkpoint(scratch / "scales"), model.norms[0]);
+  const NormSpec migrated = read_norm(files::Checkpoint(scratch / "scales"), model.norms[0]);
   for (std::size_t j = 0; j < norm.width; ++j) {
     EXPECT_EQ(migrated.bias_at(j), norm.bias_at(j) / scales.specs[0].gain_at(j)) << j;
   }
@@ -201,20 +201,20 @@ TEST(RewritePlan, FeaturesThatAreAlwaysZeroHaveTheScaleOne) {
 
 TEST(RewritePlan, ScalesDoNotMigrateOnceGainsAreFolded) {
   const Scratch scratch;
-  const test::Rewritten folded(checkpoint::Checkpoint(fixture("llama")), folds, scratch / "folded");
+  const test::Rewritten folded(files::Checkpoint(fixture("llama")), folds, scratch / "folded");
   const Plan plan = planned(folded.output, migrates);
   for (const NormPlan& norm : plan.norms) {
     EXPECT_EQ(norm.fold, Fold::neutral);
     EXPECT_EQ(norm.reason, "rewritten before, as the file's metadata say");
   }
   EXPECT_TRUE(plan.edits.empty());
-  const Plan centered = planned(checkpoint::Checkpoint(fixture("gpt_neox")), centers);
+  const Plan centered = planned(files::Checkpoint(fixture("gpt_neox")), centers);
   EXPECT_EQ(marker(centered), "{\"streams\":\"centered\"}");
 }
 
 TEST(RewritePlan, MarkersThatAreNoneAreIgnored) {
   const Scratch scratch;
-  auto parts = parts_of(checkpoint::Checkpoint(fixture("llama")));
+  auto parts = parts_of(files::Checkpoint(fixture("llama")));
   for (const char* text : {"folded", "[1]", "{\"gains\": 3}", ""}) {
     parts.metadata[marker_key] = text;
     const Plan plan = planned(parts.open(scratch / "in"), folds);
@@ -284,7 +284,7 @@ TEST(RewritePlan, ReadersAndWritersThatDoNotRotateAreNamed) {
   for (auto& [name, tensor] : ones.tensors) {
     if (tensor.shape.size() == 1) std::fill(tensor.values.begin(), tensor.values.end(), 1.0);
   }
-  const checkpoint::Checkpoint source = ones.open(scratch / "in");
+  const files::Checkpoint source = ones.open(scratch / "in");
   const auto reason = [&](const Describes& change) {
     return planned(source, rotates, change).rotations.at(0).reason;
   };
@@ -322,7 +322,7 @@ TEST(RewritePlan, ScalesThatMigrateLeaveAGain) {
     }
     if (name == "gpt_neox.layers.0.input_layernorm.bias") tensor.values[0] = 1e3;
   }
-  const checkpoint::Checkpoint source = copy.open(scratch / "in");
+  const files::Checkpoint source = copy.open(scratch / "in");
   EXPECT_TRUE(planned(source, rotates).rotations.at(0).rotation);
   const Plan plan = planned(source, {.migrate = true, .rotation = RotationRequest{1, nullptr}});
   EXPECT_EQ(plan.norms[0].fold, Fold::scales);
@@ -332,16 +332,17 @@ TEST(RewritePlan, ScalesThatMigrateLeaveAGain) {
 
 TEST(RewritePlan, HeadsThatCannotBeSeparatedAreNamed) {
   const Scratch scratch;
-  const auto refusal = [](const checkpoint::Checkpoint& source, const Describes& change = {}) {
+  const auto refusal = [](const files::Checkpoint& source, const Describes& change = {}) {
     return error_of(ErrorCode::Unsupported,
                     [&] { static_cast<void>(planned(source, {.untie = true}, change)); });
   };
-  const checkpoint::Checkpoint gpt2(fixture("gpt2"));
+  const files::Checkpoint gpt2(fixture("gpt2"));
   EXPECT_TRUE(says(refusal(gpt2, [](Model& model) { model.vocabulary->final_norm = ""; }),
                    "no norm of the residual stream is what the head reads"));
-  EXPECT_TRUE(says(refusal(gpt2, [](Model& model) { model.norms.back().placement = model::Placement::post; }),
-                   "no norm of the residual stream is what the head reads"));
-  EXPECT_TRUE(says(refusal(checkpoint::Checkpoint(fixture("vit"))), "has no tied head"));
+  EXPECT_TRUE(
+      says(refusal(gpt2, [](Model& model) { model.norms.back().placement = models::Placement::post; }),
+           "no norm of the residual stream is what the head reads"));
+  EXPECT_TRUE(says(refusal(files::Checkpoint(fixture("vit"))), "has no tied head"));
   Copy section(fixture("gpt2"));
   section.config.insert(1, "\"text_config\": {},");
   Copy headless(fixture("gpt2"));
@@ -378,7 +379,7 @@ TEST(RewritePlan, TensorNamesAloneSayWhatAModelIs) {
 }
 
 TEST(RewritePlan, AModelWithoutAStreamHasNothingToRotate) {
-  const checkpoint::Checkpoint source(fixture("llama"));
+  const files::Checkpoint source(fixture("llama"));
   const Plan plan = planned(source, {.fold_gains = true, .rotation = RotationRequest{1, nullptr}},
                             [](Model& model) { model.norms.clear(); });
   EXPECT_TRUE(says(error_of(ErrorCode::Unsupported, [&] { expect_something(source, plan); }),
@@ -387,8 +388,8 @@ TEST(RewritePlan, AModelWithoutAStreamHasNothingToRotate) {
 
 TEST(RewritePlan, ATensorIsNotChangedTwice) {
   const Scratch scratch;
-  const checkpoint::Checkpoint source(fixture("llama"));
-  const Model model = model::describe(source);
+  const files::Checkpoint source(fixture("llama"));
+  const Model model = models::describe(source);
   Plan plan = make_plan(source, model, folds);
   plan.edits.push_back(plan.edits.front());
   EXPECT_TRUE(says(error_of(ErrorCode::Unsupported,

@@ -87,8 +87,8 @@ struct Ones {
 
   std::vector<std::uint64_t> shape;
   std::vector<std::byte> bytes;
-  checkpoint::Tensor tensor{};
-  model::Linear map{};
+  files::Tensor tensor{};
+  models::Linear map{};
   NormSpec norm{.kind = NormKind::rms, .width = 16, .gain = std::vector<double>(16)};
 };
 
@@ -121,7 +121,7 @@ TEST(RewriteMatrix, ValuesThatAGainLosesAreKeptInEveryBlockOfRows) {
       [&](std::span<const std::byte> bytes) { rotated.insert(rotated.end(), bytes.begin(), bytes.end()); },
       certificate, edit.part);
   ASSERT_EQ(edit.part.at.size(), ones.map.out);
-  checkpoint::Tensor stored = ones.tensor;
+  files::Tensor stored = ones.tensor;
   stored.bytes = std::span<const std::byte>(rotated);
   std::vector<std::byte> restored;
   restore_rotated({stored, ones.map}, edit, norm.gain, rotation, 1, [&](std::span<const std::byte> bytes) {

@@ -31,7 +31,7 @@ class RecipeFile {
   explicit RecipeFile(const fs::path& folder) : path_(folder / "rewrite.undo") {
     const Scratch scratch;
     fs::copy_file(path_, scratch / "recipe.safetensors");
-    arrays = parts_of(checkpoint::Checkpoint(scratch / "recipe.safetensors"));
+    arrays = parts_of(files::Checkpoint(scratch / "recipe.safetensors"));
     const auto& text = arrays.tensors.at("recipe").bytes;
     json = nlohmann::json::parse(std::string(reinterpret_cast<const char*>(text.data()), text.size()));
   }
@@ -79,7 +79,7 @@ class RecipeFile {
 /// A rewritten model, and what undoing it says after a change of its recipe.
 struct RewrittenModel {
   explicit RewrittenModel(const Options& options)
-      : rewritten(checkpoint::Checkpoint(fixture("gpt2")), options, scratch / "out"),
+      : rewritten(files::Checkpoint(fixture("gpt2")), options, scratch / "out"),
         whole(test::text_of(scratch / "out/rewrite.undo")) {}
 
   std::string refusal(const std::function<void(RecipeFile&)>& change, ErrorCode code = ErrorCode::Format) {
@@ -246,11 +246,11 @@ TEST(RewriteRecipe, EditsFitTheTensorsOfTheFile) {
 
 TEST(RewriteRecipe, ATensorOfAnotherTypeIsNotRestored) {
   const Scratch scratch;
-  const Rewritten rewritten(checkpoint::Checkpoint(fixture("llama")), {.fold_gains = true}, scratch / "out");
+  const Rewritten rewritten(files::Checkpoint(fixture("llama")), {.fold_gains = true}, scratch / "out");
   StoredParts parts = parts_of(rewritten.output);
   parts.tensors.at("model.norm.weight") = {Dtype::I32, {16}, std::vector<std::byte>(64)};
   parts.write(scratch / "out/model.safetensors");
-  const checkpoint::Checkpoint other(scratch / "out");
+  const files::Checkpoint other(scratch / "out");
   EXPECT_TRUE(
       ends_with(error_of(ErrorCode::Format, [&] { static_cast<void>(undo(other, scratch / "back")); }),
                 "tensor \"model.norm.weight\" is missing or has another type"));
@@ -258,11 +258,11 @@ TEST(RewriteRecipe, ATensorOfAnotherTypeIsNotRestored) {
 
 TEST(RewriteRecipe, IsOfTheFileThatNamesIt) {
   const Scratch scratch;
-  const Rewritten rewritten(checkpoint::Checkpoint(fixture("llama")), {.fold_gains = true}, scratch / "out");
+  const Rewritten rewritten(files::Checkpoint(fixture("llama")), {.fold_gains = true}, scratch / "out");
   StoredParts parts = parts_of(rewritten.output);
   const auto refusal = [&] {
     parts.write(scratch / "out/model.safetensors");
-    const checkpoint::Checkpoint other(scratch / "out");
+    const files::Checkpoint other(scratch / "out");
     return error_of(ErrorCode::Argument, [&] { static_cast<void>(undo(other, scratch / "back")); });
   };
   for (const char* marker : {"[]", "no JSON"}) {

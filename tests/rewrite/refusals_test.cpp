@@ -22,12 +22,12 @@ using test::fixture;
 using test::Rewritten;
 using test::Scratch;
 
-Plan plan_of(const checkpoint::Checkpoint& source, const Options& options = {.fold_gains = true}) {
-  return make_plan(source, model::describe(source), options);
+Plan plan_of(const files::Checkpoint& source, const Options& options = {.fold_gains = true}) {
+  return make_plan(source, models::describe(source), options);
 }
 
 Plan plan_of(const std::string& name, const Options& options = {.fold_gains = true}) {
-  return plan_of(checkpoint::Checkpoint(fixture(name)), options);
+  return plan_of(files::Checkpoint(fixture(name)), options);
 }
 
 testing::AssertionResult mentions(const std::string& text, const std::string& part) {
@@ -69,12 +69,12 @@ TEST(RewriteRefusals, NormsThatNotOnlyLinearMapsReadKeepTheirGains) {
   std::size_t left = 0;
   for (const std::string& name : test::fixtures_with("truth.json")) {
     const std::set<std::string> otherwise = gains_read_otherwise(name);
-    const checkpoint::Checkpoint source(fixture(name));
-    const model::Model model = model::describe(source);
+    const files::Checkpoint source(fixture(name));
+    const models::Model model = models::describe(source);
     const Plan plan = make_plan(source, model, {.fold_gains = true});
     ++architectures;
     for (const NormPlan& norm : plan.norms) {
-      const model::Norm& described = model.norms[norm.norm];
+      const models::Norm& described = model.norms[norm.norm];
       if (norm.fold == Fold::gain || norm.fold == Fold::gain_and_bias) {
         EXPECT_TRUE(described.readers_known) << name << " " << described.name;
         EXPECT_FALSE(otherwise.contains(described.gain->selector())) << name << " " << described.name;
@@ -121,8 +121,7 @@ TEST(RewriteRefusals, StreamsThatKeepTheirMean) {
 
 TEST(RewriteRefusals, ModelsWhoseWiringIsNotKnown) {
   const Scratch scratch;
-  const auto refusal = [](const checkpoint::Checkpoint& source,
-                          const Options& options = {.fold_gains = true}) {
+  const auto refusal = [](const files::Checkpoint& source, const Options& options = {.fold_gains = true}) {
     return error_of(ErrorCode::Unsupported, [&] { static_cast<void>(plan_of(source, options)); });
   };
   Copy stranger(fixture("llama"));
@@ -138,10 +137,9 @@ TEST(RewriteRefusals, ModelsWhoseWiringIsNotKnown) {
   Copy copy(fixture("gpt2"));
   copy.tensors.erase("transformer.h.1.mlp.c_fc.bias");
   EXPECT_TRUE(mentions(refusal(copy.open(scratch / "missing")), "is missing"));
-  EXPECT_TRUE(mentions(refusal(checkpoint::Checkpoint(fixture("t5")), {.untie = true}), "tied"));
-  EXPECT_TRUE(mentions(refusal(checkpoint::Checkpoint(fixture("nanogpt")), {.untie = true}), "config.json"));
-  EXPECT_TRUE(
-      mentions(refusal(checkpoint::Checkpoint(fixture("gpt_neox")), {.untie = true}), "no tied head"));
+  EXPECT_TRUE(mentions(refusal(files::Checkpoint(fixture("t5")), {.untie = true}), "tied"));
+  EXPECT_TRUE(mentions(refusal(files::Checkpoint(fixture("nanogpt")), {.untie = true}), "config.json"));
+  EXPECT_TRUE(mentions(refusal(files::Checkpoint(fixture("gpt_neox")), {.untie = true}), "no tied head"));
   Copy unknown(fixture("llama"));
   unknown.config.insert(1, "\"some_new_field\": 3, ");
   EXPECT_TRUE(mentions(refusal(unknown.open(scratch / "field")), "not modelled: some_new_field: 3"));
@@ -153,7 +151,7 @@ TEST(RewriteRefusals, ValuesThatTheDtypeCannotHold) {
   copy.stored_as(Dtype::F16);
   copy.tensors.at("model.layers.0.input_layernorm.weight").values[2] = 6e4;
   copy.tensors.at("model.layers.0.self_attn.q_proj.weight").values[2] = 8.0;
-  const auto write_to = [&](const checkpoint::Checkpoint& source) {
+  const auto write_to = [&](const files::Checkpoint& source) {
     return error_of(ErrorCode::Unsupported,
                     [&] { const Rewritten rewritten(source, {.fold_gains = true}, scratch / "out"); });
   };
@@ -169,7 +167,7 @@ TEST(RewriteRefusals, ValuesThatTheDtypeCannotHold) {
 
 TEST(RewriteRefusals, OutputsThatAreNotFree) {
   const Scratch scratch;
-  const checkpoint::Checkpoint source = Copy(fixture("llama")).open(scratch / "in");
+  const files::Checkpoint source = Copy(fixture("llama")).open(scratch / "in");
   const auto refusal = [&](const fs::path& to) {
     return error_of(ErrorCode::Argument,
                     [&] { const Rewritten rewritten(source, {.fold_gains = true}, to); });
@@ -187,8 +185,8 @@ TEST(RewriteRefusals, OutputsThatAreNotFree) {
 
 TEST(RewriteRefusals, NothingIsLeftOfWhatIsCancelled) {
   const Scratch scratch;
-  const checkpoint::Checkpoint source = Copy(fixture("gpt2")).open(scratch / "in", 2);
-  const model::Model model = model::describe(source);
+  const files::Checkpoint source = Copy(fixture("gpt2")).open(scratch / "in", 2);
+  const models::Model model = models::describe(source);
   const Plan plan = make_plan(source, model, {.fold_gains = true});
   for (const std::size_t after : {std::size_t{0}, std::size_t{5}, std::size_t{20}}) {
     std::size_t calls = 0;
@@ -208,8 +206,7 @@ TEST(RewriteRealCheckpoints, AreRewrittenOrRefusedByName) {
         "checkpoints/gpt_by_hand.safetensors"}) {
     NORMSCOPE_NEED_DATA(path, name);
     const Scratch scratch;
-    const Rewritten rewritten(checkpoint::Checkpoint(path), {.fold_gains = true},
-                              scratch / "out.safetensors");
+    const Rewritten rewritten(files::Checkpoint(path), {.fold_gains = true}, scratch / "out.safetensors");
     EXPECT_FALSE(rewritten.result.certificates.empty()) << name;
     for (const Certificate& certificate : rewritten.result.certificates) {
       EXPECT_LE(certificate.observed_as_stored, certificate.relative_bound) << certificate.tensor;
@@ -217,9 +214,9 @@ TEST(RewriteRealCheckpoints, AreRewrittenOrRefusedByName) {
     }
   }
   NORMSCOPE_NEED_DATA(incomplete, "checkpoints/gpt2_small_without_mlp");
-  EXPECT_TRUE(mentions(error_of(ErrorCode::Unsupported,
-                                [&] { static_cast<void>(plan_of(checkpoint::Checkpoint(incomplete))); }),
-                       "is incomplete"));
+  EXPECT_TRUE(mentions(
+      error_of(ErrorCode::Unsupported, [&] { static_cast<void>(plan_of(files::Checkpoint(incomplete))); }),
+      "is incomplete"));
 }
 
 }  // namespace

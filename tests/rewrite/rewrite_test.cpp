@@ -30,7 +30,7 @@ std::vector<double> forward(const NormSpec& spec, std::vector<double> x) {
 }
 
 /// The error of an output that the certificates of a reader and of its norm's bias allow.
-double allowed(const Result& result, const model::Linear& reader, const model::Norm& norm,
+double allowed(const Result& result, const models::Linear& reader, const models::Norm& norm,
                double absolute_row) {
   double bound = 0.0;
   for (const Certificate& certificate : result.certificates) {
@@ -59,11 +59,11 @@ std::vector<std::vector<double>> rows(std::size_t width) {
 }
 
 /// Compares every reader's output of every norm, computed from the descriptions of both files.
-std::size_t expect_same_composites(const checkpoint::Checkpoint& source, const Rewritten& rewritten) {
+std::size_t expect_same_composites(const files::Checkpoint& source, const Rewritten& rewritten) {
   std::size_t compared = 0;
   for (std::size_t index = 0; index < rewritten.model.norms.size(); ++index) {
-    const model::Norm& before = rewritten.model.norms[index];
-    const model::Norm& after = rewritten.model_after.norms[index];
+    const models::Norm& before = rewritten.model.norms[index];
+    const models::Norm& after = rewritten.model_after.norms[index];
     EXPECT_EQ(before.name, after.name);
     EXPECT_EQ(before.readers.size(), after.readers.size()) << before.name;
     const NormSpec old_norm = read_norm(source, before);
@@ -74,8 +74,8 @@ std::size_t expect_same_composites(const checkpoint::Checkpoint& source, const R
       EXPECT_TRUE(std::all_of(new_norm.gain.begin(), new_norm.gain.end(), [](double g) { return g == 1.0; }));
     }
     for (std::size_t r = 0; r < before.readers.size(); ++r) {
-      const model::Linear& old_map = before.readers[r];
-      const model::Linear& new_map = after.readers[r];
+      const models::Linear& old_map = before.readers[r];
+      const models::Linear& new_map = after.readers[r];
       const std::vector<double> old_weight = read_weight(source, old_map, 0, old_map.out);
       const std::vector<double> new_weight = read_weight(rewritten.output, new_map, 0, new_map.out);
       const std::vector<double> old_bias = read_bias(source, old_map);
@@ -112,7 +112,7 @@ TEST(Rewrite, BoundsHoldForEveryInputTried) {
        {"gpt2", "gpt_neox", "falcon_40b", "falcon_7b", "codegen", "gemma2", "nemotron", "mixtral", "gpt_oss",
         "deepseek_v2", "phimoe", "stablelm", "t5", "clip", "vit", "phi3"}) {
     const Scratch scratch;
-    const checkpoint::Checkpoint source(fixture(name));
+    const files::Checkpoint source(fixture(name));
     const Rewritten rewritten(source, {.fold_gains = true}, scratch / "out");
     EXPECT_GT(expect_same_composites(source, rewritten), 100U) << name;
     for (const Certificate& certificate : rewritten.result.certificates) {
@@ -128,11 +128,11 @@ TEST(Rewrite, BoundsHoldForEveryInputTried) {
 TEST(Rewrite, HoldsInEveryDtype) {
   for (const Dtype dtype : {Dtype::F64, Dtype::F32, Dtype::F16, Dtype::BF16}) {
     const Scratch scratch;
-    const checkpoint::Checkpoint source = Copy(fixture("gpt2")).stored_as(dtype).open(scratch / "in");
+    const files::Checkpoint source = Copy(fixture("gpt2")).stored_as(dtype).open(scratch / "in");
     const Rewritten rewritten(source, {.fold_gains = true, .center = true, .untie = true}, scratch / "out");
     const std::string name = "transformer.h.0.attn.c_attn.weight";
-    const checkpoint::Tensor& before = *source.find(name);
-    const checkpoint::Tensor& after = *rewritten.output.find(name);
+    const files::Tensor& before = *source.find(name);
+    const files::Tensor& after = *rewritten.output.find(name);
     EXPECT_EQ(after.dtype, dtype);
     const std::vector<double> gain = read(*source.find("transformer.h.0.ln_1.weight"));
     const std::vector<double> old_weight = read(before);
@@ -179,7 +179,7 @@ TEST(Rewrite, RowsAreRoundedAsTheDtypeSays) {
         weight[5 + gain.size()] = dtype == Dtype::F16 ? 0x1.8p-14 : 0x1.8p-126;
         gain[5] = 0.75;
       }
-      const checkpoint::Checkpoint source = copy.open(scratch / "in");
+      const files::Checkpoint source = copy.open(scratch / "in");
       const Rewritten rewritten(source, {.fold_gains = true}, scratch / "out");
       const std::vector<double> old_weight = read(*source.find(name));
       const std::vector<double> gains = read(*source.find("model.layers.0.input_layernorm.weight"));
@@ -189,7 +189,7 @@ TEST(Rewrite, RowsAreRoundedAsTheDtypeSays) {
       }
       std::vector<std::byte> wanted(exact.size() * bits(dtype) / 8);
       encode(dtype, exact, wanted);
-      EXPECT_TRUE(bytes::equal(rewritten.output.find(name)->bytes, std::span<const std::byte>(wanted)))
+      EXPECT_TRUE(files::equal(rewritten.output.find(name)->bytes, std::span<const std::byte>(wanted)))
           << to_string(dtype) << " " << is_regular;
     }
   }
@@ -197,7 +197,7 @@ TEST(Rewrite, RowsAreRoundedAsTheDtypeSays) {
 
 TEST(Rewrite, CentredWritersMakeLayerNormAnRmsNorm) {
   const Scratch scratch;
-  const checkpoint::Checkpoint source(fixture("gpt_neox"));
+  const files::Checkpoint source(fixture("gpt_neox"));
   const Rewritten rewritten(source, {.center = true}, scratch / "out");
   ASSERT_EQ(rewritten.plan.streams.size(), 1U);
   ASSERT_TRUE(rewritten.plan.streams[0].centered);
@@ -207,8 +207,8 @@ TEST(Rewrite, CentredWritersMakeLayerNormAnRmsNorm) {
   std::vector<double> old_stream(rewritten.model.width);
   std::vector<double> new_stream(rewritten.model.width);
   for (std::size_t index = 0; index < rewritten.model.norms.size(); ++index) {
-    const model::Norm& before = rewritten.model.norms[index];
-    const model::Norm& after = rewritten.model_after.norms[index];
+    const models::Norm& before = rewritten.model.norms[index];
+    const models::Norm& after = rewritten.model_after.norms[index];
     for (std::size_t w = 0; w < before.writers.size(); ++w) {
       std::vector<double> h(before.writers[w].in);
       for (double& value : h) value = random.normal();
@@ -243,8 +243,8 @@ TEST(Rewrite, CentredWritersMakeLayerNormAnRmsNorm) {
 
 TEST(Rewrite, WithoutCentringTheNormsDiffer) {
   // The check above detects a stream that keeps its mean.
-  const checkpoint::Checkpoint source(fixture("gpt_neox"));
-  const model::Model model = model::describe(source);
+  const files::Checkpoint source(fixture("gpt_neox"));
+  const models::Model model = models::describe(source);
   NormSpec spec = read_norm(source, model.norms[0]);
   const std::vector<double> x = read(*source.find(model.norms[0].writers[0].weight.tensor), 0, spec.width);
   const std::vector<double> layer = forward(spec, x);
@@ -259,7 +259,7 @@ TEST(Rewrite, ASecondFoldChangesNothing) {
   for (const char* name : {"gpt2", "stablelm"}) {
     const Scratch scratch;
     const Options options{.fold_gains = true, .center = true, .untie = std::string(name) == "gpt2"};
-    const Rewritten first(checkpoint::Checkpoint(fixture(name)), options, scratch / "first");
+    const Rewritten first(files::Checkpoint(fixture(name)), options, scratch / "first");
     EXPECT_EQ(first.output.metadata()
                   .at(marker_key)
                   .find("{\"gains\":\"folded\",\"streams\":\"centered\",\"undo\":\""),
@@ -276,7 +276,7 @@ TEST(Rewrite, ASecondFoldChangesNothing) {
 TEST(Rewrite, MigratedScalesEvenTheRangesExactly) {
   for (const char* name : {"gpt2", "llama", "nemotron", "phimoe", "deepseek_v2"}) {
     const Scratch scratch;
-    const checkpoint::Checkpoint source(fixture(name));
+    const files::Checkpoint source(fixture(name));
     const Rewritten rewritten(source, {.migrate = true}, scratch / "out");
     EXPECT_GT(expect_same_composites(source, rewritten), 100U) << name;
     std::size_t migrated = 0;
@@ -319,12 +319,12 @@ TEST(Rewrite, BoundsOfMigratedScalesCountTheRoundingOfGains) {
         for (double& value : stored.values) value = 0.7 * random.normal() * std::exp2(-random.normal());
         if (dtype == Dtype::F16) stored.values[0] = 0x1p-13 * 1.0009765625;
       }
-      const checkpoint::Checkpoint source = copy.open(scratch / "in");
+      const files::Checkpoint source = copy.open(scratch / "in");
       const Rewritten rewritten(source, {.migrate = true}, scratch / "out");
       for (const Certificate& certificate : rewritten.result.certificates) {
         if (certificate.change != Change::scale_inputs) continue;
         const auto norm = std::find_if(rewritten.model.norms.begin(), rewritten.model.norms.end(),
-                                       [&](const model::Norm& one) { return one.name == certificate.norm; });
+                                       [&](const models::Norm& one) { return one.name == certificate.norm; });
         const NormSpec before = read_norm(source, *norm);
         const NormSpec after = read_norm(
             rewritten.output,
@@ -351,7 +351,7 @@ TEST(Rewrite, BoundsOfMigratedScalesCountTheRoundingOfGains) {
 
 TEST(Rewrite, ATiedHeadIsLeftUnlessItIsSeparated) {
   const Scratch scratch;
-  const checkpoint::Checkpoint source(fixture("gpt2"));
+  const files::Checkpoint source(fixture("gpt2"));
   const Rewritten tied(source, {.fold_gains = true}, scratch / "tied");
   EXPECT_EQ(tied.plan.norms.back().fold, Fold::nothing);
   EXPECT_NE(tied.plan.norms.back().reason.find("--untie"), std::string::npos);
@@ -372,7 +372,7 @@ TEST(Rewrite, ATiedHeadIsLeftUnlessItIsSeparated) {
 
 TEST(Rewrite, ShardsStayAndOtherTensorsKeepTheirBytes) {
   const Scratch scratch;
-  const checkpoint::Checkpoint source = Copy(fixture("gpt2")).open(scratch / "in", 3);
+  const files::Checkpoint source = Copy(fixture("gpt2")).open(scratch / "in", 3);
   std::ofstream(scratch / "in/tokenizer.json") << "{}";
   std::ofstream(scratch / "in/optimizer.bin") << "weights";
   const std::string before = test::text_of(scratch / "in/model-1.safetensors");
@@ -381,13 +381,13 @@ TEST(Rewrite, ShardsStayAndOtherTensorsKeepTheirBytes) {
   EXPECT_EQ(rewritten.output.files().size(), 3U);
   EXPECT_EQ(test::text_of(scratch / "out/tokenizer.json"), "{}");
   EXPECT_EQ(rewritten.result.not_copied, std::vector<std::string>{"optimizer.bin"});
-  for (const checkpoint::Tensor& tensor : source.tensors()) {
-    const checkpoint::Tensor* const after = rewritten.output.find(tensor.name);
+  for (const files::Tensor& tensor : source.tensors()) {
+    const files::Tensor* const after = rewritten.output.find(tensor.name);
     ASSERT_NE(after, nullptr);
     EXPECT_EQ(rewritten.output.file_of(*after).filename(), source.file_of(tensor).filename());
     const bool changed = std::any_of(rewritten.plan.edits.begin(), rewritten.plan.edits.end(),
                                      [&](const Edit& edit) { return edit.tensor == tensor.name; });
-    EXPECT_EQ(bytes::equal(tensor.bytes, after->bytes), !changed) << tensor.name;
+    EXPECT_EQ(files::equal(tensor.bytes, after->bytes), !changed) << tensor.name;
   }
   EXPECT_GT(expect_same_composites(source, rewritten), 100U);
 }

@@ -175,8 +175,8 @@ TEST(RewriteRotation, OutputsStayWithinTheirBounds) {
         Case{"gemma", false}, Case{"nemotron", false}}) {
     for (const Dtype dtype : {Dtype::F32, Dtype::BF16}) {
       const Scratch scratch;
-      const checkpoint::Checkpoint source = Copy(fixture(item.name)).stored_as(dtype).open(scratch / "in");
-      const bool is_tied = model::describe(source).vocabulary->tied;
+      const files::Checkpoint source = Copy(fixture(item.name)).stored_as(dtype).open(scratch / "in");
+      const bool is_tied = models::describe(source).vocabulary->tied;
       const Rewritten rewritten(source,
                                 {.fold_gains = true,
                                  .center = item.centers,
@@ -216,7 +216,7 @@ TEST(RewriteRotation, ATiedTableStaysTied) {
   const Scratch scratch;
   Copy copy(fixture("gpt2"));
   for (double& gain : copy.tensors.at("transformer.ln_f.weight").values) gain = 1.0;
-  const checkpoint::Checkpoint source = copy.open(scratch / "in");
+  const files::Checkpoint source = copy.open(scratch / "in");
   const Rewritten rewritten(source, {.fold_gains = true, .rotation = RotationRequest{1, nullptr}},
                             scratch / "out");
   ASSERT_TRUE(rewritten.plan.rotations.at(0).rotation) << rewritten.plan.rotations.at(0).reason;
@@ -241,7 +241,7 @@ TEST(RewriteRotation, RowsOfZerosAndConstantRowsHaveNoRelativeError) {
   std::fill(positions.begin() + 18, positions.begin() + 36, 0.3);
   std::vector<double>& reader = copy.tensors.at("transformer.h.0.mlp.c_fc.weight").values;
   for (std::size_t j = 0; j < 18; ++j) reader[j * 20] = 0.0;
-  const checkpoint::Checkpoint source = copy.open(scratch / "in");
+  const files::Checkpoint source = copy.open(scratch / "in");
   const Rewritten rewritten(
       source, {.fold_gains = true, .center = true, .untie = true, .rotation = RotationRequest{5, nullptr}},
       scratch / "out");
@@ -257,8 +257,8 @@ TEST(RewriteRotation, RowsOfZerosAndConstantRowsHaveNoRelativeError) {
 
 TEST(RewriteRotation, RefusesByName) {
   const auto reason = [](const std::string& name, bool folds = true) {
-    const checkpoint::Checkpoint source(fixture(name));
-    const Plan plan = make_plan(source, model::describe(source),
+    const files::Checkpoint source(fixture(name));
+    const Plan plan = make_plan(source, models::describe(source),
                                 {.fold_gains = folds, .rotation = RotationRequest{1, nullptr}});
     EXPECT_FALSE(plan.rotations.at(0).rotation) << name;
     for (const Edit& edit : plan.edits) EXPECT_FALSE(edit.rotation) << name;

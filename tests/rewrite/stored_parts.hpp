@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include <normscope/checkpoint/checkpoint.hpp>
-#include <normscope/checkpoint/safetensors.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/files/safetensors.hpp>
 
 namespace normscope::test {
 
@@ -24,17 +24,17 @@ struct StoredParts {
 
   /// Writes the one file.
   void write(const std::filesystem::path& path) const {
-    std::vector<checkpoint::NewTensor> stored;
+    std::vector<files::NewTensor> stored;
     for (const auto& [name, part] : tensors) stored.push_back({name, part.dtype, part.shape, part.bytes});
-    checkpoint::write_safetensors(path, stored, metadata);
+    files::write_safetensors(path, stored, metadata);
   }
 
   /// Writes a folder and opens it.
-  [[nodiscard]] checkpoint::Checkpoint open(const std::filesystem::path& folder) const {
+  [[nodiscard]] files::Checkpoint open(const std::filesystem::path& folder) const {
     std::filesystem::create_directories(folder);
     std::ofstream(folder / "config.json") << config;
     write(folder / "model.safetensors");
-    return checkpoint::Checkpoint(folder);
+    return files::Checkpoint(folder);
   }
 
   std::map<std::string, Part> tensors{};
@@ -42,9 +42,9 @@ struct StoredParts {
   std::string config{};
 };
 
-inline StoredParts parts_of(const checkpoint::Checkpoint& source) {
+inline StoredParts parts_of(const files::Checkpoint& source) {
   StoredParts result;
-  for (const checkpoint::Tensor& tensor : source.tensors()) {
+  for (const files::Tensor& tensor : source.tensors()) {
     const auto bytes = tensor.bytes.memory();
     result.tensors[std::string(tensor.name)] = {
         tensor.dtype, {tensor.shape.begin(), tensor.shape.end()}, {bytes.begin(), bytes.end()}};

@@ -32,8 +32,8 @@ std::vector<double> stored_as(Dtype dtype, std::vector<double> values) {
 
 /// A matrix in memory.
 struct Stored {
-  Stored(Dtype dtype, model::Layout layout, std::size_t in, std::size_t out)
-      : shape{layout == model::Layout::out_in ? out : in, layout == model::Layout::out_in ? in : out} {
+  Stored(Dtype dtype, models::Layout layout, std::size_t in, std::size_t out)
+      : shape{layout == models::Layout::out_in ? out : in, layout == models::Layout::out_in ? in : out} {
     map.layout = layout;
     map.in = in;
     map.out = map.stored_out = out;
@@ -53,14 +53,14 @@ struct Stored {
   }
 
   [[nodiscard]] std::size_t at(std::size_t output, std::size_t input) const {
-    return map.layout == model::Layout::out_in ? output * map.in + input : input * map.stored_out + output;
+    return map.layout == models::Layout::out_in ? output * map.in + input : input * map.stored_out + output;
   }
 
   std::vector<std::uint64_t> shape;
   std::vector<double> values;
   std::vector<std::byte> bytes;
-  checkpoint::Tensor tensor;
-  model::Linear map;
+  files::Tensor tensor;
+  models::Linear map;
 };
 
 // Ties, numbers below the normal ones and on their edge, the largest, zeros of both signs.
@@ -111,7 +111,7 @@ TEST(RewriteTiles, SumsAreThoseOfTheDefinition) {
     std::size_t out;
   };
   for (const Dtype dtype : all_dtypes) {
-    for (const model::Layout layout : {model::Layout::out_in, model::Layout::in_out}) {
+    for (const models::Layout layout : {models::Layout::out_in, models::Layout::in_out}) {
       for (const auto& [in, out] :
            {Size{1, 1}, Size{37, 150}, Size{1100, 19}, Size{5, 9000}, Size{9000, 5}}) {
         const Stored stored(dtype, layout, in, out);
@@ -226,7 +226,7 @@ TEST(RewriteTiles, SumsAreThoseOfTheDefinition) {
 
 TEST(RewriteTiles, ValuesThatTheDtypeCannotHoldAreNamed) {
   for (const Dtype dtype : all_dtypes) {
-    for (const model::Layout layout : {model::Layout::out_in, model::Layout::in_out}) {
+    for (const models::Layout layout : {models::Layout::out_in, models::Layout::in_out}) {
       Stored stored(dtype, layout, 150, 20);
       const StoredMatrix matrix{stored.tensor, stored.map};
       const std::vector<double> factor(150, 8.0);

@@ -23,8 +23,8 @@ using test::Rewritten;
 using test::Scratch;
 
 /// Whether a restored tensor is bitwise equal, or its largest error relative to the bound of the recipe.
-void expect_restored(const checkpoint::Tensor& old, const checkpoint::Tensor& rewritten,
-                     const checkpoint::Tensor& now, const Edit& edit, const Plan& plan, double roundings) {
+void expect_restored(const files::Tensor& old, const files::Tensor& rewritten, const files::Tensor& now,
+                     const Edit& edit, const Plan& plan, double roundings) {
   const std::vector<double> before = read(old, edit.from.offset, edit.from.count);
   const std::vector<double> between = read(rewritten, edit.from.offset, edit.from.count);
   const std::vector<double> after = read(now, edit.from.offset, edit.from.count);
@@ -35,8 +35,8 @@ void expect_restored(const checkpoint::Tensor& old, const checkpoint::Tensor& re
   const double smallest = now.dtype == Dtype::F16 ? 0x1p-24 : 0x1p-133;
   // Of rotated matrices, the length of what an output reads or an input writes.
   const bool is_rotated = edit.change == Change::rotate_inputs || edit.change == Change::rotate_outputs;
-  const bool by_row = (edit.map.layout == model::Layout::out_in) == (edit.change == Change::rotate_inputs);
-  const std::size_t columns = edit.map.layout == model::Layout::out_in ? edit.map.in : edit.map.stored_out;
+  const bool by_row = (edit.map.layout == models::Layout::out_in) == (edit.change == Change::rotate_inputs);
+  const std::size_t columns = edit.map.layout == models::Layout::out_in ? edit.map.in : edit.map.stored_out;
   std::vector<double> squares(is_rotated ? before.size() : 0);
   for (std::size_t at = 0; at < squares.size(); ++at) {
     squares[by_row ? at / columns : at % columns] += before[at] * before[at];
@@ -50,21 +50,21 @@ void expect_restored(const checkpoint::Tensor& old, const checkpoint::Tensor& re
   }
 }
 
-void expect_undone(const checkpoint::Checkpoint& source, const Rewritten& rewritten, const fs::path& to) {
+void expect_undone(const files::Checkpoint& source, const Rewritten& rewritten, const fs::path& to) {
   const Restoration restoration = undo(rewritten.output, to);
-  const checkpoint::Checkpoint back(to);
+  const files::Checkpoint back(to);
   ASSERT_EQ(back.tensors().size(), source.tensors().size());
   EXPECT_EQ(back.metadata(), source.metadata());
   EXPECT_EQ(back.config_text(), source.config_text());
   std::size_t exact = 0;
-  for (const checkpoint::Tensor& tensor : source.tensors()) {
-    const checkpoint::Tensor* const now = back.find(tensor.name);
+  for (const files::Tensor& tensor : source.tensors()) {
+    const files::Tensor* const now = back.find(tensor.name);
     ASSERT_NE(now, nullptr) << tensor.name;
     ASSERT_EQ(now->dtype, tensor.dtype);
     double roundings = 0.0;
     for (const Edit& edit : rewritten.plan.edits) {
       if (edit.tensor != tensor.name) continue;
-      model::Slice slice = edit.from;
+      models::Slice slice = edit.from;
       slice.tensor = edit.tensor;
       const auto found = std::find_if(
           restoration.tensors.begin(), restoration.tensors.end(),
@@ -80,7 +80,7 @@ void expect_undone(const checkpoint::Checkpoint& source, const Rewritten& rewrit
                       found->roundings);
     }
     if (roundings == 0.0) {
-      EXPECT_TRUE(bytes::equal(tensor.bytes, now->bytes)) << tensor.name;
+      EXPECT_TRUE(files::equal(tensor.bytes, now->bytes)) << tensor.name;
       ++exact;
     }
   }
@@ -104,7 +104,7 @@ TEST(RewriteUndo, RestoresEveryTensorWithinItsBound) {
         Case{"mixtral", {.migrate = true}}, Case{"nemotron", {.migrate = true}}}) {
     for (const Dtype dtype : {Dtype::F64, Dtype::F32, Dtype::F16, Dtype::BF16}) {
       const Scratch scratch;
-      const checkpoint::Checkpoint source = Copy(fixture(item.name)).stored_as(dtype).open(scratch / "in");
+      const files::Checkpoint source = Copy(fixture(item.name)).stored_as(dtype).open(scratch / "in");
       const Rewritten rewritten(source, item.options, scratch / "out");
       EXPECT_EQ(rewritten.result.recipe, "rewrite.undo");
       expect_undone(source, rewritten, scratch / "back");
@@ -116,7 +116,7 @@ TEST(RewriteUndo, RestoresEveryTensorWithinItsBound) {
 // Powers of two are undone bit for bit.
 TEST(RewriteUndo, MigratedScalesComeBackBitForBit) {
   const Scratch scratch;
-  const checkpoint::Checkpoint source = Copy(fixture("llama")).stored_as(Dtype::BF16).open(scratch / "in", 3);
+  const files::Checkpoint source = Copy(fixture("llama")).stored_as(Dtype::BF16).open(scratch / "in", 3);
   const Rewritten rewritten(source, {.migrate = true}, scratch / "out");
   ASSERT_GT(rewritten.result.certificates.size(), 10U);
   for (const Restored& tensor : undo(rewritten.output, scratch / "back").tensors) {
@@ -145,7 +145,7 @@ TEST(RewriteUndo, ValuesThatAGainLosesAreKept) {
         .at(is_llama ? "model.layers.0.self_attn.q_proj.weight" : "transformer.h.0.attn.c_attn.weight")
         .values[3] = -0.0;
     const std::string in = std::string("in_") + name;
-    const checkpoint::Checkpoint source = copy.open(scratch / in);
+    const files::Checkpoint source = copy.open(scratch / in);
     const Rewritten rewritten(source, {.fold_gains = true}, scratch / ("out_" + in));
     expect_undone(source, rewritten, scratch / ("back_" + in));
   }
@@ -159,12 +159,12 @@ TEST(RewriteUndo, ValuesThatAGainOfZeroLosesAreKeptBesideARotation) {
     const bool is_llama = std::string(name) == "llama";
     copy.tensors.at(is_llama ? "model.layers.0.input_layernorm.weight" : "transformer.h.0.ln_1.weight")
         .values[3] = 0.0;
-    const checkpoint::Checkpoint source = copy.open(scratch / "in");
+    const files::Checkpoint source = copy.open(scratch / "in");
     const Rewritten rewritten(
         source, {.fold_gains = true, .untie = !is_llama, .rotation = RotationRequest{6, nullptr}},
         scratch / "out");
     expect_undone(source, rewritten, scratch / "back");
-    const checkpoint::Checkpoint back(scratch / "back");
+    const files::Checkpoint back(scratch / "back");
     const char* const reader =
         is_llama ? "model.layers.0.self_attn.q_proj.weight" : "transformer.h.0.attn.c_attn.weight";
     const std::vector<double> before = read(*source.find(reader));
@@ -195,7 +195,7 @@ TEST(RewriteUndo, ValuesThatAGainLosesAreKeptInEveryBlock) {
   }
   for (double& gain : copy.tensors.at("model.layers.0.post_attention_layernorm.weight").values) gain = 2.0;
   copy.tensors.at("model.layers.0.post_attention_layernorm.weight").values[5] = 0.0;
-  const checkpoint::Checkpoint source = copy.open(scratch / "in");
+  const files::Checkpoint source = copy.open(scratch / "in");
   const Rewritten rewritten(source, {.fold_gains = true}, scratch / "out");
   for (const Certificate& certificate : rewritten.result.certificates) {
     if (certificate.norm == "model.layers.0.post_attention_layernorm") {
@@ -203,9 +203,9 @@ TEST(RewriteUndo, ValuesThatAGainLosesAreKeptInEveryBlock) {
     }
   }
   static_cast<void>(undo(rewritten.output, scratch / "back"));
-  const checkpoint::Checkpoint back(scratch / "back");
+  const files::Checkpoint back(scratch / "back");
   const char* const reader = "model.layers.0.mlp.up_proj.weight";
-  EXPECT_TRUE(bytes::equal(back.find(reader)->bytes, source.find(reader)->bytes));
+  EXPECT_TRUE(files::equal(back.find(reader)->bytes, source.find(reader)->bytes));
 }
 
 // A recipe that holds more than a few million values is as large as the weights.
@@ -226,7 +226,7 @@ TEST(RewriteUndo, WithoutARecipeNothingIsUndone) {
   }
   std::erase_if(copy.tensors, [](const auto& item) { return item.first.starts_with("model.layers.1."); });
   for (double& gain : copy.tensors.at("model.layers.0.post_attention_layernorm.weight").values) gain = 0.0;
-  const checkpoint::Checkpoint source = copy.open(scratch / "in");
+  const files::Checkpoint source = copy.open(scratch / "in");
   std::ofstream(scratch / "in/rewrite.undo") << "of an earlier rewrite";
   const Rewritten rewritten(source, {.fold_gains = true}, scratch / "out");
   EXPECT_TRUE(rewritten.result.recipe.empty());
@@ -239,14 +239,14 @@ TEST(RewriteUndo, WithoutARecipeNothingIsUndone) {
 
 TEST(RewriteUndo, RewritesOneAfterTheOtherAreUndoneOneAfterTheOther) {
   const Scratch scratch;
-  const checkpoint::Checkpoint source = Copy(fixture("gpt2")).open(scratch / "in", 2);
+  const files::Checkpoint source = Copy(fixture("gpt2")).open(scratch / "in", 2);
   const Rewritten folded(source, {.fold_gains = true}, scratch / "folded");
   const Rewritten centered(folded.output, {.center = true, .untie = true}, scratch / "centered");
   expect_undone(folded.output, centered, scratch / "back");
   expect_undone(source, Rewritten(source, {.fold_gains = true}, scratch / "again"), scratch / "first");
-  const checkpoint::Checkpoint back(scratch / "back");
+  const files::Checkpoint back(scratch / "back");
   static_cast<void>(undo(back, scratch / "back_again"));
-  EXPECT_EQ(checkpoint::Checkpoint(scratch / "back_again").metadata(), source.metadata());
+  EXPECT_EQ(files::Checkpoint(scratch / "back_again").metadata(), source.metadata());
   // A rewrite that changes nothing keeps the recipe of the one before.
   const Rewritten nothing(folded.output, {.fold_gains = true}, scratch / "nothing");
   EXPECT_TRUE(nothing.result.recipe.empty());
@@ -255,7 +255,7 @@ TEST(RewriteUndo, RewritesOneAfterTheOtherAreUndoneOneAfterTheOther) {
 
 TEST(RewriteUndo, RefusesRecipesThatAreMissingDamagedOrOfAnotherFile) {
   const Scratch scratch;
-  const checkpoint::Checkpoint source = Copy(fixture("gpt2")).open(scratch / "in");
+  const files::Checkpoint source = Copy(fixture("gpt2")).open(scratch / "in");
   const Rewritten rewritten(source, {.fold_gains = true}, scratch / "out");
   Copy other(fixture("gpt2"));
   other.tensors.at("transformer.h.0.ln_1.weight").values[0] += 1.0;
@@ -293,14 +293,14 @@ TEST(RewriteUndo, RefusesRecipesThatAreMissingDamagedOrOfAnotherFile) {
 
 TEST(RewriteUndo, NoticesAnyChangedBitOfTheWeightsAndOfTheRecipe) {
   const Scratch scratch;
-  const checkpoint::Checkpoint source = Copy(fixture("gpt2")).open(scratch / "in", 2);
+  const files::Checkpoint source = Copy(fixture("gpt2")).open(scratch / "in", 2);
   const Rewritten rewritten(source, {.fold_gains = true}, scratch / "out");
   const auto message = [&](const fs::path& name, std::size_t at) {
     const std::string whole = test::text_of(scratch / "out" / name);
     std::string changed = whole;
     changed[at < changed.size() ? at : changed.size() - 1] ^= '\1';
     test::put(scratch / "out" / name, changed);
-    const checkpoint::Checkpoint output(scratch / "out");
+    const files::Checkpoint output(scratch / "out");
     const std::string text =
         error_of(ErrorCode::Format, [&] { static_cast<void>(undo(output, scratch / "back")); });
     test::put(scratch / "out" / name, whole);

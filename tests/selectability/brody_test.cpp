@@ -8,7 +8,7 @@
 
 #include <Eigen/Dense>
 
-#include <normscope/numeric/sum.hpp>
+#include <normscope/core/sum.hpp>
 #include <normscope/selectability/select.hpp>
 #include <normscope/selectability/verify.hpp>
 

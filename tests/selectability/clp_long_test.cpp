@@ -62,13 +62,13 @@ TEST(Reach, AgreesWithOneLinearProgramATokenWithoutTheBall) {
     decide(fold(norm, {weights.data(), tokens, width}, bias), reach, {.threads = 1});
     support::HullPrograms programs(table.view());
     for (std::size_t token = 0; token < tokens; ++token) {
-      const convex::Answer expected = programs.below(token) ? convex::Answer::no : convex::Answer::yes;
+      const proof::Answer expected = programs.below(token) ? proof::Answer::no : proof::Answer::yes;
       ASSERT_EQ(reach[token].unbounded, expected) << seed << " " << token;
       ++compared;
-      if (expected == convex::Answer::no) {
-        ASSERT_EQ(reach[token].answer, convex::Answer::no) << seed << " " << token;
+      if (expected == proof::Answer::no) {
+        ASSERT_EQ(reach[token].answer, proof::Answer::no) << seed << " " << token;
         ++losers;
-      } else if (reach[token].answer == convex::Answer::no) {
+      } else if (reach[token].answer == proof::Answer::no) {
         ++freed;
       }
     }

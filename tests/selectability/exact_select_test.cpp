@@ -181,7 +181,7 @@ TEST(ExactSelect, IntegersOfASelectableKeyAreChecked) {
   };
   EXPECT_TRUE(rejects([](Selection& s) { s.keys[2].margin = 1.0; }));
   EXPECT_TRUE(rejects([](Selection& s) { s.exact[0].separation.normal[0] = "x"; }));
-  EXPECT_TRUE(rejects([](Selection& s) { s.exact[0].separation.answer = convex::Answer::undecided; }));
+  EXPECT_TRUE(rejects([](Selection& s) { s.exact[0].separation.answer = proof::Answer::undecided; }));
   EXPECT_FALSE(rejects([](Selection& s) { s.keys[2].margin = 0.0; }));
   // An answer of the only key has no other key to be compared with.
   const Keys one{{1, 2}, 2};

@@ -38,7 +38,7 @@ TEST(Probability, LeadsBoundProbabilities) {
     EXPECT_GE(quick.upper, exact[token].lower) << token;
     EXPECT_LE(exact[token].upper, exact[token].lower * 1.0002) << token;
     // A token that cannot lead has a probability of at most one half.
-    if (tokens[token].answer == convex::Answer::no) {
+    if (tokens[token].answer == proof::Answer::no) {
       EXPECT_LE(exact[token].lower, 0.5);
     } else {
       EXPECT_GT(exact[token].upper, 1.0 / 80.0);

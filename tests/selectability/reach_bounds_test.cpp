@@ -12,14 +12,14 @@
 #include <normscope/selectability/probability.hpp>
 #include <normscope/selectability/reach.hpp>
 
-#include "convex/mixed_sizes.hpp"
 #include "heads.hpp"
+#include "proof/mixed_sizes.hpp"
 
 // Logits near the ends of the range of float64, and leads near its rounding.
 namespace normscope::selectability {
 namespace {
 
-using convex::Answer;
+using proof::Answer;
 
 TEST(Reach, EqualTokensHaveLeadZero) {
   Head head = random_head(5, 6, NormKind::rms, 3, 0.0);
@@ -98,7 +98,7 @@ TEST(Reach, LogitsOfAnySize) {
 
 TEST(Reach, LeadsAndProbabilitiesAreOrderedForTokensOfManySizes) {
   for (std::uint64_t seed = 0; seed < 120; ++seed) {
-    const convex::MixedRows rows = convex::mixed_rows(seed);
+    const proof::MixedRows rows = proof::mixed_rows(seed);
     const NormSpec norm{.kind = NormKind::rms, .width = rows.width, .eps = seed % 2 == 0 ? 0.0 : 1e-5};
     std::optional<Logits> logits;
     try {
@@ -131,7 +131,7 @@ TEST(Reach, EveryAnswerIsProvedForTokensOfManySizes) {
                                    1154, 1155, 1156, 2368, 3440, 3804, 7137};
   for (std::uint64_t seed = 0; seed < 60; ++seed) seeds.push_back(seed);
   for (const std::uint64_t seed : seeds) {
-    const convex::MixedRows rows = convex::mixed_rows(seed);
+    const proof::MixedRows rows = proof::mixed_rows(seed);
     Random random(7 * seed + 1);
     NormSpec norm{.width = rows.width};
     norm.eps = random.below(2) == 1 ? 0.0 : 1e-5;

@@ -21,7 +21,7 @@
 namespace normscope::selectability {
 namespace {
 
-using convex::Answer;
+using proof::Answer;
 
 TEST(Reach, LogitsAreThoseAfterTheNorm) {
   for (const NormKind kind : {NormKind::layer, NormKind::rms, NormKind::spherical}) {

@@ -9,11 +9,11 @@
 #include <rapidcheck/gtest.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/numeric/sum.hpp>
+#include <normscope/core/sum.hpp>
 #include <normscope/selectability/select.hpp>
 #include <normscope/selectability/verify.hpp>
 
-#include "convex/mixed_sizes.hpp"
+#include "proof/mixed_sizes.hpp"
 #include "selectability/test_keys.hpp"
 
 namespace normscope::selectability {
@@ -241,7 +241,7 @@ TEST(Select, KeysMayLieApartInMemory) {
 
 TEST(Select, EveryAnswerIsProvedForKeysOfManySizes) {
   for (std::uint64_t seed = 0; seed < 130; ++seed) {
-    const convex::MixedRows rows = convex::mixed_rows(seed);
+    const proof::MixedRows rows = proof::mixed_rows(seed);
     for (const double tolerance : {1e-12, 0.0}) {
       Selection selection;
       try {
@@ -305,14 +305,14 @@ TEST(Select, AQueryBelongsToASelectableKey) {
 TEST(Select, NumbersThatAreNotFiniteProveNothing) {
   const Keys set{{0, 0, 4, 0, 0, 4, 1, 1}, 2};
   const double infinity = std::numeric_limits<double>::infinity();
-  const std::vector<convex::PointWeight> weights{{0, 0.5}, {1, 0.25}, {2, 0.25}};
+  const std::vector<proof::PointWeight> weights{{0, 0.5}, {1, 0.25}, {2, 0.25}};
   ASSERT_LT(verified_residual(set.view(), 3, weights), 1e-15);
   for (const double broken : {infinity, -infinity, std::nan("")}) {
     for (const std::vector<double>& query :
          {std::vector<double>{broken, 1.0}, {1.0, broken}, {0.0, broken}}) {
       EXPECT_EQ(verified_margin(set.view(), 1, query), -infinity) << broken;
     }
-    std::vector<convex::PointWeight> forged = weights;
+    std::vector<proof::PointWeight> forged = weights;
     forged[1].weight = broken;
     EXPECT_EQ(verified_residual(set.view(), 3, forged), infinity) << broken;
     Keys open = set;
@@ -324,7 +324,7 @@ TEST(Select, NumbersThatAreNotFiniteProveNothing) {
     EXPECT_EQ(distances[0], infinity) << broken;
   }
   // A sum of the largest double and three quarters of its last place.
-  const std::vector<convex::PointWeight> beyond{
+  const std::vector<proof::PointWeight> beyond{
       {0, std::numeric_limits<double>::max()}, {1, 0x1.8p969}, {2, 0x1.8p969}};
   EXPECT_EQ(verified_residual(set.view(), 3, beyond), infinity);
 }

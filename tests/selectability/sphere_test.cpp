@@ -15,7 +15,7 @@
 namespace normscope::selectability {
 namespace {
 
-using convex::Answer;
+using proof::Answer;
 
 Logits head(NormKind kind, std::size_t width, const std::vector<double>& weights,
             const std::vector<double>& bias, double eps = 0.0) {

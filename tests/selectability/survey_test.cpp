@@ -13,7 +13,7 @@
 namespace normscope::selectability {
 namespace {
 
-using convex::Answer;
+using proof::Answer;
 
 Survey surveyed(const Logits& logits, const SurveyOptions& wanted, const ReachOptions& options) {
   Survey survey;

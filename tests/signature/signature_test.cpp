@@ -7,9 +7,9 @@
 
 #include <gtest/gtest.h>
 
-#include <normscope/bytes/npy_writer.hpp>
 #include <normscope/core/norm_spec.hpp>
 #include <normscope/core/random.hpp>
+#include <normscope/files/npy_writer.hpp>
 #include <normscope/signature/compare.hpp>
 #include <normscope/signature/extract.hpp>
 #include <normscope/signature/kind.hpp>
@@ -108,9 +108,9 @@ class OutputFile {
   }
   const std::string& write(std::vector<double> values, std::size_t width, Dtype dtype) {
     path_ = (folder_ / "x.npy").string();
-    bytes::Array array{.shape = {values.size() / width, width}, .dtype = dtype, .values = {}};
+    files::Array array{.shape = {values.size() / width, width}, .dtype = dtype, .values = {}};
     array.values = std::move(values);
-    bytes::write_npy(path_, array);
+    files::write_npy(path_, array);
     return path_;
   }
 
@@ -120,9 +120,9 @@ class OutputFile {
 };
 
 Outputs opened(const std::string& path, const OutputOptions& options = {}, const char* ids = nullptr) {
-  std::optional<checkpoint::OpenedArray> tokens;
+  std::optional<files::OpenedArray> tokens;
   if (ids != nullptr) tokens.emplace(ids);
-  return {checkpoint::OpenedArray(path), tokens, options};
+  return {files::OpenedArray(path), tokens, options};
 }
 
 TEST(Verify, NoOutputOfTheModelIsRefuted) {

@@ -10,22 +10,22 @@
 #include <string_view>
 #include <vector>
 
-#include <normscope/bytes/source.hpp>
-#include <normscope/bytes/zip.hpp>
+#include <normscope/files/source.hpp>
+#include <normscope/files/zip.hpp>
 
 #include "support/scratch.hpp"
 
 /// The cases of the model oracle (scripts/model_oracle/README.md), one zip each.
 namespace normscope::test {
 
-/// Calls `use(archive, member)` for each file of tests/model/fixtures/NAME.zip.
+/// Calls `use(archive, member)` for each file of tests/models/fixtures/NAME.zip.
 template <class Use>
 void for_each_fixture_file(const std::string& name, Use use) {
-  const std::string path = std::string(NORMSCOPE_SOURCE_DIR) + "/tests/model/fixtures/" + name + ".zip";
-  const std::unique_ptr<bytes::Source> source = bytes::map_file(path);
-  const bytes::StoredBytes archive(*source);
+  const std::string path = std::string(NORMSCOPE_SOURCE_DIR) + "/tests/models/fixtures/" + name + ".zip";
+  const std::unique_ptr<files::Source> source = files::map_file(path);
+  const files::StoredBytes archive(*source);
   std::vector<std::byte> directory;
-  for (const bytes::ZipMember& member : bytes::read_zip_directory(archive, directory, path)) {
+  for (const files::ZipMember& member : files::read_zip_directory(archive, directory, path)) {
     use(archive, member);
   }
 }
@@ -33,10 +33,10 @@ void for_each_fixture_file(const std::string& name, Use use) {
 /// The cases that have a file of this name, in alphabetic order.
 inline std::vector<std::string> fixtures_with(std::string_view file) {
   std::vector<std::string> names;
-  const std::filesystem::path folder = std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests/model/fixtures";
+  const std::filesystem::path folder = std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests/models/fixtures";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const std::string name = entry.path().stem().string();
-    for_each_fixture_file(name, [&](const bytes::StoredBytes&, const bytes::ZipMember& member) {
+    for_each_fixture_file(name, [&](const files::StoredBytes&, const files::ZipMember& member) {
       if (member.name == file) names.push_back(name);
     });
   }
@@ -49,9 +49,9 @@ inline std::filesystem::path fixture(const std::string& name) {
   static const Scratch scratch;
   const std::filesystem::path folder = scratch / name;
   if (!std::filesystem::create_directory(folder)) return folder;
-  for_each_fixture_file(name, [&](const bytes::StoredBytes& archive, const bytes::ZipMember& member) {
+  for_each_fixture_file(name, [&](const files::StoredBytes& archive, const files::ZipMember& member) {
     std::vector<std::byte> content(member.size);
-    bytes::ZipStream stream(archive, member, name);
+    files::ZipStream stream(archive, member, name);
     stream.read(content);
     stream.finish();
     std::ofstream file(folder / std::string(member.name), std::ios::binary);

@@ -121,9 +121,9 @@ export default chapter<State>({
     python: pythonOf(["report", pathOf(state)]),
     cpp: cppOf(
       ["audit/report", "checkpoint/checkpoint", "documents/report", "documents/text"],
-      `const normscope::checkpoint::Checkpoint checkpoint("${pathOf(state)}");
-const auto report = normscope::audit::audit(checkpoint);
-fmt::print("{}\\n", normscope::json_text(normscope::documents::report(report), 1));`,
+      `const normscope::files::Checkpoint checkpoint("${pathOf(state)}");
+const auto report = normscope::analysis::audit(checkpoint);
+fmt::print("{}\\n", normscope::json_text(normscope::results::report(report), 1));`,
     ),
   }),
   async mount(page) {

@@ -66,18 +66,18 @@ export function doors(state: State): Doors {
     cpp: cppOf(
       ["lnnet/images", "lnnet/train"],
       `namespace lnnet = normscope::lnnet;
-lnnet::TrainSpec spec;
+nets::TrainSpec spec;
 spec.width = ${spec.width};
 spec.depth = ${spec.depth};
-spec.activation = lnnet::Activation::${spec.activation};
+spec.activation = nets::Activation::${spec.activation};
 spec.norm = normscope::NormKind::${spec.norm};
-spec.schedule = lnnet::Schedule::${spec.schedule};
+spec.schedule = nets::Schedule::${spec.schedule};
 spec.steps = ${spec.steps};
 spec.batch = ${batch};
 spec.seed = ${spec.seed};
-lnnet::Trainer trainer(spec, lnnet::mnist("mnist", lnnet::Part::train, ${counts.learned}));
+nets::Trainer trainer(spec, nets::mnist("mnist", nets::Part::train, ${counts.learned}));
 while (!trainer.done()) trainer.step();
-const lnnet::Score score = trainer.score(lnnet::mnist("mnist", lnnet::Part::test));
+const nets::Score score = trainer.score(nets::mnist("mnist", nets::Part::test));
 fmt::print("accuracy on the test images {}\\n", score.accuracy);`,
     ),
     python: pythonOf(words),

@@ -85,8 +85,8 @@ export default chapter<State>({
       ["lnnet/circle"],
       `namespace lnnet = normscope::lnnet;
 for (const double x : {-1.0, -0.5, 0.0, 0.5, 1.0}) {
-  fmt::print("{}: stretched {}, folded {}\\n", x, lnnet::stretched(${state.stretch}, x, ${state.eps}),
-             lnnet::folded(${state.shift}, x, ${state.eps}));
+  fmt::print("{}: stretched {}, folded {}\\n", x, nets::stretched(${state.stretch}, x, ${state.eps}),
+             nets::folded(${state.shift}, x, ${state.eps}));
 }`,
     ),
     python: `import json, subprocess

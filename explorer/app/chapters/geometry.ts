@@ -93,7 +93,7 @@ export default chapter<State>({
       ["geometry/image", "geometry/steps"],
       `const normscope::NormSpec norm{.kind = normscope::NormKind::${state.kind}, .width = 3, .eps = ${state.eps},
                                .gain = {${numbersOf(state.gain)}}, .bias = {${numbersOf(state.bias)}}};
-const normscope::geometry::NormImage image(norm);
+const normscope::norm::NormImage image(norm);
 for (double length : image.semi_axes()) fmt::print("{}\\n", length);`,
     ),
     python: pythonOf([

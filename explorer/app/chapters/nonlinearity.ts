@@ -80,8 +80,8 @@ export default chapter<State>({
       ["merge/construct"],
       `const std::vector<double> points{${numbersOf(state.points)}};
 const std::vector<std::int64_t> labels{${numbersOf(state.labels)}};
-const auto made = normscope::merge::construct({points.data(), labels.size(), 2}, labels,
-                                              {.mode = normscope::merge::Mode::${state.mode}, .seed = ${state.seed}, .first_label_wins = true});
+const auto made = normscope::nets::construct({points.data(), labels.size(), 2}, labels,
+                                              {.mode = normscope::nets::Mode::${state.mode}, .seed = ${state.seed}, .first_label_wins = true});
 fmt::print("{} layers, {} of {} right\\n", made.net.layers.size(), made.correct, made.total);`,
     ),
     python: pythonOf(wordsOf(state)),

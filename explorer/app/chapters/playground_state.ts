@@ -194,27 +194,27 @@ export function doors(state: State): Doors {
   const spec = specOf(state);
   const steps = words[words.length - 1] ?? "";
   const data = own
-    ? `lnnet::dataset("points", ${width}, {${x.join(", ")}}, {${labels.join(", ")}})`
-    : `lnnet::with_noise(lnnet::${makers[state.data] ?? "spiral"}(${state.rows}, ${state.seed}), ${state.noise}, ${state.seed})`;
+    ? `nets::dataset("points", ${width}, {${x.join(", ")}}, {${labels.join(", ")}})`
+    : `nets::with_noise(lnnet::${makers[state.data] ?? "spiral"}(${state.rows}, ${state.seed}), ${state.noise}, ${state.seed})`;
   return {
     command: `normscope ${words.map((word) => (word.includes(";") ? `'${word}'` : word)).join(" ")}`,
     cpp: cppOf(
       ["lnnet/tasks", "lnnet/train"],
       `namespace lnnet = normscope::lnnet;
-lnnet::TrainSpec spec;
+nets::TrainSpec spec;
 spec.width = ${spec.width};
 spec.depth = ${spec.depth};
-spec.activation = lnnet::Activation::${spec.activation};
+spec.activation = nets::Activation::${spec.activation};
 spec.norm = normscope::NormKind::${spec.norm};
 spec.groups = ${spec.groups};
-spec.optimizer = lnnet::Optimizer::${spec.optimizer};
+spec.optimizer = nets::Optimizer::${spec.optimizer};
 spec.rate = ${spec.rate};
-spec.schedule = lnnet::Schedule::${spec.schedule};
+spec.schedule = nets::Schedule::${spec.schedule};
 spec.steps = ${steps};
 spec.seed = ${spec.seed};
-lnnet::Trainer trainer(spec, ${data});
+nets::Trainer trainer(spec, ${data});
 while (!trainer.done()) trainer.step();
-const lnnet::Score score = trainer.score();
+const nets::Score score = trainer.score();
 fmt::print("loss {}, accuracy {}\\n", score.loss, score.accuracy);`,
     ),
     python: pythonOf(words),

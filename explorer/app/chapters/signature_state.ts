@@ -118,9 +118,9 @@ export function doors(state: State): Doors {
 const NormSpec norm{.kind = NormKind::layer, .width = 3, .eps = 0.0, .gain = {${numbersOf(a.norm.gain!)}}};
 const std::vector<double> weights{${numbersOf(a.unembedding)}};
 const auto head = signature::head_of(
-    audit::vocabulary_head(norm, MatrixView<const double>(weights.data(), 3, 3), {${numbersOf(a.bias!)}}));
+    selectability::vocabulary_head(norm, MatrixView<const double>(weights.data(), 3, 3), {${numbersOf(a.bias!)}}));
 // Rows of logits; a file may stand here.
-const signature::Outputs outputs(checkpoint::OpenedArray("0.6,1.9,-2.4;1.1,0.2,-1.3"), std::nullopt,
+const signature::Outputs outputs(files::OpenedArray("0.6,1.9,-2.4;1.1,0.2,-1.3"), std::nullopt,
                                  {.precision = Dtype::${dtypes[state.precision as Precision]}});
 for (const auto& row : signature::verify(head, outputs).rows) {
   fmt::print("{} units: {}\\n", row.length_units, to_string(row.verdict));

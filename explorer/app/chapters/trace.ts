@@ -154,10 +154,10 @@ export default chapter<State>({
     command: `normscope trace models/${model} --tokens ${tokensOf(word)}`,
     cpp: cppOf(
       ["checkpoint/checkpoint", "forward/tokenizer", "forward/trace", "model/model"],
-      `const normscope::checkpoint::Checkpoint checkpoint("models/${model}");
-const auto model = normscope::model::describe(checkpoint);
+      `const normscope::files::Checkpoint checkpoint("models/${model}");
+const auto model = normscope::models::describe(checkpoint);
 const normscope::forward::Tokenizer tokenizer("models/${model}/vocab.json", model.vocabulary->size);
-const auto trace = normscope::forward::trace(checkpoint, model, tokenizer.encode("\\n${word}"));
+const auto trace = normscope::analysis::trace(checkpoint, model, tokenizer.encode("\\n${word}"));
 for (const auto& norm : trace.norms) {
   fmt::print("{} divides the last letter by {}\\n", model.norms[norm.norm].name, norm.tokens.back().sigma);
 }`,

@@ -72,7 +72,7 @@ describe("a text through a model", () => {
   });
 
   it.each(["llama", "gpt2"])("is of a GGUF file too: %s", async (name) => {
-    const file = join(repository, "tests/model/gguf", `${name}.gguf`);
+    const file = join(repository, "tests/models/gguf", `${name}.gguf`);
     const dropped = [{ name: `${name}.gguf`, data: new Blob([readFileSync(file)]) }];
     const tracer = await Tracer.open(engine, await readFiles(modelFiles(dropped)));
     const told = JSON.parse(

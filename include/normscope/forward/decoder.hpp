@@ -7,10 +7,10 @@
 #include <span>
 #include <vector>
 
-#include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/progress.hpp>
 #include <normscope/core/view.hpp>
-#include <normscope/model/model.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/models/model.hpp>
 
 /// The forward pass of decoders whose blocks are causal self-attention and an MLP, as `model` describes them.
 namespace normscope::forward {
@@ -42,7 +42,7 @@ class Decoder {
   ///
   /// Errors    Unsupported, "not modelled: …", unless everything that the model computes is known: its
   ///           architecture, all its tensors and all fields of its configuration
-  Decoder(const checkpoint::Checkpoint& checkpoint, const model::Model& model, unsigned threads = 0);
+  Decoder(const files::Checkpoint& checkpoint, const models::Model& model, unsigned threads = 0);
   Decoder(Decoder&&) noexcept;
   Decoder& operator=(Decoder&&) noexcept;
   ~Decoder();
@@ -58,7 +58,7 @@ class Decoder {
   /// The output of the final norm for each token, row-major. `observe` is called with each of `norms()`.
   ///
   /// Errors    Argument for no tokens, more than `positions()`, or a token outside the vocabulary; as
-  ///           `model::read_weight`; Cancelled
+  ///           `models::read_weight`; Cancelled
   ///
   /// Accuracy  logits agree with those of transformers to 2e-5 for fixtures of every supported architecture
   ///           (test: Decoder.HasTheLogitsOfTransformers)
@@ -72,7 +72,7 @@ class Decoder {
   ///
   /// Shapes    hidden (any rows, width), logits (the same rows, vocabulary)
   ///
-  /// Errors    as `model::read_weight`; Cancelled
+  /// Errors    as `models::read_weight`; Cancelled
   void logits(MatrixView<const double> hidden, MatrixView<double> logits,
               const Progress& progress = {}) const;
 

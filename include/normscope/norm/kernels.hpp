@@ -13,7 +13,7 @@
 /// here is tested against them.
 ///
 ///   std::vector<float> x(rows * 768), y(x.size()), gain(768, 1.0F);
-///   norm::normalize<float>({.width = 768, .gain = gain}, {x.data(), rows, 768}, {y.data(), rows, 768});
+///   normalize<float>({.width = 768, .gain = gain}, {x.data(), rows, 768}, {y.data(), rows, 768});
 ///
 /// T is double, float, Bfloat16 or Float16. Statistics, gain, bias and their gradients are `Wide<T>`;
 /// sums over a row run in its precision over 128 vectors at most and in double beyond that.

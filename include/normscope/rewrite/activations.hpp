@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include <normscope/checkpoint/checkpoint.hpp>
-#include <normscope/model/model.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/models/model.hpp>
 #include <normscope/rewrite/plan.hpp>
 
 /// Compares old and new composites of a rewrite on rows that entered a norm when a model ran.
@@ -13,7 +13,7 @@ namespace normscope::rewrite {
 
 /// Inputs of one norm.
 struct Activations {
-  std::size_t norm = 0;      ///< index in `model::Model::norms`
+  std::size_t norm = 0;      ///< index in `models::Model::norms`
   std::size_t given = 0;     ///< rows that there were
   std::vector<double> rows;  ///< those tried (n × width)
 };
@@ -40,12 +40,12 @@ struct NormOnRows {
 /// float64 from the values stored in both. If the stream of a norm is centred, `after` has an RMSNorm and
 /// reads x minus its mean.
 ///
-/// Errors    as `model::read_norm` and `model::read_weight`
+/// Errors    as `models::read_norm` and `models::read_weight`
 ///
 /// Cost      4 n flops for every weight of the readers
-[[nodiscard]] std::vector<NormOnRows> compare_on_rows(const checkpoint::Checkpoint& before,
-                                                      const checkpoint::Checkpoint& after,
-                                                      const model::Model& model, const Plan& plan,
+[[nodiscard]] std::vector<NormOnRows> compare_on_rows(const files::Checkpoint& before,
+                                                      const files::Checkpoint& after,
+                                                      const models::Model& model, const Plan& plan,
                                                       const std::vector<Activations>& activations,
                                                       unsigned threads = 0);
 

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/norm_kind.hpp>
 #include <normscope/core/progress.hpp>
-#include <normscope/model/model.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/models/model.hpp>
 
 /// Whether two checkpoints of one architecture compute the same function, norm by norm.
 namespace normscope::rewrite {
@@ -125,8 +125,8 @@ struct Comparison {
 /// Errors    Unsupported if the architecture is not known or not the same, or norms and shapes do not match
 ///
 /// Cost      reads every reader and writer of both once; memory 64 MiB and a row of the largest matrix
-[[nodiscard]] Comparison compare(const checkpoint::Checkpoint& old_file, const model::Model& old_model,
-                                 const checkpoint::Checkpoint& new_file, const model::Model& new_model,
+[[nodiscard]] Comparison compare(const files::Checkpoint& old_file, const models::Model& old_model,
+                                 const files::Checkpoint& new_file, const models::Model& new_model,
                                  const Progress& progress = {});
 
 }  // namespace normscope::rewrite

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/norm_spec.hpp>
-#include <normscope/model/model.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/models/model.hpp>
 #include <normscope/rewrite/rotation.hpp>
 
 /// Exact rewrites of a checkpoint: which tensors change, and how, so that the model computes the same
@@ -42,14 +42,14 @@ enum class Fold {
 [[nodiscard]] const char* to_string(Fold fold);
 
 struct NormPlan {
-  std::size_t norm = 0;  ///< index in `model::Model::norms`
+  std::size_t norm = 0;  ///< index in `models::Model::norms`
   Fold fold = Fold::nothing;
   std::string reason{};  ///< why nothing is folded, or why the bias stays
 };
 
 /// The norms of one stack, which share a residual stream.
 struct StreamPlan {
-  std::string stack{};  ///< as `model::Norm::stack`
+  std::string stack{};  ///< as `models::Norm::stack`
   bool centered = false;
   std::string reason{};                ///< why not
   std::vector<std::size_t> norms{};    ///< those that read the stream
@@ -58,7 +58,7 @@ struct StreamPlan {
 
 /// The norms of one stack, whose stream x becomes Q x.
 struct RotationPlan {
-  std::string stack{};                         ///< as `model::Norm::stack`
+  std::string stack{};                         ///< as `models::Norm::stack`
   std::shared_ptr<const Rotation> rotation{};  ///< null if it is not rotated
   std::string reason{};                        ///< why not
   std::vector<std::size_t> norms{};            ///< those that read the stream
@@ -91,9 +91,9 @@ enum class Change {
 
 struct Edit {
   Change change = Change::zero;
-  std::string tensor;   ///< in the output
-  model::Slice from;    ///< what is changed, in the input
-  model::Linear map{};  ///< the whole stored matrix: of matrices, and the reader of `add_folded_bias`
+  std::string tensor;    ///< in the output
+  models::Slice from;    ///< what is changed, in the input
+  models::Linear map{};  ///< the whole stored matrix: of matrices, and the reader of `add_folded_bias`
   std::optional<std::size_t>
       norm{};  ///< index in `norms` of the model: whose gain and bias, or who reads the stream
   std::shared_ptr<const Rotation> rotation{};  ///< of the last three
@@ -117,14 +117,14 @@ struct Plan {
 
 /// Decides which of `options` are exact for this model. Everything else is left unchanged, with the reason.
 ///
-/// Errors    Unsupported for a model whose wiring is not known completely; as `model::read_norm`
-[[nodiscard]] Plan make_plan(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
+/// Errors    Unsupported for a model whose wiring is not known completely; as `models::read_norm`
+[[nodiscard]] Plan make_plan(const files::Checkpoint& checkpoint, const models::Model& model,
                              const Options& options);
 
 /// Throws if one of the requested rewrites is not exact for any norm or any stream.
 ///
 /// Errors    Unsupported, with the first reason
-void expect_something(const checkpoint::Checkpoint& checkpoint, const Plan& plan);
+void expect_something(const files::Checkpoint& checkpoint, const Plan& plan);
 
 /// The key of a safetensors file's metadata that says what was rewritten.
 inline constexpr const char* marker_key = "normscope.rewrite";

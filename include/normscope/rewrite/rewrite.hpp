@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/dtype.hpp>
 #include <normscope/core/progress.hpp>
-#include <normscope/model/model.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/models/model.hpp>
 #include <normscope/rewrite/activations.hpp>
 #include <normscope/rewrite/plan.hpp>
 
@@ -70,8 +70,8 @@ using Describe = std::function<std::string(const Result&)>;
 /// Memory    48 MiB, what the checkpoint's files hold while they are read, 300 bytes a row and column of the
 ///           largest matrix, the tensors' names, the recipe, and where streams are rotated the largest matrix
 ///           in its dtype
-[[nodiscard]] Result write(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
-                           const Plan& plan, const std::filesystem::path& output, unsigned threads = 0,
+[[nodiscard]] Result write(const files::Checkpoint& checkpoint, const models::Model& model, const Plan& plan,
+                           const std::filesystem::path& output, unsigned threads = 0,
                            const Progress& progress = {}, const Describe& describe = {},
                            const std::vector<Activations>& activations = {});
 
@@ -98,7 +98,7 @@ struct Restoration {
 /// Errors    as `write`; Io without a recipe; Format for a damaged one; Argument for that of another file
 ///
 /// Accuracy  test: RewriteUndo.RestoresEveryTensorWithinItsBound
-[[nodiscard]] Restoration undo(const checkpoint::Checkpoint& rewritten, const std::filesystem::path& output,
+[[nodiscard]] Restoration undo(const files::Checkpoint& rewritten, const std::filesystem::path& output,
                                unsigned threads = 0, const Progress& progress = {});
 
 }  // namespace normscope::rewrite

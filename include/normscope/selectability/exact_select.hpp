@@ -1,8 +1,8 @@
 #pragma once
 
-#include <normscope/convex/exact_separation.hpp>
 #include <normscope/core/progress.hpp>
 #include <normscope/core/view.hpp>
+#include <normscope/proof/exact_separation.hpp>
 #include <normscope/selectability/select.hpp>
 
 /// Decides selectability in rational arithmetic where floating point cannot.
@@ -14,7 +14,7 @@ namespace normscope::selectability {
 /// with Proof::exact. `Selection::exact` lists every key that was tried, those beyond `limits` with the
 /// reason.
 ///
-/// Source    [Dantzig 1963] as in `convex::separate_exactly`, one key against all others
+/// Source    [Dantzig 1963] as in `proof::separate_exactly`, one key against all others
 ///
 /// Shapes    keys: those that `selection` is of
 ///
@@ -24,9 +24,9 @@ namespace normscope::selectability {
 ///           test_exact_answers_hold_in_integers)
 ///
 /// Cost      a key inside the hull of the keys that carry it: one system of their order; others as
-///           `convex::separate` and from there `convex::separate_exactly`, with all keys
+///           `proof::separate` and from there `proof::separate_exactly`, with all keys
 void decide_exactly(MatrixView<const double> keys, Selection& selection,
-                    const convex::ExactLimits& limits = {}, unsigned threads = 0,
+                    const proof::ExactLimits& limits = {}, unsigned threads = 0,
                     const Progress& progress = {});
 
 }  // namespace normscope::selectability

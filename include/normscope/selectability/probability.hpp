@@ -16,8 +16,8 @@ struct Probability {
   std::vector<double> point{};    ///< |u| <= 1 that attains `lower`; empty if the witness of the lead does
   std::vector<double> tangent{};  ///< |u| <= 1 whose gradient proves `upper`; empty if the lead proves it
   /// Probabilities that prove `upper` in place of those at `tangent`, where these depend on rounding; see
-  /// `convex::LogSoftmaxMaximum`.
-  std::vector<convex::PointWeight> weights{};
+  /// `proof::LogSoftmaxMaximum`.
+  std::vector<proof::PointWeight> weights{};
 
   /// The tangent point to state as proof of `upper`; empty if `weights` or the lead prove it.
   [[nodiscard]] std::span<const double> proving_tangent() const {
@@ -33,13 +33,13 @@ struct Probability {
 
 struct ProbabilityOptions {
   double gap = 1e-3;             ///< gap between the bounds of a log-probability
-  std::size_t iterations = 300;  ///< per token; see `convex::largest_log_softmax`
+  std::size_t iterations = 300;  ///< per token; see `proof::largest_log_softmax`
   unsigned threads = 0;
   Progress progress{};
 };
 
 /// The largest probability of each token `asked`, log-probabilities to `gap`; see
-/// `convex::largest_log_softmax`. With eps = 0 lower bounds are attained on the sphere; upper bounds are
+/// `proof::largest_log_softmax`. With eps = 0 lower bounds are attained on the sphere; upper bounds are
 /// those of the ball, larger where a point inside is better.
 ///
 /// Errors    Cancelled; Shape

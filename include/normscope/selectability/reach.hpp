@@ -4,9 +4,9 @@
 #include <limits>
 #include <vector>
 
-#include <normscope/convex/ball.hpp>
 #include <normscope/core/progress.hpp>
 #include <normscope/core/team.hpp>
+#include <normscope/proof/ball.hpp>
 #include <normscope/selectability/logits.hpp>
 
 /// Which tokens a model can ever output: those whose logit is strictly the largest somewhere.
@@ -16,19 +16,19 @@ namespace normscope::selectability {
 struct TokenReach {
   bool done = false;
   /// After the norm: for u in the unit ball, or on the unit sphere where eps = 0.
-  convex::Answer answer = convex::Answer::undecided;
+  proof::Answer answer = proof::Answer::undecided;
   /// Without the norm's bound, for u of any length: whether the token is argmaxable [Grivas et al. 2022].
-  convex::Answer unbounded = convex::Answer::undecided;
+  proof::Answer unbounded = proof::Answer::undecided;
   /// Proved: the logit leads by at least `lower` at the witness, and nowhere by more than `upper`.
   double lower = -std::numeric_limits<double>::infinity();
   double upper = std::numeric_limits<double>::infinity();
   /// |u| <= 1, with eps = 0 within 2⁻³⁰ of 1; empty where it is the token's own row divided by its length.
   std::vector<double> witness{};
   /// Weights on other tokens that prove `upper`; empty where `runner_up` alone proves it.
-  std::vector<convex::PointWeight> weights{};
+  std::vector<proof::PointWeight> weights{};
   /// Weights on other tokens that prove that it is not argmaxable; the weight on the index `tokens` is that
   /// of the constraint that the length is positive.
-  std::vector<convex::PointWeight> unbounded_weights{};
+  std::vector<proof::PointWeight> unbounded_weights{};
   /// If argmaxable but not reachable: a point (u, s), s > 0, of the unit ball in one more dimension at which
   /// the token's row (A, stretch a₀) of `without_ball` leads.
   std::vector<double> unbounded_witness{};
@@ -108,7 +108,7 @@ void sharpen(const Logits& logits, std::vector<TokenReach>& tokens, const std::v
 [[nodiscard]] std::vector<double> witness(const Logits& logits, std::size_t token, const TokenReach& reach);
 
 /// The weights on other tokens that prove `upper`; none for one that is infinite.
-[[nodiscard]] std::vector<convex::PointWeight> upper_weights(const TokenReach& reach);
+[[nodiscard]] std::vector<proof::PointWeight> upper_weights(const TokenReach& reach);
 
 /// How leads without the norm's bound are measured: rows are (A, stretch a₀), where the stretch is a power of
 /// two that brings offsets to the rows' size, and a lead of at most `tie` counts as a tie.

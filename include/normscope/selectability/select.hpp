@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include <normscope/convex/minimum_norm.hpp>
-#include <normscope/convex/separate.hpp>
 #include <normscope/core/progress.hpp>
 #include <normscope/core/view.hpp>
+#include <normscope/proof/minimum_norm.hpp>
+#include <normscope/proof/separate.hpp>
 
 /// Which keys of a set some query can give the strictly highest score: the vertices of the convex hull that
 /// have no duplicate. Every answer comes with a certificate; `verify.hpp` checks it from the keys alone.
@@ -50,8 +50,8 @@ struct Verdict {
   /// Not selectable: |Σ λ_j k_j − k_i|, at most `tolerance` times `scale`, and in each column at most
   /// `tolerance` times that column's of `extents`; with Proof::exact what the rounding of λ leaves.
   double residual = 0.0;
-  std::vector<double> query{};                 ///< of Proof::query and Proof::exact
-  std::vector<convex::PointWeight> weights{};  ///< λ >= 0 with sum 1 on other keys
+  std::vector<double> query{};                ///< of Proof::query and Proof::exact
+  std::vector<proof::PointWeight> weights{};  ///< λ >= 0 with sum 1 on other keys
 };
 
 struct Options {
@@ -70,7 +70,7 @@ struct Options {
 struct ExactVerdict {
   std::size_t key = 0;
   /// Whether a hyperplane separates the key, as A, from all other keys, as B: yes for a selectable one.
-  convex::ExactSeparation separation{};
+  proof::ExactSeparation separation{};
 };
 
 struct Margins {

@@ -27,7 +27,7 @@ struct Survey {
   LeftOut left_out{};
 
   /// Tokens decided with this answer, in order.
-  [[nodiscard]] std::vector<std::size_t> with(convex::Answer answer) const;
+  [[nodiscard]] std::vector<std::size_t> with(proof::Answer answer) const;
   /// Up to `most` reachable tokens with the smallest largest lead, in the order of its upper bound, as far as
   /// leads were computed.
   [[nodiscard]] std::vector<std::size_t> nearest(std::size_t most) const;

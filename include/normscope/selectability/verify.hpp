@@ -20,11 +20,11 @@ namespace normscope::selectability {
 /// |Σ λ_j k_j − k_index| with λ divided by its sum, an upper bound in exact arithmetic; +infinity for weights
 /// that are negative, not finite, without a sum, on the key itself or on one that is not there.
 [[nodiscard]] double verified_residual(MatrixView<const double> keys, std::size_t index,
-                                       std::span<const convex::PointWeight> weights);
+                                       std::span<const proof::PointWeight> weights);
 
 /// The same for each coordinate by itself; empty for such weights.
 [[nodiscard]] std::vector<double> verified_distances(MatrixView<const double> keys, std::size_t index,
-                                                     std::span<const convex::PointWeight> weights);
+                                                     std::span<const proof::PointWeight> weights);
 
 /// Whether the verdict on key `index` is proved for these keys.
 ///

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <normscope/checkpoint/opened_array.hpp>
 #include <normscope/core/dtype.hpp>
+#include <normscope/files/opened_array.hpp>
 
 /// Identifies the model behind given outputs. The logits after a final norm lie on one ellipsoid, by which a
 /// model can be recognized, and which can be estimated from outputs alone.
@@ -51,8 +51,7 @@ class Outputs {
   ///
   /// Errors    Shape; Unsupported for a type that holds no logits; Argument for a temperature that is not
   ///           positive, for probabilities in place of their logarithms, for ids that are no tokens or repeat
-  Outputs(checkpoint::OpenedArray values, const std::optional<checkpoint::OpenedArray>& ids,
-          OutputOptions options);
+  Outputs(files::OpenedArray values, const std::optional<files::OpenedArray>& ids, OutputOptions options);
   Outputs(const Outputs&) = delete;
   Outputs(Outputs&&) = default;
 
@@ -85,11 +84,11 @@ class Outputs {
 
  private:
   void find_precision();
-  void read_ids(const checkpoint::OpenedArray& ids);
+  void read_ids(const files::OpenedArray& ids);
   void refuse_probabilities() const;
   void undo(double value, double& logit, double& slack, double& noise) const;
 
-  checkpoint::OpenedArray values_;
+  files::OpenedArray values_;
   OutputOptions options_;
   Precision precision_{};
   std::size_t rows_ = 0;

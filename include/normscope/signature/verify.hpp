@@ -34,7 +34,7 @@ enum class Reason {
 /// The parts of a model's head that verification uses.
 struct Head {
   selectability::Logits logits{};
-  std::vector<double> sizes{};  ///< as `audit::VocabularyHead::sizes`
+  std::vector<double> sizes{};  ///< as `selectability::VocabularyHead::sizes`
   double eps = 0.0;             ///< of the norm, as an addition to the mean square of its input
   double soft_cap = 0.0;
 };

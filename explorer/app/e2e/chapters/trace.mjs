@@ -7,7 +7,7 @@ const sigma = (page, norm) => page.$eval(`[data-norm="${norm}"]`, (card) => Numb
 const readout = (page) => page.textContent("[data-slot=readout]");
 const root = join(dirname(fileURLToPath(import.meta.url)), "../../../..");
 const models = join(root, "models/wordlist_gpt");
-const gguf = join(root, "tests/model/gguf/llama.gguf");
+const gguf = join(root, "tests/models/gguf/llama.gguf");
 const filesOf = (...names) => names.map((name) => join(models, name));
 
 /** Opens files of the repository as if they were the reader's. */

@@ -1,0 +1,275 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <normscope/analysis/ranges.hpp>
+#include <normscope/core/progress.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/heads/heads.hpp>
+#include <normscope/models/model.hpp>
+#include <normscope/selectability/vocabulary.hpp>
+
+/// Everything about one checkpoint in one value: its norms, heads, ranges and vocabulary, and findings.
+namespace normscope::analysis {
+
+/// Statistics of a gain or a bias.
+struct ParameterStatistics {
+  double min = 0.0, max = 0.0, mean = 0.0, std = 0.0;
+  double median_abs = 0.0;
+  double length = 0.0;  ///< Euclidean; infinite beyond the largest double
+  std::size_t negative = 0;
+  std::size_t zero = 0;
+  std::size_t not_finite = 0;  ///< entries that are not finite; they do not count in the other numbers
+};
+
+/// The statistics of `values`.
+///
+/// Shapes    values (width)
+[[nodiscard]] ParameterStatistics statistics(const std::vector<double>& values);
+
+/// An entry of a unit vector.
+struct Component {
+  std::size_t coordinate = 0;
+  double weight = 0.0;
+};
+
+/// The directions that the norm erases.
+struct NullSpace {
+  std::size_t dim = 0;
+  /// |cosine| between the erased direction and all-ones; with groups, of the block where it is least.
+  /// Absent where coordinates are erased outright.
+  std::optional<double> cosine_to_ones{};
+  std::vector<Component> top{};  ///< largest entries of that direction, or the first erased coordinates
+};
+
+struct Axis {
+  std::size_t rank = 0;  ///< 1: the longest
+  double length = 0.0;
+  double ratio_to_median = 0.0;
+  Component largest{};
+};
+
+/// The ellipsoid the norm fills; see norm::NormImage.
+struct Image {
+  std::size_t semi_axes = 0;  ///< how many are not zero
+  double longest = 0.0, median = 0.0, shortest = 0.0;
+  double condition = 1.0;
+  double effective_dimension = 0.0;
+  double rms_radius = 0.0;                        ///< see norm::rms_radius
+  double energy = 0.0;                            ///< sum of the squared semi-axes
+  double energy_top_1 = 0.0, energy_top_8 = 0.0;  ///< shares of it
+  std::vector<double> lengths{};                  ///< every semi-axis, descending
+  std::vector<Axis> top_axes{};
+};
+
+/// A gain far from its norm's median.
+struct Outlier {
+  std::size_t coordinate = 0;
+  double gain = 0.0;
+  double ratio_to_median = 0.0;  ///< of absolute values
+};
+
+/// Bins of a histogram of gains: bin k has |gain| in [2^(k/4), 2^((k+1)/4)).
+inline constexpr double gain_bins_per_octave = 4.0;
+
+/// Consecutive coordinates [begin, end) of a norm, and the gain of theirs that is furthest from the median.
+struct GainBlock {
+  std::size_t begin = 0, end = 0;
+  std::size_t coordinate = 0;
+  double ratio = 1.0;  ///< |gain| over the median of the norm's gains that are not zero
+};
+
+/// Largest number of blocks that a norm's coordinates are divided into.
+inline constexpr std::size_t most_gain_blocks = 64;
+
+/// How a linear map uses the norm that it reads, as shares of its squared weights with the gain folded in,
+/// w_ij g_j.
+struct Reader {
+  std::size_t index = 0;              ///< into `readers` of the norm
+  double removed = 0.0;               ///< along directions that the norm's projection removes, without effect
+  double chance = 0.0;                ///< the expected value of that share for random weights
+  std::size_t along_longest = 0;      ///< outputs whose row has a cosine of at least 1/2 to the longest axis
+  std::vector<Component> features{};  ///< the coordinates with the largest shares, as weights
+};
+
+/// Similarity of a norm's image and that of the next norm of the same width.
+struct Neighbour {
+  std::size_t index = 0;
+  double similarity = 0.0;       ///< norm::image_similarity
+  double top_axis_cosine = 0.0;  ///< |cosine| between the two longest axes
+};
+
+struct NormReport {
+  models::Norm norm{};
+  std::string not_measured{};  ///< why its tensors cannot be read; the rest is then absent
+  std::optional<ParameterStatistics> gain{}, bias{};
+  /// Absent, like `image`, where the gain is not finite or the image leaves the range of float64.
+  std::optional<NullSpace> null_space{};
+  std::optional<Image> image{};
+  /// Length of the bias over the image's root-mean-square radius; absent without a bias or an image.
+  std::optional<double> shift_over_radius{};
+  std::vector<Outlier> outliers{};  ///< at least `outlier_ratio` times the median, largest first
+  /// Features that the norm switches off: gains of at most `off_ratio` times the median, in order.
+  std::vector<Outlier> switched_off{};
+  std::map<int, std::size_t> gain_sizes{};  ///< gains that are not zero in each bin
+  std::vector<GainBlock> gain_blocks{};     ///< in order; empty without a finite gain
+  std::size_t sign_changes = 0;             ///< negative gains of features that are not switched off
+  std::optional<Neighbour> next{};
+  std::vector<Reader> readers{};  ///< those of the norm's readers whose weights can be read
+  std::string reproduce{};        ///< the normscope command that computes the image again
+};
+
+/// Largest number of norms that are measured in one checkpoint; a note says so if a file has more.
+inline constexpr std::size_t most_norms = 4096;
+
+/// A gain is an outlier from this many times its norm's median on.
+inline constexpr double outlier_ratio = 4.0;
+/// A gain of at most this many times its norm's median switches its feature off.
+inline constexpr double off_ratio = 0.02;
+/// Number of outliers of one norm that documents and figures show; `find` considers all.
+inline constexpr std::size_t listed_outliers = 16;
+
+/// A row of the token embedding.
+struct EmbeddingRow {
+  std::size_t token = 0;
+  std::string name{};  ///< empty where no file names it
+  double entry = 0.0;  ///< at the coordinate in question
+  double share = 0.0;  ///< of that entry's square in the row's squared length
+};
+
+/// How a model's token embedding uses one coordinate.
+struct EmbeddingUse {
+  double over_mean = 0.0;            ///< mean square of the coordinate's column over that of all columns
+  std::vector<EmbeddingRow> rows{};  ///< with the largest entries, by magnitude
+};
+
+/// A feature of the residual stream that some norms switch off, or give an outlier gain.
+struct UnusualFeature {
+  std::size_t coordinate = 0;
+  std::string stack{};                  ///< whose stream it is in
+  std::vector<std::size_t> off{};       ///< indices of the norms that switch it off
+  std::vector<std::size_t> outliers{};  ///< indices of the norms that give it an outlier gain
+  std::vector<std::size_t> norms{};     ///< indices of all norms of that stream
+  std::vector<double> ratios{};         ///< |gain| over the median, of each of `norms`
+  /// Absent where no token embedding writes to that stream directly, or it is too large to be read.
+  std::optional<EmbeddingUse> embedding{};
+
+  [[nodiscard]] std::size_t unusual() const { return off.size() + outliers.size(); }
+};
+
+/// Features that a report lists: those unusual in most norms.
+inline constexpr std::size_t listed_features = 32;
+
+/// Spread of scores from which one of 1024 keys can get half of a softmax: ln 1023.
+inline constexpr double singling_out = 6.930495165951;
+
+/// A remarkable property of a norm, a head or the vocabulary as a sentence, with its numbers and the command
+/// that reproduces them.
+struct Finding {
+  std::string kind;
+  std::optional<std::size_t> norm{};  ///< index into `norms`
+  std::string text;
+  std::vector<std::pair<std::string, double>> numbers{};
+  double severity = 0.0;  ///< from 0 (good to know) to 1 (changes how the model must be read)
+  std::string reproduce{};
+  std::string why{};  ///< why it matters to someone who reads or changes the model; set by `find`
+};
+
+/// What a headline is about.
+enum class Topic { axes, null_direction, features, bias, heads, tokens };
+
+/// "axes", "null direction", "features", "bias", "heads" or "tokens".
+[[nodiscard]] std::string_view to_string(Topic topic);
+
+/// One of the statements that a report begins with.
+struct Headline {
+  Topic topic = Topic::axes;
+  std::string number;                    ///< as printed, with its unit: "22.6 ×"
+  std::string of;                        ///< what it is the number of
+  std::string why;                       ///< what follows for this model, with its numbers
+  std::optional<std::size_t> norm{};     ///< index into `norms`
+  std::optional<std::size_t> finding{};  ///< index into `findings`; empty where nothing is unusual
+};
+
+/// Number of headlines of a report, at most.
+inline constexpr std::size_t most_headlines = 3;
+
+struct FileSize {
+  std::string name;
+  std::uint64_t bytes = 0;
+};
+
+struct Report {
+  std::string path;
+  std::string name;  ///< of the file or folder, wherever the command was run
+  std::string format;
+  std::vector<FileSize> files;
+  std::size_t tensors = 0;
+  std::vector<std::pair<std::string, std::string>> metadata;
+  models::Model model;
+  std::vector<NormReport> norms;         ///< in the order of `model.norms`
+  std::vector<UnusualFeature> features;  ///< those unusual in most norms first
+  std::vector<heads::HeadReach> heads;   ///< in the order of `model.heads`
+  ModelRanges ranges{};                  ///< in the order of `norms`
+  selectability::VocabularyReach vocabulary{};
+  std::vector<Finding> findings;      ///< most severe first
+  std::vector<Headline> headlines{};  ///< at most `most_headlines`
+};
+
+/// What the budget of a report did not suffice for.
+struct LeftOut {
+  std::size_t heads = 0;    ///< entries of `Report::heads`
+  std::size_t readers = 0;  ///< maps whose ranges are not known
+  std::size_t tokens = 0;   ///< tokens that are not decided
+
+  [[nodiscard]] bool nothing() const { return heads == 0 && readers == 0 && tokens == 0; }
+};
+[[nodiscard]] LeftOut left_out(const Report& report);
+
+/// Measures every norm of `checkpoint`, as many heads and the ranges of as many readers as
+/// `vocabulary.budget` allows, each, and its vocabulary as far as `vocabulary` allows. The same on every
+/// machine.
+///
+/// Errors    as `reach_of_heads`, `reach_of_vocabulary`; Cancelled
+///
+/// Cost      a secular solve a norm, memory O(width); `reach_of_heads`; `reach_of_vocabulary`;
+///           `of_model`
+[[nodiscard]] Report audit(const files::Checkpoint& checkpoint, models::Model model, unsigned threads = 0,
+                           const Progress& progress = {},
+                           const selectability::VocabularyOptions& vocabulary = {});
+/// The same, of the model that `models::describe` finds.
+[[nodiscard]] Report audit(const files::Checkpoint& checkpoint, unsigned threads = 0,
+                           const Progress& progress = {},
+                           const selectability::VocabularyOptions& vocabulary = {});
+
+/// The norms and features alone, without heads, ranges, vocabulary and findings.
+///
+/// Errors    Cancelled
+///
+/// Cost      a secular solve a norm, memory O(width)
+[[nodiscard]] Report audit_norms(const files::Checkpoint& checkpoint, models::Model model,
+                                 unsigned threads = 0, const Progress& progress = {});
+
+/// The findings that follow from the other fields of a report.
+[[nodiscard]] std::vector<Finding> find(const Report& report);
+
+/// The findings that a report begins with, on different topics. A finding of which nothing definite follows
+/// for this model is passed over: its norm does not normalize, or what the model computes may not be what its
+/// tensors' names say.
+[[nodiscard]] std::vector<Headline> headlines(const Report& report);
+
+/// `text` quoted for a shell, as one word for any bytes.
+[[nodiscard]] std::string shell_quoted(const std::string& text);
+
+/// The `normscope geometry` command that computes the image of `norm` again; `axes` of them shown.
+[[nodiscard]] std::string geometry_command(const files::Checkpoint& checkpoint, const models::Norm& norm,
+                                           std::size_t axes);
+
+}  // namespace normscope::analysis

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <normscope/nets/dataset.hpp>
+#include <normscope/nets/train.hpp>
+
+namespace normscope::nets {
+
+/// Two arms of a spiral: class k at (s cos a, s sin a) + 0.02 normal, a = 2π turns s + πk, s uniform in
+/// (0.15, 1).
+///
+/// Source    [Winsor 2022]; the post gives no parameters, these are ours
+[[nodiscard]] Dataset spiral(std::size_t rows, std::uint64_t seed, double turns = 1.0);
+
+/// Points of the unit sphere in R³; the class is the parity of the number of positive coordinates, so
+/// that neighbouring octants differ.
+///
+/// Source    [Winsor 2022], the sphere in eight parts
+[[nodiscard]] Dataset octants(std::size_t rows, std::uint64_t seed);
+
+/// The four points (±1, ±1) with normal noise of deviation 0.15 in each coordinate; the class is whether the
+/// signs of the point without noise differ.
+///
+/// Source    [Ni et al. 2024, XOR]
+[[nodiscard]] Dataset xor_corners(std::size_t rows, std::uint64_t seed);
+
+/// Two circles around the origin, of radius 1 and 2, with noise 0.1 normal.
+[[nodiscard]] Dataset rings(std::size_t rows, std::uint64_t seed);
+
+/// Normal points of R^32 with labels drawn at random from ten classes.
+///
+/// Source    [Ni et al. 2024, random labels], at a size for one machine
+[[nodiscard]] Dataset random_labels(std::size_t rows, std::uint64_t seed);
+
+/// The same with independent normal noise of that standard deviation added to every feature.
+///
+/// Requires  deviation >= 0
+[[nodiscard]] Dataset with_noise(Dataset data, double deviation, std::uint64_t seed);
+
+/// A named data set, the claim about it, and the default training of a net on it.
+struct Task {
+  std::string name;
+  std::string claim;  ///< what the paper says, in a sentence
+  std::size_t rows = 0;
+  TrainSpec spec{};
+  std::size_t seeds = 1;  ///< number of runs, of which the best is kept
+  std::function<Dataset(std::size_t rows, std::uint64_t seed)> make{};
+  /// New samples; none if they would not be informative about the net.
+  std::function<Dataset(std::uint64_t seed)> test{};
+  /// A feature is (value in the file − shift) · scale.
+  double shift = 0.0;
+  double scale = 1.0;
+};
+
+/// The tasks that need no files.
+[[nodiscard]] const std::vector<Task>& tasks();
+
+/// Names and forms of all tasks, for messages.
+[[nodiscard]] std::string task_names();
+
+/// The task of that name: one of `tasks`, or images in a folder (images.hpp).
+///
+/// Errors    Io, Format for missing images
+[[nodiscard]] std::optional<Task> find_task(std::string_view name);
+
+/// Converts `net`, trained on features (v − shift) · scale, to a net for v: W ← scale W, b ← b − scale ·
+/// shift · W1.
+[[nodiscard]] Net for_unscaled(Net net, double shift, double scale);
+
+}  // namespace normscope::nets

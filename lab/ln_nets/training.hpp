@@ -1,0 +1,55 @@
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <vector>
+
+#include <normscope/nets/train.hpp>
+
+#include "frame/experiment.hpp"
+
+/// Trainings of LN-Nets (normscope/lnnet) as runs of an experiment.
+namespace normscope::lab::ln_nets {
+
+/// Conversion between a configuration and the spec of a net and its training. The seed is the run's.
+[[nodiscard]] Json to_json(const nets::TrainSpec& spec);
+/// Errors    Argument for an invalid name or number
+[[nodiscard]] nets::TrainSpec spec_of(const Run& run);
+
+/// Samples that a net is not trained on, and the metric that its accuracy on them is measured as.
+struct HeldOut {
+  const char* metric;
+  const nets::Dataset& data;
+};
+
+/// Trains the run's net. Measures "loss" and "accuracy" of the batch every few steps, and at the end
+/// "train_accuracy", the accuracies on `held_out`, "to_95" (the first step with 95 %), "transitions"
+/// (their number), and "gain" and "gain_step" of the largest (0 if there is none).
+///
+/// Errors    Cancelled, from Run::reached; as nets::Trainer
+///
+/// Accuracy  an interrupted run measures the same bits as an uninterrupted one (test:
+///           Nets.InterruptedTrainingResumesBitwise)
+void train(Run& run, std::shared_ptr<const nets::Dataset> data, std::initializer_list<HeldOut> held_out = {});
+
+/// The values of a metric of a run in the order of steps.
+[[nodiscard]] std::vector<double> curve(const Done& run, std::string_view metric);
+/// Number of steps between two stored points of a run's curves.
+[[nodiscard]] std::size_t steps_between_points(const Json& configuration);
+
+/// Number of runs whose last value of `metric` is above `level`.
+[[nodiscard]] std::size_t above(const Results& results, const char* metric, double level);
+/// Requires  at least one value
+[[nodiscard]] double median(std::vector<double> values);
+/// The median of the runs' last values.
+///
+/// Requires  at least one run
+[[nodiscard]] double median(const Results& results, const char* metric);
+
+/// The distribution of loss and accuracy over the runs at every step.
+///
+/// Requires  at least one run, all of one
+///           configuration
+[[nodiscard]] Figure curves(const Results& results, const char* name, const std::string& caption);
+
+}  // namespace normscope::lab::ln_nets

@@ -1,0 +1,318 @@
+#include <normscope/analysis/ranges.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include <normscope/core/error.hpp>
+#include <normscope/core/parallel.hpp>
+#include <normscope/norm/norm.hpp>
+
+namespace normscope::analysis {
+namespace {
+
+constexpr std::size_t map_rows_at_once = 64;
+
+/// The ranges of some rows of a map; their ends have no attained values yet.
+struct Part {
+  End lowest{}, highest{};
+  double typical = 0.0;
+  std::vector<std::size_t> never_positive{}, never_negative{};
+  bool any = false;
+
+  void add(std::size_t row, const Interval& interval) {
+    if (!any || interval.lower < lowest.bound) lowest = {.row = row, .bound = interval.lower};
+    if (!any || interval.upper > highest.bound) highest = {.row = row, .bound = interval.upper};
+    any = true;
+    typical = std::max(typical, interval.typical);
+    if (interval.upper <= 0.0) never_positive.push_back(row);
+    if (interval.lower >= 0.0) never_negative.push_back(row);
+  }
+
+  void add(Part&& other) {
+    if (!other.any) return;
+    if (!any || other.lowest.bound < lowest.bound) lowest = other.lowest;
+    if (!any || other.highest.bound > highest.bound) highest = other.highest;
+    any = true;
+    typical = std::max(typical, other.typical);
+    never_positive.insert(never_positive.end(), other.never_positive.begin(), other.never_positive.end());
+    never_negative.insert(never_negative.end(), other.never_negative.begin(), other.never_negative.end());
+  }
+};
+
+/// The rows of a linear map behind a norm.
+class Rows {
+ public:
+  Rows(const files::Checkpoint& checkpoint, const models::Linear& linear, const NormSpec& norm)
+      : checkpoint_(checkpoint), linear_(linear), norm_(norm), bias_(models::read_bias(checkpoint, linear)) {
+    if (linear.in != norm.width) {
+      throw Error(ErrorCode::Shape, fmt::format("reads {} features, expected {}", linear.in, norm.width));
+    }
+  }
+
+  [[nodiscard]] Part all(unsigned threads, const Progress& progress) const {
+    const std::size_t blocks =
+        (static_cast<std::size_t>(linear_.out) + map_rows_at_once - 1) / map_rows_at_once;
+    const std::size_t together = std::size_t{4} * thread_count(threads);
+    Part all;
+    for (std::size_t first = 0; first < blocks; first += together) {
+      progress("reading weights", first, blocks);
+      std::vector<Part> parts(std::min(together, blocks - first));
+      parallel_for(parts.size(), 1, threads, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t k = begin; k < end; ++k) parts[k] = block((first + k) * map_rows_at_once);
+      });
+      for (Part& part : parts) all.add(std::move(part));
+    }
+    return all;
+  }
+
+  /// The value of the row at the input that approaches the end.
+  [[nodiscard]] double attained(const End& end, bool upper) const {
+    const std::vector<double> row = models::read_weight(checkpoint_, linear_, end.row, 1);
+    std::vector<double> x(norm_.width);
+    attaining_input(norm_, row, upper, x);
+    const MatrixView<double> view{x.data(), 1, norm_.width};
+    norm::forward(norm_, view, view);
+    return std::inner_product(row.begin(), row.end(), x.begin(), bias_at(end.row));
+  }
+
+ private:
+  [[nodiscard]] double bias_at(std::size_t row) const { return bias_.empty() ? 0.0 : bias_[row]; }
+
+  [[nodiscard]] Part block(std::size_t first) const {
+    const std::size_t count = std::min<std::size_t>(map_rows_at_once, linear_.out - first);
+    const std::vector<double> weights = models::read_weight(checkpoint_, linear_, first, count);
+    Part part;
+    for (std::size_t row = 0; row < count; ++row) {
+      const Interval found =
+          interval(norm_, {weights.data() + row * norm_.width, norm_.width}, bias_at(first + row));
+      if (!std::isfinite(found.lower) || !std::isfinite(found.upper)) {
+        throw Error(ErrorCode::Argument, fmt::format("row {} has no finite range", first + row));
+      }
+      part.add(first + row, found);
+    }
+    return part;
+  }
+
+  const files::Checkpoint& checkpoint_;
+  const models::Linear& linear_;
+  const NormSpec& norm_;
+  std::vector<double> bias_;
+};
+
+/// The context that the ranges of all readers of a model are computed in.
+struct Run {
+  const files::Checkpoint& checkpoint;
+  unsigned threads;
+  const Progress& progress;
+  double budget;
+  double spent = 0.0;
+};
+
+/// Multiplications of the budget for one weight: it is decoded, enclosed and summed three times.
+constexpr double work_for_a_weight = 4.0;
+
+ReaderRanges of_reader(Run& run, const models::Linear& linear, const NormSpec& norm) {
+  ReaderRanges result{
+      .role = linear.role, .weight = linear.weight.selector(), .rows = static_cast<std::size_t>(linear.out)};
+  if (run.spent >= run.budget) {
+    result.refused = "left out, beyond the budget for ranges; `normscope ranges` bounds all";
+    result.left_out = true;
+    return result;
+  }
+  run.spent += work_for_a_weight * static_cast<double>(linear.out) * static_cast<double>(norm.width);
+  try {
+    const Rows rows(run.checkpoint, linear, norm);
+    Part all = rows.all(run.threads, run.progress);
+    result.lowest = all.lowest;
+    result.highest = all.highest;
+    result.lowest.attained = rows.attained(all.lowest, false);
+    result.highest.attained = rows.attained(all.highest, true);
+    result.typical = all.typical;
+    result.never_positive = std::move(all.never_positive);
+    result.never_negative = std::move(all.never_negative);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::Cancelled) throw;
+    result.refused = error.what();
+  }
+  return result;
+}
+
+/// The median, for an even number of values the upper one of the middle two; reorders the values.
+double median(std::vector<double>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// The features of the norm's own output, which a row of the identity reads.
+void add_features(const NormSpec& norm, NormRanges& result) {
+  std::vector<double> sizes(norm.width);
+  std::vector<double> typical(norm.width);
+  // The row has one nonzero entry, so only its block matters.
+  const std::size_t n = norm.elementwise() ? 1 : norm.block_width();
+  const double width = static_cast<double>(n);
+  const double reach = norm.elementwise() ? 1.0
+                       : norm.centers()   ? norm.radius() * std::sqrt((width - 1.0) / width)
+                                          : norm.radius();
+  const double rms =
+      norm.elementwise() || (norm.centers() && n < 2) ? reach : norm.radius() / std::sqrt(width);
+  for (std::size_t i = 0; i < norm.width; ++i) {
+    const double bias = norm.bias.empty() ? 0.0 : norm.bias[i];
+    const double gain = std::abs(norm.gain_at(i));
+    sizes[i] = (reach * gain + std::abs(bias)) * (1.0 + 0x1p-48);
+    typical[i] = std::hypot(rms * gain, bias);
+    if (sizes[i] > result.largest || i == 0) {
+      result.largest = sizes[i];
+      result.feature = i;
+      result.typical = typical[i];
+    }
+  }
+  if (!std::isfinite(result.largest)) {
+    throw Error(ErrorCode::Argument, "its output has no finite range");
+  }
+  result.median = median(sizes);
+  result.median_typical = median(typical);
+}
+
+NormRanges of_norm(Run& run, const models::Norm& norm) {
+  NormRanges result{.name = norm.name};
+  try {
+    const NormSpec spec = models::read_norm(run.checkpoint, norm);
+    validate(spec);
+    add_features(spec, result);
+    for (const models::Linear& reader : norm.readers) {
+      result.readers.push_back(of_reader(run, reader, spec));
+    }
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::Cancelled) throw;
+    result = {.name = norm.name, .refused = error.what()};
+  }
+  return result;
+}
+
+/// The soft cap of a scaled bound, rounded outward.
+double capped(double bound, const models::Vocabulary& vocabulary, double outward) {
+  const double scaled = bound * vocabulary.logit_scale;
+  if (vocabulary.soft_cap <= 0.0) return scaled + outward * 0x1p-50 * std::abs(scaled);
+  const double cap = vocabulary.soft_cap;
+  return cap * std::tanh(scaled / cap) + outward * 0x1p-48 * cap;
+}
+
+/// The ranges of the logits: those of the head's rows, which are usually among the readers of its norm.
+ReaderRanges of_unembedding(Run& run, const models::Linear& unembedding, const models::Norm& norm,
+                            const NormRanges& known) {
+  for (const ReaderRanges& reader : known.readers) {
+    if (reader.weight == unembedding.weight.selector() && reader.rows == unembedding.out) return reader;
+  }
+  return of_reader(run, unembedding, models::read_norm(run.checkpoint, norm));
+}
+
+LogitRanges of_logits(const models::Vocabulary& vocabulary, const ReaderRanges& rows,
+                      const std::string& norm) {
+  const bool turned = vocabulary.logit_scale < 0.0;
+  const auto end_of = [&](const End& end, double outward) {
+    return End{.row = end.row,
+               .bound = capped(end.bound, vocabulary, outward),
+               .attained = capped(end.attained, vocabulary, 0.0)};
+  };
+  return {.norm = norm,
+          .tokens = rows.rows,
+          .lowest = end_of(turned ? rows.highest : rows.lowest, -1.0),
+          .highest = end_of(turned ? rows.lowest : rows.highest, 1.0),
+          .scale = vocabulary.logit_scale,
+          .soft_cap = vocabulary.soft_cap};
+}
+
+void add_logits(Run& run, const models::Model& model, ModelRanges& result) {
+  const bool is_left_out = model.vocabulary && !model.vocabulary->final_norm.empty() &&
+                           models::find_norm(model, model.vocabulary->final_norm) == nullptr;
+  result.logits_refused = is_left_out ? "the norm that they read is left out" : models::why_no_logits(model);
+  if (!result.logits_refused.empty()) return;
+  const models::Vocabulary& vocabulary = *model.vocabulary;
+  const models::Norm* const norm = models::find_norm(model, vocabulary.final_norm);
+  const NormRanges& known = result.norms[static_cast<std::size_t>(norm - model.norms.data())];
+  const ReaderRanges rows = of_unembedding(run, *vocabulary.unembedding, *norm, known);
+  result.logits_refused = known.refused.empty() ? rows.refused : known.refused;
+  if (result.logits_refused.empty()) result.logits = of_logits(vocabulary, rows, norm->name);
+}
+
+}  // namespace
+
+double ReaderRanges::size() const { return std::max(std::abs(lowest.bound), std::abs(highest.bound)); }
+
+double ReaderRanges::ratio() const { return typical > 0.0 ? size() / typical : 0.0; }
+
+double NormRanges::unevenness() const { return median > 0.0 ? largest / median : 0.0; }
+
+ModelRanges of_model(const files::Checkpoint& checkpoint, const models::Model& model, unsigned threads,
+                     const Progress& progress, double budget) {
+  Run run{checkpoint, threads, progress, budget};
+  ModelRanges result;
+  for (const models::Norm& norm : model.norms) result.norms.push_back(of_norm(run, norm));
+  add_logits(run, model, result);
+  return result;
+}
+
+std::vector<std::string> not_covered(const models::Model& model) {
+  std::vector<std::string> sentences;
+  for (const models::Norm& norm : model.norms) {
+    for (const models::Linear& reader : norm.readers) {
+      const auto reads_more = [&](const models::Head& head) {
+        const std::optional<models::Linear>* const parts[] = {&head.query, &head.key, &head.value};
+        return head.between && std::any_of(std::begin(parts), std::end(parts), [&](const auto* part) {
+                 return *part && (*part)->weight.tensor == reader.weight.tensor;
+               });
+      };
+      const auto head = std::find_if(model.heads.begin(), model.heads.end(), reads_more);
+      if (head == model.heads.end()) continue;
+      const std::string sentence = fmt::format(
+          "\"{}\" reads \"{}\" in one layer, which reads {}: its range covers the layers that read a norm",
+          reader.weight.tensor, head->between->weight.tensor, head->norm);
+      if (std::find(sentences.begin(), sentences.end(), sentence) == sentences.end()) {
+        sentences.push_back(sentence);
+      }
+    }
+  }
+  return sentences;
+}
+
+RangeSummary summarize(const ModelRanges& found) {
+  RangeSummary result;
+  for (const NormRanges& norm : found.norms) {
+    if (!norm.refused.empty()) continue;
+    if (result.most_uneven == nullptr || norm.unevenness() > result.most_uneven->unevenness()) {
+      result.most_uneven = &norm;
+    }
+    for (const ReaderRanges& reader : norm.readers) {
+      ++result.readers;
+      if (!reader.refused.empty()) continue;
+      if (result.known == 0 || reader.ratio() < result.least_ratio) result.least_ratio = reader.ratio();
+      ++result.known;
+      result.most_ratio = std::max(result.most_ratio, reader.ratio());
+      result.never_positive += reader.never_positive.size();
+      result.never_negative += reader.never_negative.size();
+      if (result.largest == nullptr || reader.size() > result.largest->size()) {
+        result.largest = &reader;
+        result.largest_norm = &norm;
+      }
+    }
+  }
+  return result;
+}
+
+double int8_steps(double size, double typical) { return size > 0.0 ? 127.0 * typical / size : 0.0; }
+
+std::size_t overflowing(const ModelRanges& found, const NumberType& type) {
+  std::size_t count = 0;
+  for (const NormRanges& norm : found.norms) {
+    for (const ReaderRanges& reader : norm.readers) {
+      if (reader.refused.empty() && reader.size() > type.largest) ++count;
+    }
+  }
+  return count;
+}
+
+}  // namespace normscope::analysis

@@ -1,0 +1,150 @@
+#include <normscope/analysis/trace.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <normscope/analysis/next_tokens.hpp>
+#include <normscope/core/error.hpp>
+#include <normscope/norm/image.hpp>
+
+namespace normscope::analysis {
+namespace {
+
+/// First tokens of a context whose keys compete: the work grows with their cube.
+constexpr std::size_t most_keys = 256;
+
+/// Collects what enters one norm.
+class NormRecord {
+ public:
+  NormRecord(const files::Checkpoint& checkpoint, const models::Model& model, std::size_t index,
+             std::size_t most_axes)
+      : spec_(models::read_norm(checkpoint, model.norms[index])) {
+    if (spec_.groups != 1) {
+      throw Error(ErrorCode::Unsupported, fmt::format("not modelled: {} has {} groups, expected one",
+                                                      model.norms[index].name, spec_.groups));
+    }
+    validate(spec_);
+    const norm::NormImage image(spec_);
+    const std::size_t count = std::min(most_axes, image.semi_axes().size());
+    vectors_.resize(count * spec_.width);
+    if (count > 0) image.axes(0, {vectors_.data(), count, spec_.width});
+    for (std::size_t k = 0; k < count; ++k) {
+      const std::span<const double> vector = axis(k);
+      const auto largest = std::max_element(vector.begin(), vector.end(),
+                                            [](double a, double b) { return std::abs(a) < std::abs(b); });
+      axes_.push_back({image.semi_axes()[k], static_cast<std::size_t>(largest - vector.begin()), *largest});
+    }
+  }
+
+  [[nodiscard]] TracedNorm record(std::size_t index, MatrixView<const double> rows,
+                                  std::size_t key_positions) const {
+    Observer observer(spec_, {.axes = axes_.size(), .contexts = 1, .positions = key_positions});
+    observer.add(rows);
+    observer.add_contexts(rows, rows.rows());
+    TracedNorm traced{.norm = index, .axes = axes_, .observer = std::move(observer)};
+    for (std::size_t t = 0; t < rows.rows(); ++t) traced.tokens.push_back(of(rows.row(t)));
+    return traced;
+  }
+
+ private:
+  [[nodiscard]] std::span<const double> axis(std::size_t k) const {
+    return {vectors_.data() + k * spec_.width, spec_.width};
+  }
+
+  [[nodiscard]] TokenAtNorm of(std::span<const double> x) const {
+    const auto width = static_cast<double>(x.size());
+    const double mean = std::accumulate(x.begin(), x.end(), 0.0) / width;
+    const double centre = spec_.centers() ? mean : 0.0;
+    double energy = 0.0;
+    double squares = 0.0;
+    for (const double value : x) {
+      energy += value * value;
+      squares += (value - centre) * (value - centre);
+    }
+    TokenAtNorm token;
+    token.length = std::sqrt(energy);
+    token.ones_share = energy > 0.0 ? std::min(1.0, width * mean * mean / energy) : 0.0;
+    token.sigma = std::sqrt(squares / spec_.squared_radius() + spec_.eps);
+    const double factor = token.sigma > 0.0 ? 1.0 / token.sigma : 0.0;
+    token.radius = std::sqrt(squares) * factor / spec_.radius();
+    for (std::size_t k = 0; k < axes_.size(); ++k) {
+      const std::span<const double> vector = axis(k);
+      double along = 0.0;
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        along += vector[i] * spec_.gain_at(i) * (x[i] - centre) * factor;
+      }
+      token.place.push_back(along / axes_[k].length);
+    }
+    return token;
+  }
+
+  NormSpec spec_;
+  std::vector<double> vectors_{};  ///< unit vectors of the axes, one a row
+  std::vector<TracedAxis> axes_{};
+};
+
+void add_reach(const files::Checkpoint& checkpoint, const TraceOptions& options, const Progress& progress,
+               TokenTrace& trace) {
+  const models::Linear& map = *trace.model->vocabulary->unembedding;
+  if (map.in != 0 && map.out > options.most_reach / map.in) {
+    trace.within.next_refused =
+        fmt::format("the unembedding has {} × {} weights; `normscope reach` decides it", map.out, map.in);
+    return;
+  }
+  const Observer& last = trace.norms.back().observer;
+  try {
+    trace.within.next = next_tokens(selectability::vocabulary_head(checkpoint, *trace.model), last.sample(),
+                                    last.mean_sigma(),
+                                    {.top = options.likeliest,
+                                     .most_rows = trace.tokens.size(),
+                                     .most_tokens = static_cast<std::size_t>(map.out),
+                                     .budget = options.budget,
+                                     .threads = options.threads},
+                                    progress);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::Unsupported && error.code() != ErrorCode::Argument) throw;
+    trace.within.next_refused = error.what();
+  }
+}
+
+}  // namespace
+
+TokenTrace trace(const files::Checkpoint& checkpoint, const models::Model& model,
+                 std::span<const std::size_t> tokens, const TraceOptions& options, const Progress& progress) {
+  const forward::Decoder decoder(checkpoint, model, options.threads);
+  TokenTrace result{.model = &model, .tokens = {tokens.begin(), tokens.end()}};
+  result.key_positions = std::min(tokens.size(), most_keys);
+  const std::vector<double> hidden = decoder.run(
+      tokens,
+      [&](std::size_t norm, MatrixView<const double> rows) {
+        result.norms.push_back(
+            NormRecord(checkpoint, model, norm, options.axes).record(norm, rows, result.key_positions));
+      },
+      progress);
+  result.predictions = decoder.predict(tokens, hidden, options.likeliest, progress);
+  result.within.model = &model;
+  result.within.final_norm = model.norms[decoder.norms().back()].name;
+  std::vector<NormContexts> contexts;
+  for (const TracedNorm& norm : result.norms) {
+    contexts.push_back({model.norms[norm.norm].name, norm.observer.contexts()});
+  }
+  result.within.heads = selectable_context_keys(
+      checkpoint, model, contexts,
+      {.most_heads = model.heads.size(), .budget = options.budget, .threads = options.threads}, progress);
+  add_reach(checkpoint, options, progress, result);
+  return result;
+}
+
+std::vector<ObservedNorm> observed_norms(const TokenTrace& trace) {
+  std::vector<ObservedNorm> norms;
+  for (const TracedNorm& norm : trace.norms) {
+    norms.push_back({trace.model->norms[norm.norm].name, norm.observer.spec(), 1, norm.observer.summary()});
+  }
+  return norms;
+}
+
+}  // namespace normscope::analysis

@@ -1,0 +1,111 @@
+#include <normscope/core/eigen/decompositions.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include <Eigen/Cholesky>
+#include <Eigen/Eigenvalues>
+#include <Eigen/LU>
+#include <Eigen/QR>
+
+namespace normscope {
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+/// Overwrites its matrix.
+using Householder = Eigen::HouseholderQR<Eigen::Ref<MatrixXd>>;
+
+MatrixXd upper(const MatrixXd& factors) {
+  return factors.topRows(std::min(factors.rows(), factors.cols())).triangularView<Eigen::Upper>();
+}
+
+}  // namespace
+
+SymmetricEigen symmetric_eigen(const MatrixXd& matrix) {
+  const Eigen::SelfAdjointEigenSolver<MatrixXd> solver(matrix);
+  return {solver.eigenvalues(), solver.eigenvectors()};
+}
+
+Eigen::VectorXd symmetric_eigenvalues(const MatrixXd& matrix) {
+  return Eigen::SelfAdjointEigenSolver<MatrixXd>(matrix, Eigen::EigenvaluesOnly).eigenvalues();
+}
+
+ThinQr thin_qr(MatrixXd matrix) {
+  const Index least = std::min(matrix.rows(), matrix.cols());
+  const Householder factors(matrix);
+  return {factors.householderQ() * MatrixXd::Identity(matrix.rows(), least), upper(matrix)};
+}
+
+MatrixXd triangle_of(MatrixXd matrix) {
+  if (matrix.size() == 0) return MatrixXd::Zero(std::min(matrix.rows(), matrix.cols()), matrix.cols());
+  const Householder factors(matrix);
+  return upper(matrix);
+}
+
+bool has_cholesky_factor(const MatrixXd& matrix) {
+  // Eigen takes a NaN for a positive pivot.
+  const Eigen::LLT<MatrixXd> factors(matrix);
+  return factors.info() == Eigen::Success && factors.matrixLLT().diagonal().allFinite();
+}
+
+MatrixXd cholesky_factor(const MatrixXd& matrix) { return Eigen::LLT<MatrixXd>(matrix).matrixL(); }
+
+VectorXd solve_positive(const MatrixXd& matrix, const VectorXd& right) {
+  return Eigen::LLT<MatrixXd>(matrix).solve(right);
+}
+
+MatrixXd inverse_of(const MatrixXd& matrix) { return matrix.inverse(); }
+
+VectorXd least_squares(const MatrixXd& matrix, const VectorXd& right) {
+  return matrix.completeOrthogonalDecomposition().solve(right);
+}
+
+struct PivotedQr::Factors {
+  Eigen::ColPivHouseholderQR<MatrixXd> of;
+};
+
+PivotedQr::PivotedQr(const MatrixXd& matrix)
+    : factors_(std::make_unique<Factors>(Factors{Eigen::ColPivHouseholderQR<MatrixXd>(matrix)})) {}
+
+PivotedQr::~PivotedQr() = default;
+
+VectorXd PivotedQr::pivots() const { return factors_->of.matrixQR().diagonal().cwiseAbs(); }
+
+MatrixXd PivotedQr::basis(Index columns) const {
+  return factors_->of.householderQ() * MatrixXd::Identity(factors_->of.rows(), columns);
+}
+
+VectorXd PivotedQr::solve(const VectorXd& right) const { return factors_->of.solve(right); }
+
+struct CompleteOrthogonal::Factors {
+  Eigen::CompleteOrthogonalDecomposition<MatrixXd> of;
+};
+
+CompleteOrthogonal::CompleteOrthogonal(const MatrixXd& matrix, double tolerance) {
+  auto factors = std::make_unique<Factors>();
+  factors->of.setThreshold(tolerance);
+  factors->of.compute(matrix);
+  factors_ = std::move(factors);
+}
+
+CompleteOrthogonal::~CompleteOrthogonal() = default;
+
+Index CompleteOrthogonal::rank() const { return factors_->of.rank(); }
+
+MatrixXd CompleteOrthogonal::from_basis(MatrixXd matrix) const {
+  matrix.applyOnTheLeft(factors_->of.householderQ());
+  return matrix;
+}
+
+MatrixXd CompleteOrthogonal::to_basis(MatrixXd matrix) const {
+  matrix.applyOnTheLeft(factors_->of.householderQ().adjoint());
+  return matrix;
+}
+
+VectorXd CompleteOrthogonal::solve(const VectorXd& right) const { return factors_->of.solve(right); }
+
+}  // namespace normscope

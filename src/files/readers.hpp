@@ -1,0 +1,120 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <normscope/files/source.hpp>
+#include <normscope/files/zip.hpp>
+
+#include "onnx_tensor.hpp"
+#include "parsed_file.hpp"
+
+namespace normscope::files {
+
+// The format of llama.cpp's models:
+//   "GGUF", version (uint32), number of tensors and of metadata entries (uint64)
+//   metadata: key, type, value; numbers, booleans, strings, and arrays of these
+//   tensors: name, number of dimensions, dimensions (fastest first), type, offset
+//   the data, at the next multiple of "general.alignment" (32): tensors in order, each at such a multiple
+
+/// The contents of a GGUF file of version 2 or 3. The data are not read: tensors of plain elements are parts
+/// of `file`, tensors in blocks are views that decode on reading. Shapes are row-major, the slowest axis
+/// first. Metadata values are JSON text, strings without quotes; of arrays of strings or of more than 4096
+/// numbers, only the length is kept.
+///
+/// Errors    Format, Shape; Unsupported for other versions, big-endian files, unknown types of tensors and a
+///           header that needs more memory than the file's size plus 32 MiB; messages begin with `where`
+///
+/// Cost      O(header + tensors · log tensors)
+[[nodiscard]] ParsedFile parse_gguf(const StoredBytes& file, const std::string& where);
+
+// Models that are split into several GGUF files, named STEM-00001-of-00003.gguf and so on.
+
+struct GgufPart {
+  std::string stem;
+  std::uint64_t number = 0;  ///< from 1
+  std::uint64_t count = 0;
+
+  /// The name of part `other`.
+  [[nodiscard]] std::string name(std::uint64_t other) const;
+};
+
+/// The part that a file name states; empty for other names.
+[[nodiscard]] std::optional<GgufPart> gguf_part(const std::string& name);
+
+/// The files of the model, of which `path` with that metadata is one, in order: `path` alone unless
+/// "split.count" says otherwise. All are in the folder of `path`.
+///
+/// Errors    Format if "split.no" and "split.count" are not those of the name
+[[nodiscard]] std::vector<std::filesystem::path> gguf_files(
+    const std::filesystem::path& path, const std::map<std::string, std::string, std::less<>>& metadata);
+
+// Weights in the `.npz` file that numpy.savez or savez_compressed writes: a zip of `.npy` members.
+
+/// Whether all of these members are arrays.
+[[nodiscard]] bool is_npz(std::span<const ZipMember> members);
+
+/// The arrays of an `.npz` file in memory, named without ".npy". Arrays that are stored row-major and
+/// little-endian remain in place; others are unpacked on reading, and the most recent ones are cached.
+/// Arrays of text or objects are refused.
+///
+/// Errors    Format, Shape, Unsupported; messages begin with `where`
+///
+/// Cost      O(members · log members); elements in place are not read
+[[nodiscard]] ParsedFile parse_npz(std::span<const std::byte> bytes, std::span<const ZipMember> members,
+                                   const std::string& where);
+
+// The supported part of ONNX: a ModelProto with one GraphProto, whose initializers and Constant nodes are
+// the tensors.
+
+/// The tensors and the graph of an `.onnx` file. Tensors of strings are left out. Elements of initializers
+/// that are stored in memory layout are parts of `stored`, and those in another file of what `external`
+/// opens; of a file that is not in memory, they are not read.
+///
+/// Errors    Format, Shape, Unsupported, Io; messages begin with `where`
+///
+/// Cost      O(nodes + tensors · log tensors), and sorting the names of the graph's values
+[[nodiscard]] ParsedFile parse_onnx(const StoredBytes& stored, const std::string& where,
+                                    const OpenExternal& external = {});
+
+// The format of torch.save: a zip of stored members
+//   PREFIX/data.pkl     a pickle; tensors name storages by key
+//   PREFIX/data/KEY     the storages' elements
+//   PREFIX/byteorder    "little"; newer files only
+
+/// Whether a zip with these members was written by PyTorch, recognised by its pickle.
+[[nodiscard]] bool is_torch_zip(std::span<const ZipMember> members);
+
+/// The state dict of a PyTorch zip, or the one that `member` names (`add_torch_tensors`). Row-major tensors
+/// are parts of `stored`, of which only the directory, the pickle and the headers of storages are read;
+/// others are copied into the arena.
+///
+/// Errors    Format, Shape, Io; Unsupported for a pickle that names code not needed for tensors,
+///           for compressed members and other zips; messages begin with `where`
+///
+/// Cost      O(pickle + members · log members + elements copied); the CRC of elements is not checked
+[[nodiscard]] ParsedFile parse_torch_zip(const StoredBytes& stored, const std::string& where,
+                                         std::string_view member = {});
+
+// The format of torch.save before PyTorch 1.6: five pickles, then storages.
+//   1. a magic number   2. the version, 1001   3. properties of the machine, such as "little_endian"
+//   4. the object; tensors name storages by key   5. the keys of the storages, in their order
+//   for each key: number of elements (int64), elements
+
+/// The state dict of such a file in memory, or the one that `member` names (`add_torch_tensors`). Row-major
+/// tensors are views; others are copied into the arena.
+///
+/// Errors    Format, Shape; Unsupported for a pickle that is not one of torch.save, or that names code not
+///           needed for tensors, for files of big-endian machines, and for storages that are parts of others
+///           (PyTorch 0.3 and before); messages begin with `where`
+[[nodiscard]] ParsedFile parse_torch_legacy(std::span<const std::byte> bytes, const std::string& where,
+                                            std::string_view member = {});
+
+}  // namespace normscope::files

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <Eigen/Core>
+
+#include "head_maps.hpp"
+
+/// Scores of queries and keys that a rotary embedding rotates by their distance.
+namespace normscope::heads {
+
+/// qᵀ R_t k of queries q = C u + c and keys k = K v + d, |u|, |v| <= 1, at distance t. Coordinates 2j and 2j
+/// + 1 form pair j, which R_t rotates by t times its frequency; the coordinates after the pairs are not
+/// rotated. The head's scale is included in K and d.
+struct RotaryScores {
+  Eigen::MatrixXd query;            ///< C
+  Eigen::VectorXd query_constant;   ///< c
+  Eigen::MatrixXd key;              ///< K
+  Eigen::VectorXd key_constant;     ///< d
+  std::vector<Eigen::Index> order;  ///< coordinate i here is order[i] of the head
+  Eigen::Index pairs = 0;
+  std::vector<double> frequencies{};  ///< of the pairs; empty if unknown
+  /// Exclusive bound of the distances. If the context is unbounded, a search stops here.
+  std::size_t distances = 1;
+  bool bounded = false;
+  double query_lost = 0.0;  ///< bounds the rounding error of q, for any u
+  double key_lost = 0.0;
+
+  /// q at u.
+  [[nodiscard]] Eigen::VectorXd query_at(const Eigen::VectorXd& u) const {
+    return query * u + query_constant;
+  }
+
+  [[nodiscard]] Eigen::Index dim() const { return query.rows(); }
+  [[nodiscard]] Eigen::Index turning() const { return 2 * pairs; }
+  [[nodiscard]] bool knows_frequencies() const { return pairs == 0 || !frequencies.empty(); }
+  [[nodiscard]] double query_size() const { return query.norm() + query_constant.norm(); }
+  [[nodiscard]] double key_size() const { return key.norm() + key_constant.norm(); }
+
+  /// Rounding error of a difference of two scores at distances up to `farthest`: of the maps, the angles and
+  /// products of a head's size.
+  [[nodiscard]] double slack(std::size_t farthest) const;
+
+  /// The constant of the keys without the part that shifts all scores alike.
+  [[nodiscard]] Eigen::VectorXd turning_constant() const;
+
+  /// Converts to the order of coordinates of the head.
+  [[nodiscard]] std::vector<double> in_head_order(const Eigen::VectorXd& values) const;
+};
+
+/// R_t x, or R_tᵀ x for a negative `sign`, of each column.
+[[nodiscard]] Eigen::MatrixXd turned(const RotaryScores& scores, const Eigen::MatrixXd& x, double t);
+
+/// Scores of one query with all keys at some distances: those at distance t lie in [middle − half, middle +
+/// half].
+struct Ranges {
+  Eigen::VectorXd middle;  ///< qᵀ R_t d, with d as `turning_constant`
+  Eigen::VectorXd half;    ///< |Kᵀ R_tᵀ q|
+};
+
+/// Cosines and sines of the angles of some distances, pairs × distances.
+struct Turns;
+
+/// A set of distances with precomputed rotations, which heads that rotate alike share.
+class Sweep {
+ public:
+  Sweep(const RotaryScores& scores, std::vector<std::size_t> distances);
+
+  [[nodiscard]] const std::vector<std::size_t>& distances() const { return distances_; }
+  /// Cost  O(distances · dim²)
+  [[nodiscard]] Ranges of(const Eigen::VectorXd& query) const;
+
+ private:
+  const RotaryScores& scores_;
+  std::vector<std::size_t> distances_;
+  Eigen::VectorXd constant_;
+  std::shared_ptr<const Turns> turns_;
+};
+
+/// Every distance in [first, end).
+[[nodiscard]] std::vector<std::size_t> all_distances(std::size_t first, std::size_t end);
+/// About `count` distances of [first, end): all short ones, then progressively sparser, including the last.
+[[nodiscard]] std::vector<std::size_t> some_distances(std::size_t first, std::size_t end, std::size_t count);
+/// The same with half as many, and as many more spread evenly.
+[[nodiscard]] std::vector<std::size_t> scattered_distances(std::size_t first, std::size_t end,
+                                                           std::size_t count);
+
+}  // namespace normscope::heads

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "config.hpp"
+
+namespace normscope::models {
+
+class Builder;
+
+/// One model family: how to recognise it, and its forward pass in terms of tensor names. Each file in
+/// architectures/ defines one and has its name.
+struct Architecture {
+  std::string_view name;
+  std::string_view title;
+  /// Values of "model_type" in config.json that select it.
+  std::vector<std::string_view> model_types;
+  /// Prefixes of tensor names that a checkpoint of this family has, with "{}" for a number and leading
+  /// components left out. The first one determines where in the file the model is.
+  std::vector<std::string_view> signature;
+  /// Prefixes that it does not have.
+  std::vector<std::string_view> without;
+  void (*describe)(Builder& b);
+  /// Which part of a multimodal model it is.
+  Tower tower = Tower::text;
+  /// Configuration fields without effect in this family, in addition to those of fields.cpp.
+  std::vector<std::string_view> harmless{};
+  /// Has the same tensor names as another family; only a model_type identifies it.
+  bool by_model_type_only = false;
+};
+
+/// Every architecture of src/models/architectures; generated from the folder.
+std::vector<const Architecture*> all_architectures();
+
+}  // namespace normscope::models

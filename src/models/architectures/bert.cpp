@@ -1,0 +1,52 @@
+#include "architecture.hpp"
+#include "builder.hpp"
+
+namespace normscope::models::architectures {
+
+namespace {
+
+// The masked-language head: a dense layer, an activation, a norm and the map to the vocabulary.
+void language_head(Builder& b, const char* dense, const char* norm) {
+  const std::uint64_t width = b.reads("prediction transform", dense);
+  b.norm_inside(norm, "final", width);
+  b.unembedding({"decoder"}, true, true, "bias");
+}
+
+void bert_forward(Builder& b) {
+  b.norms({.kind = NormKind::layer, .placement = Placement::post, .eps = 1e-12, .eps_key = "layer_norm_eps"});
+  b.buffer("embeddings.position_ids");
+  b.buffer("embeddings.token_type_ids");
+  b.embedding("token embedding", "embeddings.word_embeddings");
+  b.embedding("position embedding", "embeddings.position_embeddings");
+  b.embedding("token type embedding", "embeddings.token_type_embeddings", Need::optional);
+  b.norm("embeddings.LayerNorm", "embedding");
+  b.each_layer("encoder.layer.{}.", [&] {
+    const std::uint64_t attended =
+        b.attention("attention.self.query", "attention.self.key", "attention.self.value");
+    b.writes("attention out", "attention.output.dense", attended);
+    b.norm("attention.output.LayerNorm", "attention output");
+    const std::uint64_t inner = b.reads("mlp in", "intermediate.dense");
+    b.writes("mlp out", "output.dense", inner);
+    b.norm("output.LayerNorm", "mlp output");
+  });
+  b.reads("pooler", "pooler.dense", 0, Need::optional);
+  b.where("cls.seq_relationship.", [&] {  // reads the pooler
+    b.other("weight");
+    b.other("bias");
+  });
+  b.where("cls.predictions.", [&] { language_head(b, "transform.dense", "transform.LayerNorm"); });
+  b.where("lm_head.", [&] { language_head(b, "dense", "layer_norm"); });
+}
+
+}  // namespace
+
+extern const Architecture bert = {
+    .name = "bert",
+    .title = "BERT, RoBERTa or MiniLM",
+    .model_types = {"bert", "roberta", "xlm-roberta", "camembert"},
+    .signature = {"encoder.layer.{}.attention.output.LayerNorm.", "encoder.layer.{}.output.LayerNorm."},
+    .without = {},
+    .describe = bert_forward,
+};
+
+}  // namespace normscope::models::architectures

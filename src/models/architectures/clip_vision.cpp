@@ -1,0 +1,24 @@
+#include "architecture.hpp"
+#include "builder.hpp"
+#include "clip_towers.hpp"
+
+namespace normscope::models::architectures {
+
+namespace {
+
+void clip_vision_forward(Builder& b) { clip_vision_tower(b, clip_family(b)); }
+
+}  // namespace
+
+extern const Architecture clip_vision = {
+    .name = "clip_vision",
+    .title = "CLIP's or SigLIP's vision tower",
+    .model_types = {"clip_vision_model", "siglip_vision_model"},
+    .signature = {"vision_model.encoder.layers.{}.layer_norm1."},
+    .without = {},
+    .describe = clip_vision_forward,
+    .tower = Tower::vision,
+    .harmless = {"projection_dim", "vision_use_head"},
+};
+
+}  // namespace normscope::models::architectures

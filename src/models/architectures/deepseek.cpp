@@ -1,0 +1,88 @@
+#include <cmath>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "architecture.hpp"
+#include "builder.hpp"
+#include "expert_block.hpp"
+#include "llama_block.hpp"
+
+namespace normscope::models::architectures {
+
+namespace {
+
+// Norms inside attention have an eps of their own.
+constexpr double kLatentEps = 1e-6;
+
+// Queries and keys are made from narrow latent vectors with norms of their own. The rotated part of a key,
+// the same for all heads, is made from the layer's input.
+void latent_attention(Builder& b) {
+  const Config& config = b.config();
+  const std::uint64_t value = config.count({"v_head_dim"}).value_or(0);
+  const std::uint64_t latent = config.count({"kv_lora_rank"}).value_or(0);
+  b.norm("input_layernorm", "attention input");
+  if (b.has("self_attn.q_a_proj.")) {
+    const std::uint64_t width = b.reads("query latent", "self_attn.q_a_proj");
+    b.norm_of_map("self_attn.q_a_layernorm", "query latent", "query latent", width, [&] {
+      b.last_eps(kLatentEps, {});
+      b.queries("self_attn.q_b_proj");
+    });
+  } else {
+    b.queries("self_attn.q_proj");
+  }
+  b.reads("key and value latent", "self_attn.kv_a_proj_with_mqa");
+  b.norm_of_map("self_attn.kv_a_layernorm", "key and value latent", "key and value latent", latent, [&] {
+    b.last_eps(kLatentEps, {});
+    b.reads("key and value", "self_attn.kv_b_proj");
+  });
+  b.rotary_buffer("self_attn.rotary_emb.inv_freq");
+  b.writes("attention out", "self_attn.o_proj", b.heads().heads * value);
+}
+
+void deepseek_layer(Builder& b) {
+  if (b.predicts_further()) return;
+  latent_attention(b);
+  b.norm("post_attention_layernorm", "mlp input");
+  llama_experts(b);
+}
+
+// YaRN's factor also multiplies the scores.
+double score_scale(const Config& config, double width) {
+  double factor = 1.0;
+  if (const std::optional<Config> scaling = config.inside({"rope_parameters", "rope_scaling"})) {
+    const double weight = scaling->number({"mscale_all_dim"}).value_or(0.0);
+    const double stretch = scaling->number({"factor"}).value_or(1.0);
+    if (stretch > 1.0) factor = 0.1 * weight * std::log(stretch) + 1.0;
+  }
+  return factor * factor / std::sqrt(width);
+}
+
+void deepseek_forward(Builder& b) {
+  const Config& config = b.config();
+  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-6, .eps_key = "rms_norm_eps"});
+  const std::uint64_t width =
+      config.count({"qk_nope_head_dim"}).value_or(128) + config.count({"qk_rope_head_dim"}).value_or(64);
+  b.heads().head_dim = width;
+  b.scores({.scale = score_scale(config, static_cast<double>(width))});
+  b.scores_not_modelled(fmt::format("kv_lora_rank: {}", config.count({"kv_lora_rank"}).value_or(0)));
+  llama_stack(b, {.layer = deepseek_layer});
+}
+
+}  // namespace
+
+extern const Architecture deepseek = {
+    .name = "deepseek",
+    .title = "DeepSeek V2 or V3",
+    .model_types = {"deepseek_v2", "deepseek_v3"},
+    .signature = {"layers.{}.self_attn.kv_a_proj_with_mqa.", "layers.{}.self_attn.kv_b_proj.",
+                  "layers.{}.input_layernorm."},
+    .without = {},
+    .describe = deepseek_forward,
+    // The rotary embedding only matters to scores, which are not modelled. auto_map: published with code of
+    // its own before it was part of transformers.
+    .harmless = {"auto_map", "rope*", "partial_rotary_factor", "q_lora_rank", "qk_head_dim",
+                 "num_nextn_predict_layers", "quantization_config"},
+};
+
+}  // namespace normscope::models::architectures

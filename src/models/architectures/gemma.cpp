@@ -1,0 +1,93 @@
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "architecture.hpp"
+#include "builder.hpp"
+#include "llama_block.hpp"
+
+namespace normscope::models::architectures {
+
+namespace {
+
+// A positive number of the configuration; the published default (0 for none) if the key is missing, and 0 if
+// it is null.
+std::optional<double> stated(Builder& b, const char* key, double published) {
+  const std::optional<double> value = b.config().number_or_false({key});
+  if (value && *value > 0.0) return value;
+  if (value || b.config().states({key}) || published == 0.0) return {};
+  b.note(fmt::format("{} {} is assumed, the published default: no configuration states it", key, published));
+  return published;
+}
+
+// Between Gemma 3's image tower and its text model; the norm has the eps of the former.
+void image_projection(Builder& b) {
+  b.where("multi_modal_projector.", [&] {
+    b.note("scores are bounded for text: the tokens of an image also see later tokens of the same image");
+    const std::optional<double> eps = b.config().of(Tower::vision).number({"layer_norm_eps"});
+    b.norm_inside("mm_soft_emb_norm", "projection input", 0);
+    b.last_eps(eps.value_or(1e-6), {});
+    b.layout(Layout::in_out);
+    b.reads("projection", "mm_input_projection_weight");
+    b.layout(Layout::out_in);
+    b.new_stream();
+  });
+}
+
+void gemma_forward(Builder& b) {
+  b.norms({.kind = NormKind::rms,
+           .placement = Placement::pre,
+           .gain_offset = 1.0,
+           .eps = 1e-6,
+           .eps_key = "rms_norm_eps"});
+  b.decoder({.activation = "gelu_pytorch_tanh", .embedding_times_root = true});
+  const std::string type = b.model_type();
+  const bool first = type == "gemma";
+  const bool third = !first && type != "gemma2" && b.has("layers.0.self_attn.q_norm.");
+  const bool second = !first && !third && b.has("layers.0.pre_feedforward_layernorm.");
+  b.grouped_queries();
+  b.head_dim_from("layers.0.self_attn.q_norm");
+  b.rotary({.theta = third ? 1e6 : 1e4, .has_local_theta = third});
+  if (second || third) b.windows({.period = third ? std::uint64_t{6} : std::uint64_t{2}});
+  // Gemma 1 reads none of these fields, and Gemma 3 keeps the soft cap of scores without applying it.
+  const auto read = [&](const char* key, bool by_class, double published) {
+    if (by_class) return stated(b, key, published);
+    b.ignores({key});
+    return std::optional<double>();
+  };
+  const std::optional<double> scalar = read("query_pre_attn_scalar", second || third, 256.0);
+  b.scores({.scale = scalar ? std::optional(1.0 / std::sqrt(*scalar)) : std::nullopt,
+            .soft_cap = read("attn_logit_softcapping", second, 50.0).value_or(0.0)});
+  b.logits(1.0, read("final_logit_softcapping", second || third, second ? 30.0 : 0.0).value_or(0.0));
+  // Gemma 2 and 3 normalize both the input and the output of a branch. There post_attention_layernorm is the
+  // latter; in Gemma 1, as in Llama, it is the norm that the MLP reads.
+  const bool sandwich = second || third || b.has("layers.0.pre_feedforward_layernorm.");
+  image_projection(b);
+  b.embedding("token embedding", "embed_tokens");
+  b.each_layer("layers.{}.", [&] {
+    llama_attention(b);
+    if (sandwich) b.norm_of_branch("post_attention_layernorm", "attention output");
+    b.norm(sandwich ? "pre_feedforward_layernorm" : "post_attention_layernorm", "mlp input");
+    gated_mlp(b, "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj");
+    if (sandwich) b.norm_of_branch("post_feedforward_layernorm", "mlp output");
+  });
+  b.norm("norm", "final");
+  b.unembedding({"lm_head"}, true);
+}
+
+}  // namespace
+
+extern const Architecture gemma = {
+    .name = "gemma",
+    .title = "Gemma",
+    .model_types = {"gemma", "gemma2", "gemma3", "gemma3_text"},
+    .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.pre_feedforward_layernorm.",
+                  "layers.{}.post_feedforward_layernorm."},
+    .without = {},
+    .describe = gemma_forward,
+    .harmless = {"sliding_window_size"},
+};
+
+}  // namespace normscope::models::architectures

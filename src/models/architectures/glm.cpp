@@ -1,0 +1,39 @@
+#include "architecture.hpp"
+#include "builder.hpp"
+#include "llama_block.hpp"
+
+namespace normscope::models::architectures {
+
+namespace {
+
+// GLM-4 normalizes both the input and the output of a branch.
+void glm_layer(Builder& b) {
+  const bool sandwich = b.has("post_self_attn_layernorm.");
+  llama_attention(b);
+  if (sandwich) b.norm_of_branch("post_self_attn_layernorm", "attention output");
+  b.norm("post_attention_layernorm", "mlp input");
+  llama_mlp(b);
+  if (sandwich) b.norm_of_branch("post_mlp_layernorm", "mlp output");
+}
+
+void glm_forward(Builder& b) {
+  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1.5625e-7, .eps_key = "rms_norm_eps"});
+  b.decoder({.activation = "silu"});
+  b.grouped_queries();
+  b.rotary({.interleaved = true, .portion = 0.5});
+  llama_stack(b, {.layer = glm_layer});
+}
+
+}  // namespace
+
+extern const Architecture glm = {
+    .name = "glm",
+    .title = "GLM-4",
+    .model_types = {"glm", "glm4"},
+    .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.input_layernorm.", "layers.{}.mlp.gate_up_proj."},
+    .without = {},
+    .describe = glm_forward,
+    .by_model_type_only = true,
+};
+
+}  // namespace normscope::models::architectures

@@ -1,0 +1,44 @@
+#include "architecture.hpp"
+#include "builder.hpp"
+
+namespace normscope::models::architectures {
+
+namespace {
+
+void gpt_neox_forward(Builder& b) {
+  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "layer_norm_eps"});
+  b.decoder({.activation = "gelu"});
+  b.rotary({.portion = 0.25, .theta_key = "rotary_emb_base", .portion_key = "rotary_pct"});
+  const bool parallel = b.config().flag({"use_parallel_residual"}).value_or(true);
+  b.embedding("token embedding", "embed_in");
+  b.each_layer("layers.{}.", [&] {
+    for (const char* name : {"attention.bias", "attention.masked_bias"}) b.buffer(name);
+    b.norm("input_layernorm", "attention input");
+    const std::uint64_t attended = b.attention_fused_per_head("attention.query_key_value");
+    b.rotary_buffer("attention.rotary_emb.inv_freq");
+    if (parallel) {
+      b.norm_beside("post_attention_layernorm", "mlp input");
+      b.writes("attention out", "attention.dense", attended);
+    } else {
+      b.writes("attention out", "attention.dense", attended);
+      b.norm("post_attention_layernorm", "mlp input");
+    }
+    const std::uint64_t inner = b.reads("mlp in", "mlp.dense_h_to_4h");
+    b.writes("mlp out", "mlp.dense_4h_to_h", inner);
+  });
+  b.norm("final_layer_norm", "final");
+  b.unembedding({"embed_out"}, false);
+}
+
+}  // namespace
+
+extern const Architecture gpt_neox = {
+    .name = "gpt_neox",
+    .title = "GPT-NeoX or Pythia",
+    .model_types = {"gpt_neox"},
+    .signature = {"layers.{}.attention.query_key_value.", "layers.{}.input_layernorm."},
+    .without = {},
+    .describe = gpt_neox_forward,
+};
+
+}  // namespace normscope::models::architectures

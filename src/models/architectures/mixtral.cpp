@@ -1,0 +1,43 @@
+#include "architecture.hpp"
+#include "builder.hpp"
+#include "expert_block.hpp"
+#include "llama_block.hpp"
+
+namespace normscope::models::architectures {
+
+namespace {
+
+// Mistral with experts in place of the MLP. Phi-3.5-MoE has LayerNorms with biases.
+void mixtral_layer(Builder& b) {
+  llama_attention(b);
+  b.norm("post_attention_layernorm", "mlp input");
+  b.within("block_sparse_moe.", [&] { gated_experts(b, {.gate = "w1", .in = "w3", .out = "w2"}); });
+}
+
+void mixtral_forward(Builder& b) {
+  const bool phi = b.model_type() == "phimoe";
+  b.norms({.kind = phi ? NormKind::layer : NormKind::rms,
+           .placement = Placement::pre,
+           .eps = 1e-5,
+           .eps_key = "rms_norm_eps"});
+  b.grouped_queries();
+  b.rotary({.theta = 1e6});
+  b.windows({.kinds_key = ""});
+  llama_stack(b, {.layer = mixtral_layer});
+}
+
+}  // namespace
+
+extern const Architecture mixtral = {
+    .name = "mixtral",
+    .title = "Mixtral or Phi-3.5-MoE",
+    .model_types = {"mixtral", "phimoe"},
+    .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.input_layernorm.",
+                  "layers.{}.block_sparse_moe.experts."},
+    .without = {},
+    .describe = mixtral_forward,
+    .harmless = {"auto_map",
+                 "lm_head_bias"},  // published with code of its own before it was part of transformers
+};
+
+}  // namespace normscope::models::architectures

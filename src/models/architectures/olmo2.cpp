@@ -1,0 +1,38 @@
+#include "architecture.hpp"
+#include "builder.hpp"
+#include "llama_block.hpp"
+
+namespace normscope::models::architectures {
+
+namespace {
+
+// Branches read the stream without a norm and their outputs are normalized; so are queries and keys, all
+// heads of a layer together (OLMo 2 and 3) or each of them (EXAONE 4).
+void olmo2_forward(Builder& b) {
+  const bool exaone = b.model_type() == "exaone4";
+  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5, .eps_key = "rms_norm_eps"});
+  b.grouped_queries();
+  b.note("attention and MLP read the residual stream without a norm, so its heads' scores have no bound");
+  const bool windows = b.config().has({"sliding_window"});
+  // EXAONE 4 rotates only in layers with a window, if there are any.
+  b.rotary({.theta = b.model_type() == "olmo3" ? 5e5 : 1e4,
+            .windows_unscaled = !exaone,
+            .windows_only = exaone && windows});
+  if (windows) b.windows({.period = 4});
+  llama_stack(b, {.layer = llama_branches_with_norms});
+}
+
+}  // namespace
+
+extern const Architecture olmo2 = {
+    .name = "olmo2",
+    .title = "OLMo 2, OLMo 3 or EXAONE 4",
+    .model_types = {"olmo2", "olmo3", "exaone4"},
+    .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.self_attn.q_norm.",
+                  "layers.{}.post_attention_layernorm.", "layers.{}.post_feedforward_layernorm."},
+    .without = {"layers.{}.input_layernorm.", "layers.{}.pre_feedforward_layernorm."},
+    .describe = olmo2_forward,
+    .harmless = {"sliding_window_pattern"},
+};
+
+}  // namespace normscope::models::architectures

@@ -1,0 +1,47 @@
+#include <string>
+
+#include "architecture.hpp"
+#include "builder.hpp"
+#include "expert_block.hpp"
+#include "llama_block.hpp"
+
+namespace normscope::models::architectures {
+
+namespace {
+
+// Llama with experts in place of some MLPs.
+void qwen_moe_layer(Builder& b) {
+  if (b.predicts_further()) return;
+  llama_attention(b);
+  expect_norms_of_heads(b);
+  b.norm("post_attention_layernorm", "mlp input");
+  llama_experts(b);
+}
+
+void qwen_moe_forward(Builder& b) {
+  const std::string type = b.model_type();
+  b.norms({.kind = NormKind::rms,
+           .placement = Placement::pre,
+           .eps = type.starts_with("qwen") ? 1e-6 : 1e-5,
+           .eps_key = "rms_norm_eps"});
+  b.grouped_queries();
+  b.rotary({.portion = type == "glm4_moe" ? std::optional(0.5) : std::nullopt});
+  if (type.starts_with("qwen")) b.windows({.must_be_enabled = true});
+  if (type == "qwen3_moe" || type == "glm4_moe") b.head_dim_from("layers.0.self_attn.q_norm");
+  llama_stack(b, {.layer = qwen_moe_layer});
+}
+
+}  // namespace
+
+extern const Architecture qwen_moe = {
+    .name = "qwen_moe",
+    .title = "Qwen-MoE, OLMoE or GLM-4.5",
+    .model_types = {"qwen2_moe", "qwen3_moe", "olmoe", "glm4_moe"},
+    .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.input_layernorm.", "layers.{}.mlp.experts.",
+                  "layers.{}.mlp.gate."},
+    .without = {},
+    .describe = qwen_moe_forward,
+    .harmless = {"num_nextn_predict_layers"},
+};
+
+}  // namespace normscope::models::architectures

@@ -1,0 +1,266 @@
+#include "builder.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <normscope/core/error.hpp>
+
+namespace normscope::models {
+
+namespace {
+
+constexpr std::size_t kListed = 100;
+constexpr std::uint64_t kStackedLayers = 10'000;
+
+}  // namespace
+
+Builder::Builder(const files::Checkpoint& checkpoint, const Config& config, const Inventory& inventory,
+                 std::string prefix, Model& model)
+    : checkpoint_(checkpoint), config_(config), inventory_(inventory), model_(model) {
+  scope_.prefix = std::move(prefix);
+  read_sizes();
+}
+
+void Builder::read_sizes() {
+  const Config& config = config_;
+  width_ = config.count({"hidden_size", "n_embd", "d_model"}).value_or(0);
+  // A list has a number for each stage, which only an architecture with stages can assign.
+  const auto heads = config.counts(Config::heads_keys);
+  counts_.heads = heads && heads->size() == 1 ? heads->front() : 0;
+  counts_.key_value_heads = config.count({"num_key_value_heads"}).value_or(0);
+  counts_.head_dim = config.count({"head_dim"}).value_or(0);
+  if (grouped_) grouped_queries();
+}
+
+void Builder::grouped_queries() {
+  grouped_ = true;
+  if (counts_.heads > 0 && counts_.key_value_heads > 0 && counts_.heads % counts_.key_value_heads != 0) {
+    throw Error(ErrorCode::Format,
+                fmt::format("model: {}: \"num_key_value_heads\" is {}, expected a divisor of the {} heads",
+                            config_.where(), counts_.key_value_heads, counts_.heads));
+  }
+}
+
+void Builder::tower(Tower tower) {
+  earlier_towers_.push_back(config_);
+  config_ = config_.of(tower);
+  read_sizes();
+}
+
+std::string Builder::model_type() const {
+  const std::vector<std::string> types = config_.model_types();
+  return types.empty() ? std::string() : types.back();
+}
+
+bool Builder::has(std::string_view name) const { return !inventory_.starting_with(full(name)).empty(); }
+
+std::vector<std::uint64_t> Builder::shape(std::string_view name) const {
+  const files::Tensor* tensor = checkpoint_.find(full(name));
+  return tensor == nullptr ? std::vector<std::uint64_t>{}
+                           : std::vector<std::uint64_t>(tensor->shape.begin(), tensor->shape.end());
+}
+
+bool Builder::predicts_further() const {
+  const std::optional<std::uint64_t> layers = config_.count({"num_hidden_layers"});
+  return layers && static_cast<std::uint64_t>(scope_.layer.value_or(0)) >= *layers;
+}
+
+void Builder::note(std::string text) {
+  if (std::find(model_.notes.begin(), model_.notes.end(), text) == model_.notes.end()) {
+    model_.notes.push_back(std::move(text));
+  }
+}
+
+// A class reads one field; those of other names are written by other tools and change nothing.
+std::optional<Config::Eps> Builder::stated_eps(const char* key) {
+  if (key == nullptr || config_.model_types().empty()) return config_.eps();
+  std::optional<Config::Eps> stated;
+  if (*key != '\0' && config_.has({key})) stated = Config::Eps{*config_.number({key}), config_.source()};
+  for (const char* const other : Config::eps_keys) {
+    const std::optional<double> unread =
+        other == std::string_view(key) ? std::nullopt : config_.number({other});
+    if (unread && (!stated || *unread != stated->value)) {
+      note(fmt::format("{}: {} changes nothing: the code of a {} does not read it", other, *unread,
+                       model_type()));
+    }
+  }
+  return stated;
+}
+
+void Builder::norms(const NormStyle& style) {
+  style_ = style;
+  const std::optional<Config::Eps> stated = stated_eps(style.eps_key);
+  eps_ = stated ? stated->value : style.eps;
+  eps_source_ = stated ? stated->source : Source::assumed;
+  if (!stated) {
+    note(fmt::format("eps {} is assumed, the published default: neither configuration nor metadata state it",
+                     style.eps));
+  }
+}
+
+void Builder::in_scope(Scope scope, const std::function<void()>& body) {
+  std::swap(scope, scope_);
+  body();
+  scope_ = std::move(scope);
+}
+
+void Builder::within(std::string_view prefix, const std::function<void()>& body) {
+  Scope inner = scope_;
+  inner.prefix += prefix;
+  in_scope(std::move(inner), body);
+}
+
+void Builder::where(std::string_view prefix, const std::function<void()>& body) {
+  Scope outer = scope_;
+  while (inventory_.starting_with(outer.prefix + std::string(prefix)).empty()) {
+    if (outer.prefix.empty()) return;
+    const std::size_t dot = outer.prefix.rfind('.', outer.prefix.size() - 2);
+    outer.prefix.resize(dot == std::string::npos ? 0 : dot + 1);
+  }
+  outer.prefix += prefix;
+  in_scope(std::move(outer), body);
+}
+
+void Builder::each_layer(std::string_view pattern, const std::function<void()>& body,
+                         Config::Keys count_keys) {
+  const std::optional<std::uint64_t> usual =
+      config_.count({"num_hidden_layers", "n_layer", "num_layers", "n_layers", "depth"});
+  const std::optional<std::uint64_t> own = config_.count(count_keys);
+  each_of(pattern, body, (own ? own : usual).value_or(0));
+}
+
+void Builder::each_layer_of_stage(std::string_view pattern, std::size_t stage,
+                                  const std::function<void()>& body) {
+  const std::optional<std::vector<std::uint64_t>> depths = config_.counts({"depths"});
+  each_of(pattern, body, depths && stage < depths->size() ? (*depths)[stage] : 0);
+}
+
+void Builder::each_part(std::string_view pattern, const std::function<void()>& body) {
+  const std::size_t hole = pattern.find("{}");
+  const std::string head = full(pattern.substr(0, hole));
+  for (const int number : inventory_.numbers_after(head)) {
+    in_scope({fmt::format("{}{}{}", head, number, pattern.substr(hole + 2)), number}, body);
+  }
+}
+
+void Builder::each_stage(std::string_view pattern, const std::function<void(std::size_t stage)>& body) {
+  each_part(pattern, [&] {
+    const int number = scope_.layer.value_or(0);
+    stack_ = fmt::format("stage {}", number);
+    body(static_cast<std::size_t>(number));
+  });
+}
+
+void Builder::each_of(std::string_view pattern, const std::function<void()>& body, std::uint64_t configured) {
+  const std::size_t hole = pattern.find("{}");
+  const std::string head = full(pattern.substr(0, hole));
+  const std::string_view tail = pattern.substr(hole + 2);
+  const std::vector<int> numbers = inventory_.numbers_after(head);
+  const int found = numbers.empty() ? 0 : numbers.back() + 1;
+  const int stated = applications_ == 1 ? static_cast<int>(configured) : 0;
+  if (stated != 0 && stated < found) {
+    note(fmt::format("the configuration states {} layers, the tensors have {}", stated, found));
+  }
+  const auto miss_layers = [&](int from, int to) {
+    if (from < to) writers_known_ = false;
+    for (int layer = from; layer < to; ++layer) {
+      if (model_.missing.size() == kListed) {
+        unlisted_ += static_cast<std::uint64_t>(to - layer);
+        break;
+      }
+      miss(fmt::format("{}{}{}*", head, layer, tail));
+    }
+  };
+  int expected = 0;
+  for (const int number : numbers) {
+    miss_layers(expected, number);
+    expected = number + 1;
+    std::string prefix = fmt::format("{}{}{}", head, number, tail);
+    layer_prefixes_.insert(prefix);
+    in_scope({std::move(prefix), number}, body);
+  }
+  miss_layers(expected, stated);
+  add_layers(std::int64_t{std::max(found, stated)} * applications_);
+}
+
+void Builder::add_layers(std::int64_t count) {
+  model_.layers =
+      static_cast<int>(std::min<std::int64_t>(model_.layers + count, std::numeric_limits<int>::max()));
+}
+
+void Builder::each_stacked(std::string_view name, const std::function<void()>& body) {
+  const files::Tensor* tensor = checkpoint_.find(full(name));
+  if (tensor == nullptr) return miss(full(name));
+  if (tensor->shape.size() < 2 || tensor->elements() == 0 || tensor->shape[0] > kStackedLayers) {
+    reject({tensor, tensor->shape, {}}, fmt::format("a stack of 1 to {} layers", kStackedLayers));
+  }
+  const std::uint64_t count = tensor->shape[0];
+  for (std::uint64_t layer = 0; layer < count; ++layer) {
+    in_scope({scope_.prefix, static_cast<int>(layer), count, layer}, body);
+  }
+  add_layers(static_cast<std::int64_t>(count));
+}
+
+void Builder::each_expert(std::string_view name, const std::function<void()>& body) {
+  if (const files::Tensor* stack = checkpoint_.find(full(name))) {
+    const std::uint64_t count = stack->shape.empty() ? 0 : stack->shape[0];
+    if (stack->elements() == 0 || count > kStackedLayers) {
+      reject({stack, stack->shape, {}}, fmt::format("a stack of 1 to {} experts", kStackedLayers));
+    }
+    for (std::uint64_t expert = 0; expert < count; ++expert) {
+      in_scope({scope_.prefix, scope_.layer, count, expert}, body);
+    }
+    return;
+  }
+  const std::string head = full(name) + ".";
+  const std::vector<int> numbers = inventory_.numbers_after(head);
+  if (numbers.empty()) miss_reader(name);
+  for (const int number : numbers) in_scope({fmt::format("{}{}.", head, number), scope_.layer}, body);
+}
+
+std::optional<Builder::Parameter> Builder::find(std::string_view name,
+                                                std::initializer_list<std::string_view> endings) {
+  for (const std::string_view ending : endings) {
+    const files::Tensor* tensor = checkpoint_.find(full(name).append(ending));
+    if (tensor == nullptr) continue;
+    used_.insert(tensor);
+    Parameter parameter{tensor, tensor->shape, {std::string(tensor->name), 0, tensor->elements()}};
+    if (scope_.stacked == 0) return parameter;
+    if (parameter.shape.empty() || parameter.shape[0] != scope_.stacked) {
+      reject(parameter, fmt::format("{} layers on its first axis", scope_.stacked));
+    }
+    parameter.shape = parameter.shape.subspan(1);
+    parameter.slice.count /= scope_.stacked;
+    parameter.slice.index = scope_.entry;
+    parameter.slice.offset = parameter.slice.count * *parameter.slice.index;
+    return parameter;
+  }
+  return {};
+}
+
+std::string Builder::wanted(std::string_view name) const {
+  return full(name) + (scope_.stacked != 0 || name.ends_with("weight") ? "" : ".weight");
+}
+
+void Builder::miss(const std::string& tensor) {
+  if (model_.missing.size() < kListed) {
+    // A layer that is described twice, as shared ones are, reports a missing tensor once.
+    if (std::find(model_.missing.begin(), model_.missing.end(), tensor) == model_.missing.end()) {
+      model_.missing.push_back(tensor);
+    }
+  } else {
+    ++unlisted_;
+  }
+}
+
+void Builder::reject(const Parameter& parameter, const std::string& expected) const {
+  throw Error(ErrorCode::Shape,
+              fmt::format("model: {}: tensor \"{}\" has shape [{}], expected {}",
+                          checkpoint_.file_of(*parameter.tensor).string(), parameter.tensor->name,
+                          fmt::join(parameter.tensor->shape, ", "), expected));
+}
+
+}  // namespace normscope::models

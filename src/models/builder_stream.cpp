@@ -1,0 +1,409 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <normscope/core/error.hpp>
+
+#include "append_new.hpp"
+#include "builder.hpp"
+
+namespace normscope::models {
+
+namespace {
+
+std::string size_text(std::uint64_t size) { return size == 0 ? "any" : fmt::format("{}", size); }
+
+bool fits(std::uint64_t found, std::uint64_t expected) {
+  return found != 0 && (expected == 0 || found == expected);
+}
+
+// The product of the extents of `shape`, except the one at `skipped`.
+std::uint64_t product_without(std::span<const std::uint64_t> shape, std::size_t skipped) {
+  std::uint64_t product = 1;
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) product *= axis == skipped ? 1 : shape[axis];
+  return product;
+}
+
+/// Names that adapters, parametrizations and quantizers give to what is left of "NAME.weight".
+const std::initializer_list<std::string_view> kStandIns = {
+    ".base_layer.weight", ".original_module.weight", ".weight_v", ".parametrizations.weight.original1",
+    ".qweight",           ".weight_packed"};
+
+/// The outputs of a map whose values are packed, from the shapes that bitsandbytes (two values a byte), MLX
+/// (rows of packed inputs), AWQ and GPTQ (packed outputs or inputs) give them; 0 if unknown.
+std::uint64_t packed_outputs(const files::Tensor& tensor, std::uint64_t in) {
+  if (tensor.shape.size() != 2) return 0;
+  if (tensor.dtype == Dtype::U8) return in != 0 ? 2 * tensor.elements() / in : 0;
+  if (tensor.dtype != Dtype::I32) return tensor.shape[0];
+  return tensor.shape[0] == in ? 8 * tensor.shape[1] : tensor.shape[1];
+}
+
+}  // namespace
+
+// Whether values of another type and shape stand for a matrix: packed integers with scales beside them.
+bool Builder::is_packed(const Parameter& weight) const {
+  return !is_floating(weight.tensor->dtype) && weight.tensor->dtype != Dtype::BOOL &&
+         !beside_parameter(std::string(weight.tensor->name)).empty();
+}
+
+// A map that is not modelled; its sizes are those that its use requires, as far as they are known.
+Linear Builder::packed_linear(std::string_view role, const Parameter& weight, std::uint64_t in,
+                              std::uint64_t out) const {
+  const files::Tensor& tensor = *weight.tensor;
+  Linear linear;
+  linear.role = role;
+  linear.weight = weight.slice;
+  linear.layout = layout_;
+  const bool is_matrix = is_floating(tensor.dtype) && weight.shape.size() == 2;
+  const std::size_t row_axis = layout_ == Layout::in_out ? 1 : 0;
+  linear.in = in != 0 || !is_matrix ? in : weight.shape[1 - row_axis];
+  linear.stored_out = out != 0 ? out : is_matrix ? weight.shape[row_axis] : packed_outputs(tensor, in);
+  linear.out = linear.stored_out;
+  linear.not_modelled = is_floating(tensor.dtype) ? fmt::format("tensor \"{}\"", tensor.name)
+                                                  : fmt::format("quantized weights: \"{}\" holds packed {}",
+                                                                tensor.name, to_string(tensor.dtype));
+  return linear;
+}
+
+std::optional<Slice> Builder::find_bias(const std::string& name,
+                                        std::initializer_list<std::string_view> endings,
+                                        std::uint64_t width) {
+  const std::optional<Parameter> bias = find(name, endings);
+  // BART stores its [1, vocabulary].
+  const bool fits_width = bias && !bias->shape.empty() && bias->shape.back() == width &&
+                          product_without(bias->shape, bias->shape.size() - 1) == 1;
+  if (bias && width != 0 && !fits_width) {
+    reject(*bias, fmt::format("[{}]", width));
+  }
+  // A name that equals the prefix has no counterpart in other layers.
+  if (name.empty()) return bias ? std::optional<Slice>(bias->slice) : std::nullopt;
+  BiasUse& use = biases_[name];
+  use.present = use.present || bias;
+  if (!bias) use.absent.push_back(full(name).append(*endings.begin()));
+  return bias ? std::optional<Slice>(bias->slice) : std::nullopt;
+}
+
+std::optional<Linear> Builder::find_linear(std::string_view role, std::string_view name, std::uint64_t in,
+                                           std::uint64_t out) {
+  std::optional<Parameter> weight = find(name, {".weight", ""});
+  const bool named_whole = name.ends_with("weight");
+  const std::string stem(named_whole ? name.substr(0, name.size() - 6) : name);
+  if (!weight && !named_whole) {
+    if (const std::optional<Parameter> left = find(name, kStandIns))
+      return packed_linear(role, *left, in, out);
+  }
+  if (!weight) {
+    find(stem, {named_whole ? "bias" : ".bias"});
+    return {};
+  }
+  const bool transposed = layout_ == Layout::in_out;
+  const std::uint64_t row_count = transposed ? in : out;
+  const std::uint64_t column_count = transposed ? out : in;
+  const bool is_matrix = weight->shape.size() == 2;
+  std::uint64_t rows = is_matrix ? weight->shape[0] : 0;
+  std::uint64_t columns = is_matrix ? weight->shape[1] : 0;
+  if (relabel_ && !fits(columns, column_count)) {
+    std::swap(rows, columns);
+    note(fmt::format(
+        "\"{}\" is declared [{}] and read as [{}, {}] a layer, outputs by inputs: the order in which "
+        "its format stores the bytes",
+        weight->tensor->name, fmt::join(weight->tensor->shape, ", "), rows, columns));
+  }
+  if (!fits(rows, row_count) || !fits(columns, column_count)) {
+    if (is_packed(*weight)) return packed_linear(role, *weight, in, out);
+    reject(*weight, fmt::format("[{}{}, {}]", scope_.stacked != 0 ? fmt::format("{}, ", scope_.stacked) : "",
+                                size_text(row_count), size_text(column_count)));
+  }
+  Linear linear;
+  linear.role = role;
+  linear.weight = weight->slice;
+  linear.layout = layout_;
+  linear.in = transposed ? rows : columns;
+  linear.stored_out = linear.out = transposed ? columns : rows;
+  // TransformerLens names the bias of "W_Q" "b_Q".
+  const std::size_t last = stem.rfind('.') + 1;
+  const bool lens = stem.compare(last, 2, "W_") == 0;
+  linear.bias = lens ? find_bias(stem.substr(0, last) + "b_" + stem.substr(last + 2), {""}, linear.out)
+                     : find_bias(stem, {named_whole ? "bias" : ".bias", "_bias"}, linear.out);
+  return linear;
+}
+
+void Builder::add_writer(std::optional<Linear> writer, std::string_view name, Need need) {
+  if (!writers_.empty()) led_.reset();
+  if (writer) {
+    if (width_ == 0) width_ = writer->out;
+    writers_.push_back(std::move(*writer));
+  } else if (need == Need::required) {
+    miss(wanted(name));
+    writers_known_ = false;
+  }
+}
+
+void Builder::writes(std::string_view role, std::string_view name, std::uint64_t in, Need need) {
+  add_writer(find_linear(role, name, in, width_), name, need);
+}
+
+void Builder::embedding(std::string_view role, std::string_view name, Need need) {
+  std::optional<Parameter> table = find(name, {".weight", ""});
+  if (!table && role == "token embedding" && config_.flag({"tie_word_embeddings"}).value_or(false)) {
+    // The table that a tied model shares may be stored under the name of its head alone.
+    where("lm_head", [&] { table = find("", {".weight"}); });
+  }
+  std::optional<Linear> writer;
+  if (!table) {
+    if (const std::optional<Parameter> left = find(name, kStandIns)) {
+      writer = packed_linear(role, *left, left->shape.empty() ? 0 : left->shape[0], width_);
+      writer->layout = Layout::in_out;
+      if (role == "token embedding") token_embedding_ = writer;
+    }
+  }
+  if (table) {
+    const std::size_t last = table->shape.size() - 1;
+    const bool packed = is_packed(*table) && table->shape.size() == 2;
+    if (packed && table->slice.count != 0) {
+      writer = packed_linear(role, *table, table->shape[0], width_);
+      writer->layout = Layout::in_out;
+    } else if (table->shape.empty() || table->slice.count == 0 || !fits(table->shape[last], width_)) {
+      reject(*table, fmt::format("[..., {}]", size_text(width_)));
+    } else {
+      writer = Linear{std::string(role),
+                      table->slice,
+                      {},
+                      Layout::in_out,
+                      product_without(table->shape, last),
+                      table->shape[last],
+                      0,
+                      table->shape[last],
+                      {}};
+    }
+    if (role == "token embedding") token_embedding_ = writer;
+  }
+  add_writer(std::move(writer), name, need);
+}
+
+std::optional<Linear> Builder::find_map_of_inputs(std::string_view role, std::string_view name,
+                                                  std::uint64_t out) {
+  const std::optional<Parameter> map = find(name, {".weight", ""});
+  if (!map) return {};
+  if (map->shape.size() < 2 || map->slice.count == 0 || !fits(map->shape[0], out)) {
+    reject(*map, fmt::format("[{}, ...]", size_text(out)));
+  }
+  Linear linear{
+      std::string(role), map->slice, {}, Layout::out_in, product_without(map->shape, 0), map->shape[0], 0,
+      map->shape[0],     {}};
+  linear.bias = find_bias(std::string(name), {".bias"}, linear.out);
+  return linear;
+}
+
+void Builder::input_map(std::string_view role, std::string_view name, Need need) {
+  add_writer(find_map_of_inputs(role, name, width_), name, need);
+}
+
+void Builder::partial_input(std::string_view name) {
+  for (const files::Tensor& tensor : inventory_.starting_with(full(name))) {
+    used_.insert(&tensor);
+    writers_known_ = false;
+    led_.reset();
+  }
+}
+
+/// The parameters of an elementwise norm that an architecture has in place of its usual one.
+std::optional<Builder::Parameter> Builder::find_scalar(const std::string& name) {
+  if (!has(name)) return {};
+  std::optional<Parameter> scalar = find(name, {""});
+  if (scalar && scalar->slice.count != 1) reject(*scalar, "[1]");
+  return scalar;
+}
+
+std::size_t Builder::new_norm(std::string name, std::string_view role, Placement placement,
+                              std::uint64_t width, std::uint64_t groups) {
+  const auto [known, is_new] = norm_indices_.emplace(name, model_.norms.size());
+  if (!is_new) return known->second;
+  Norm norm;
+  norm.name = std::move(name);
+  norm.role = role;
+  norm.layer = scope_.layer;
+  norm.stack = stack_;
+  norm.kind = style_.kind;
+  norm.width = width;
+  norm.groups = groups;
+  norm.eps = eps_;
+  norm.eps_source = eps_source_;
+  norm.placement = placement;
+  norm.applications = applications_;
+  norm.connections_known = true;
+  norm.readers_known = true;
+  model_.norms.push_back(std::move(norm));
+  return model_.norms.size() - 1;
+}
+
+std::optional<std::size_t> Builder::add_norm(std::string_view name, std::string_view role,
+                                             Placement placement, std::uint64_t width, std::uint64_t groups) {
+  const std::string stem(name);
+  if (style_.gainless) return new_norm(full(name), role, placement, width, groups);
+  const std::optional<Parameter> gain = find(name, {".weight", ".gamma", ".scale", ".g", ".w", ""});
+  if (!gain) {
+    miss(wanted(name));
+    find(name, {".bias", ".beta", ".b"});
+    return {};
+  }
+  // A gain [heads, width] is that of one norm for every head.
+  const bool one_number = style_.one_gain && gain->slice.count == 1 && width != 0;
+  const bool of_each_head = placement == Placement::inside && gain->shape.size() == 2 && width != 0 &&
+                            gain->shape[0] != 0 && gain->shape[1] == width;
+  if (!of_each_head && !one_number && (gain->shape.size() != 1 || !fits(gain->shape[0], width))) {
+    reject(*gain, fmt::format("[{}{}]", scope_.stacked != 0 ? fmt::format("{}, ", scope_.stacked) : "",
+                              size_text(width)));
+  }
+  const std::string entry = gain->slice.index ? fmt::format("[{}]", *gain->slice.index) : "";
+  const std::size_t count = model_.norms.size();
+  const std::size_t index =
+      new_norm(full(name) + entry, role, placement,
+               of_each_head ? gain->shape[0] * width : (one_number ? width : gain->shape[0]),
+               of_each_head ? gain->shape[0] : groups);
+  if (model_.norms.size() == count) return index;
+  Norm& norm = model_.norms[index];
+  norm.gain = gain->slice;
+  norm.bias = find_bias(stem, {".bias", ".beta", ".b"}, norm.width);
+  norm.gain_offset = style_.gain_offset;
+  if (const std::optional<Parameter> alpha = find_scalar(stem + ".alpha")) {
+    norm.alpha = alpha->slice;
+    norm.kind = NormKind::dyt;
+    norm.gain_offset = 0.0;
+    if (const std::optional<Parameter> shift = find_scalar(stem + ".shift")) {
+      norm.shift = shift->slice;
+      norm.kind = NormKind::derf;
+    }
+  }
+  return index;
+}
+
+void Builder::give_writers(Norm& norm) {
+  append_new(norm.writers, std::move(writers_));
+  for (std::string& writing : writing_norms_) {
+    if (std::find(norm.writing_norms.begin(), norm.writing_norms.end(), writing) ==
+        norm.writing_norms.end()) {
+      norm.writing_norms.push_back(std::move(writing));
+    }
+  }
+  norm.connections_known = norm.connections_known && writers_known_;
+  writers_.clear();
+  writing_norms_.clear();
+  writers_known_ = true;
+  branch_from_ = 0;
+}
+
+void Builder::norm(std::string_view name, std::string_view role) { norm(name, role, style_.placement); }
+
+void Builder::norm(std::string_view name, std::string_view role, Placement placement) {
+  reading_ = add_norm(name, role, placement, width_, 1);
+  if (!reading_) {
+    writers_.clear();
+    writing_norms_.clear();
+    branch_from_ = 0;
+    writers_known_ = placement != Placement::post;
+    return;
+  }
+  Norm& norm = model_.norms[*reading_];
+  width_ = norm.width;
+  give_writers(norm);
+  if (placement == Placement::post) writing_norms_.push_back(norm.name);
+}
+
+void Builder::norm_beside(std::string_view name, std::string_view role) {
+  writers_known_ = reading_ && model_.norms[*reading_].connections_known;
+  if (reading_) {
+    writers_ = model_.norms[*reading_].writers;
+    writing_norms_ = model_.norms[*reading_].writing_norms;
+  }
+  norm(name, role);
+}
+
+void Builder::last_eps(double eps, Config::Keys keys) {
+  if (!reading_) return;
+  const std::optional<double> configured = config_.number(keys);
+  model_.norms[*reading_].eps = configured.value_or(eps);
+  model_.norms[*reading_].eps_source = configured ? config_.source() : Source::assumed;
+}
+
+std::uint64_t Builder::read_width() const { return reading_ ? model_.norms[*reading_].width : width_; }
+
+void Builder::reads_are_indirect() {
+  if (!reading_) return;
+  model_.norms[*reading_].connections_known = false;
+  model_.norms[*reading_].readers_known = false;
+}
+
+void Builder::connections_are_assumed() {
+  for (Norm& norm : model_.norms) norm.connections_known = norm.readers_known = false;
+}
+
+void Builder::miss_reader(std::string_view name) {
+  miss(wanted(name));
+  reads_are_indirect();
+}
+
+void Builder::add_reader(const Linear& reader) {
+  if (reading_) append_new(model_.norms[*reading_].readers, {reader});
+}
+
+std::uint64_t Builder::reads(std::string_view role, std::string_view name, std::uint64_t out, Need need) {
+  const std::optional<Linear> reader = find_linear(role, name, read_width(), out);
+  if (reader) {
+    add_reader(*reader);
+    return reader->out;
+  }
+  if (need == Need::required) miss_reader(name);
+  return 0;
+}
+
+void Builder::reads_part(std::string_view role, std::string_view name, std::uint64_t first,
+                         std::uint64_t count) {
+  std::optional<Linear> reader = find_linear(role, name, read_width(), 0);
+  if (!reader || first + count > reader->out) return miss_reader(name);
+  reader->first_out = first;
+  reader->out = count;
+  add_reader(*reader);
+}
+
+void Builder::new_stream() {
+  led_.reset();
+  reading_.reset();
+  writers_.clear();
+  writing_norms_.clear();
+  writers_known_ = true;
+  branch_from_ = 0;
+}
+
+std::uint64_t Builder::reads_parts(std::initializer_list<std::string_view> roles, std::string_view name) {
+  const std::optional<Linear> whole = find_linear(*roles.begin(), name, read_width(), 0);
+  if (!whole) {
+    miss_reader(name);
+    return 0;
+  }
+  Linear part = *whole;
+  part.out = whole->out / roles.size();
+  for (const std::string_view role : roles) {
+    part.role = role;
+    add_reader(part);
+    part.first_out += part.out;
+  }
+  return part.out;
+}
+
+void Builder::leads_over(std::string_view role, std::string_view name, std::uint64_t width) {
+  const std::optional<Linear> map = find_linear(role, name, read_width(), width);
+  if (map) {
+    add_reader(*map);
+  } else {
+    reads_are_indirect();
+  }
+  const std::optional<std::size_t> from = reading_;
+  new_stream();
+  if (map && from) led_.emplace(*from, *map);
+  width_ = width;
+  add_writer(map, name, Need::required);
+}
+
+}  // namespace normscope::models

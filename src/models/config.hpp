@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/models/model.hpp>
+
+namespace normscope::models {
+
+/// The part of a multimodal model that a configuration describes.
+enum class Tower { text, vision };
+
+/// What a checkpoint says about itself outside its tensors: the metadata of a GGUF file; config.json;
+/// otherwise the metadata entry "config", which contains the same JSON; otherwise numbers in the text of the
+/// metadata. A key is looked up in the tower's own section ("text_config" or "vision_config"), in
+/// "model.encoder" and at the top level, in this order; a vision tower with a section of its own uses only
+/// that. Refers to the checkpoint. Records which fields were requested; copies share that record.
+///
+/// Errors    Format if config.json is not a JSON object, or if a requested value has the wrong type or an
+///           absurd size; messages name file and key
+class Config {
+ public:
+  /// `heads`, unless 0, stands for "num_attention_heads" where the configuration states no number of heads.
+  ///
+  /// Errors    in addition Argument where it states another one
+  explicit Config(const files::Checkpoint& checkpoint, std::uint64_t heads = 0);
+
+  /// The keys under which configurations state the number of attention heads of a layer.
+  static constexpr std::initializer_list<const char*> heads_keys = {"num_attention_heads", "n_head",
+                                                                    "num_heads", "n_heads", "nhead"};
+
+  /// The configuration of one tower of the model; initially `Tower::text`.
+  [[nodiscard]] Config of(Tower tower) const;
+  /// Whether the tower has a section of its own.
+  [[nodiscard]] bool has_section(Tower tower) const;
+
+  using Keys = std::initializer_list<const char*>;
+
+  /// The values of "model_type": the top level's, then the tower's own.
+  [[nodiscard]] std::vector<std::string> model_types() const;
+  /// An integer from 1 to 1,000,000, the value of the first of `keys` that exists.
+  [[nodiscard]] std::optional<std::uint64_t> count(Keys keys) const;
+  /// A list of such integers; a single one counts as a list of one.
+  [[nodiscard]] std::optional<std::vector<std::uint64_t>> counts(Keys keys) const;
+  /// A number of positions or layers up to 1e12; 0 counts as absent.
+  [[nodiscard]] std::optional<std::uint64_t> positions(Keys keys) const;
+  /// Whether one of `keys` exists, even with value null.
+  [[nodiscard]] bool states(Keys keys) const;
+  /// A finite number >= 0.
+  [[nodiscard]] std::optional<double> number(Keys keys) const;
+  /// A number; `false`, which some writers use for "none", counts as absent.
+  [[nodiscard]] std::optional<double> number_or_false(Keys keys) const;
+  [[nodiscard]] std::optional<bool> flag(Keys keys) const;
+  [[nodiscard]] std::optional<std::string> text(Keys keys) const;
+  /// A list of strings.
+  [[nodiscard]] std::optional<std::vector<std::string>> texts(Keys keys) const;
+  /// A list of finite numbers.
+  [[nodiscard]] std::optional<std::vector<double>> numbers(Keys keys) const;
+  /// The object at the first of `keys` that exists, as a configuration of its own.
+  [[nodiscard]] std::optional<Config> inside(Keys keys) const;
+  /// Whether one of `keys` has a value other than null.
+  [[nodiscard]] bool has(Keys keys) const;
+  /// A field of the tower's own section that was not requested; null, empty text, lists and objects are left
+  /// out.
+  struct Field {
+    std::string key;
+    std::string value;  ///< as "false", "1.5", the text itself, or "an object"
+  };
+  [[nodiscard]] std::vector<Field> unread() const;
+  /// All fields by their path, such as "text_config.rope_scaling.factor", as JSON text. Null and empty text,
+  /// lists and objects, which stand for "not set", are left out.
+  [[nodiscard]] std::map<std::string, std::string> fields() const;
+  /// The paths of the fields that were requested.
+  [[nodiscard]] std::set<std::string> read() const;
+
+  /// The source of the values for messages: "config.json", "metadata \"config\"" or "metadata".
+  [[nodiscard]] const std::string& where() const;
+  /// Likewise.
+  [[nodiscard]] Source source() const;
+
+  /// The number in a word of the metadata such as "heads8", for `word` "heads".
+  [[nodiscard]] std::optional<std::uint64_t> metadata_count(std::string_view word) const;
+
+  struct Eps {
+    double value;
+    Source source;
+  };
+  /// The names under which configurations state the eps of the norms.
+  static constexpr std::initializer_list<const char*> eps_keys = {"layer_norm_epsilon", "layer_norm_eps",
+                                                                  "rms_norm_eps",       "norm_eps",
+                                                                  "norm_epsilon",       "layernorm_epsilon"};
+  /// The eps of the norms: from the configuration, under any of those names, otherwise the number that
+  /// follows "eps" in the metadata, as in "LayerNorm eps=1e-5".
+  [[nodiscard]] std::optional<Eps> eps() const;
+
+ private:
+  [[nodiscard]] std::optional<double> metadata_eps() const;
+
+  struct Contents;
+  std::shared_ptr<const Contents> contents_;
+};
+
+}  // namespace normscope::models

@@ -1,0 +1,69 @@
+#include <normscope/nets/rnn/counting.hpp>
+
+#include <cmath>
+
+#include <fmt/core.h>
+
+#include <normscope/core/error.hpp>
+
+namespace normscope::nets::rnn {
+namespace {
+
+constexpr double least_drift = 0.1;
+constexpr double most_ratio = 2.0;
+constexpr double most_deviation = 0.1;
+
+bool steady(const Drift& drift) {
+  return std::abs(drift.mean) >= least_drift && drift.deviation <= most_deviation * std::abs(drift.mean);
+}
+
+bool up_and_down(const Drift& one, const Drift& next) {
+  const double ratio = std::abs(one.mean / next.mean);
+  return steady(one) && steady(next) && one.mean * next.mean < 0.0 && ratio <= most_ratio &&
+         ratio >= 1.0 / most_ratio;
+}
+
+/// Mean and standard deviation of the changes of `unit` in steps begin + 1, …, end.
+Drift drift(std::span<const double> values, std::size_t width, std::size_t unit, std::size_t begin,
+            std::size_t end) {
+  const auto value = [&](std::size_t step) { return values[step * width + unit]; };
+  const double count = static_cast<double>(end - begin);
+  Drift drift{.mean = (value(end) - value(begin)) / count};
+  double squares = 0.0;
+  for (std::size_t step = begin; step < end; ++step) {
+    const double apart = value(step + 1) - value(step) - drift.mean;
+    squares += apart * apart;
+  }
+  drift.deviation = std::sqrt(squares / count);
+  return drift;
+}
+
+}  // namespace
+
+std::vector<UnitDrift> drifts(const Network& network, std::size_t n) {
+  if (n < least_drift_length) {
+    throw Error(ErrorCode::Argument,
+                fmt::format("drifts: {} of every letter, expected {} or more", n, least_drift_length));
+  }
+  const Trace seen = trace(network, member(network.language, n));
+  const std::span<const double> values = seen.of(network.cell.kind == CellKind::lstm ? "c" : "h");
+  std::vector<UnitDrift> all;
+  for (std::size_t unit = 0; unit < seen.width; ++unit) {
+    UnitDrift moves{.unit = unit};
+    for (std::size_t block = 0; block < letters(network.language); ++block) {
+      // Step 0 is after the start symbol.
+      moves.blocks.push_back(drift(values, seen.width, unit, block * n + (n + 9) / 10, (block + 1) * n));
+    }
+    for (std::size_t block = 1; block < moves.blocks.size(); ++block) {
+      moves.counts = moves.counts || up_and_down(moves.blocks[block - 1], moves.blocks[block]);
+    }
+    all.push_back(std::move(moves));
+  }
+  return all;
+}
+
+std::vector<UnitDrift> drifts_if_long(const Network& network, std::size_t n) {
+  return n >= least_drift_length ? drifts(network, n) : std::vector<UnitDrift>{};
+}
+
+}  // namespace normscope::nets::rnn

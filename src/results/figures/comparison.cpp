@@ -1,0 +1,102 @@
+#include <normscope/results/figures/comparison.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "chart_parts.hpp"
+
+namespace normscope::figures {
+namespace {
+
+using rewrite::NormComparison;
+
+/// A line over the depth of the model for every series.
+Json depth_lines(const rewrite::Comparison& comparison, Json rows, Json y, const char* tip) {
+  std::vector<std::string> names;
+  for (const NormComparison& norm : comparison.norms) names.push_back(norm.new_name);
+  const Json encoding = {
+      {"x", depth_axis(rows, names)},
+      {"y", std::move(y)},
+      {"color", {{"field", "series"}, {"type", "nominal"}, {"title", nullptr}}},
+      {"tooltip",
+       {{{"field", "name"}, {"title", "norm"}},
+        {{"field", "series"}, {"title", "of"}},
+        {{"field", "value"}, {"title", tip}, {"type", "quantitative"}, {"format", ".4~g"}}}}};
+  return {{"data", values(std::move(rows))},
+          {"height", 220},
+          {"encoding", encoding},
+          {"layer",
+           {{{"mark", {{"type", "line"}, {"opacity", 0.35}, {"strokeWidth", 1}}}},
+            {{"mark", {{"type", "point"}, {"filled", true}, {"size", 45}, {"opacity", 1}}}}}}};
+}
+
+void add_row(Json& rows, std::size_t position, const NormComparison& norm, const char* series, double value) {
+  if (!(value > 0.0) || !std::isfinite(value)) return;
+  rows.push_back(
+      {{"position", position}, {"name", norm.new_name}, {"series", series}, {"value", rounded(value)}});
+}
+
+void drift(const rewrite::Comparison& comparison, Json& charts) {
+  Json rows = Json::array();
+  std::size_t furthest = 0;
+  for (std::size_t i = 0; i < comparison.norms.size(); ++i) {
+    const NormComparison& norm = comparison.norms[i];
+    if (norm.gain_change > comparison.norms[furthest].gain_change) furthest = i;
+    double composite = 0.0;
+    for (const rewrite::ReaderComparison& reader : norm.readers) {
+      composite = std::max({composite, reader.composite, reader.bias});
+    }
+    add_row(rows, i, norm, "gain", norm.gain_change);
+    add_row(rows, i, norm, "bias", norm.bias_change);
+    add_row(rows, i, norm, "composite with its readers", composite);
+  }
+  if (rows.empty()) return;
+  const NormComparison& norm = comparison.norms[furthest];
+  charts.push_back(chart(
+      "drift", "How far has each norm moved?",
+      norm.gain_change > 0.0 ? fmt::format("The gain of {} has changed most, by {} of its length.",
+                                           norm.new_name, number(norm.gain_change))
+                             : "No gain has changed.",
+      fmt::format("Relative changes of gains, biases and composites of {} norms, on a logarithmic axis.",
+                  comparison.norms.size()),
+      depth_lines(comparison, std::move(rows), logarithmic("value", "relative change"), "relative change")));
+}
+
+void turn(const rewrite::Comparison& comparison, Json& charts) {
+  Json rows = Json::array();
+  double largest = 0.0;
+  for (std::size_t i = 0; i < comparison.norms.size(); ++i) {
+    const NormComparison& norm = comparison.norms[i];
+    // By the chord of both directions, which is exact for small angles too.
+    const double angle =
+        2.0 * std::asin(std::sqrt(std::max(0.0, (1.0 - norm.gain_cosine) / 2.0))) * 180.0 / std::numbers::pi;
+    largest = std::max(largest, angle);
+    rows.push_back({{"position", i}, {"name", norm.new_name}, {"series", "gain"}, {"value", rounded(angle)}});
+  }
+  if (!(largest > 0.0)) return;
+  const std::size_t count = rows.size();
+  charts.push_back(
+      chart("turn", "Has the direction of the gains turned?",
+            fmt::format("By {} degrees at most.", number(largest)),
+            fmt::format("Angle between old and new gain of {} norms in the order of the forward "
+                        "pass.",
+                        count),
+            depth_lines(comparison, std::move(rows), quantity("value", "angle in degrees"), "degrees")));
+}
+
+}  // namespace
+
+nlohmann::ordered_json comparison_charts(const rewrite::Comparison& comparison) {
+  Json charts = Json::array();
+  drift(comparison, charts);
+  turn(comparison, charts);
+  return charts;
+}
+
+}  // namespace normscope::figures

@@ -1,0 +1,29 @@
+#include <algorithm>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <normscope/analysis/report.hpp>
+
+#include "support/data.hpp"
+
+namespace normscope::analysis {
+namespace {
+
+TEST(Audit, Gpt2SaysWhatIsKnownOfIt) {
+  NORMSCOPE_NEED_DATA(path, "checkpoints/gpt2_small_without_mlp");
+  const Report given = audit(files::Checkpoint(path));
+  ASSERT_EQ(given.norms.size(), 25U);
+  const NormReport& last = given.norms.back();
+  EXPECT_EQ(last.norm.name, "ln_f");
+  EXPECT_NEAR(last.gain->max, 17.4, 0.05);
+  EXPECT_EQ(given.norms[7].gain->negative, 1U);
+  EXPECT_EQ(given.norms[0].norm.eps_source, models::Source::config);
+  const auto shared = std::find_if(given.findings.begin(), given.findings.end(),
+                                   [](const Finding& finding) { return finding.kind == "shared_outlier"; });
+  ASSERT_NE(shared, given.findings.end());
+  EXPECT_NE(shared->text.find("Coordinate 138"), std::string::npos) << shared->text;
+}
+
+}  // namespace
+}  // namespace normscope::analysis

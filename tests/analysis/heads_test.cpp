@@ -1,0 +1,173 @@
+#include <algorithm>
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include <normscope/analysis/report.hpp>
+#include <normscope/core/random.hpp>
+#include <normscope/files/safetensors.hpp>
+
+#include "analysis/head_reports.hpp"
+#include "support/scratch.hpp"
+
+namespace normscope::analysis {
+namespace {
+
+const Finding* of_kind(const std::vector<Finding>& findings, const std::string& kind) {
+  const auto at = std::find_if(findings.begin(), findings.end(),
+                               [&](const Finding& finding) { return finding.kind == kind; });
+  return at == findings.end() ? nullptr : &*at;
+}
+
+TEST(HeadFindings, NameWhatHeadsCanNeverDo) {
+  const std::vector<Finding> findings = find(report_of({{0.0, 50.0}, {2.5, 40.0}, {0.0, 0.0}, {0.0, 5.0}}));
+  const Finding* const uniform = of_kind(findings, "never_uniform");
+  ASSERT_NE(uniform, nullptr);
+  EXPECT_NE(uniform->text.find("1 head can never attend to all keys alike, in any context: layer 0 head 1."),
+            std::string::npos);
+  // e^2.5 = 12.18…
+  EXPECT_NE(uniform->text.find("by a factor of at least e (for one of these heads, 12.1)."),
+            std::string::npos)
+      << uniform->text;
+  EXPECT_EQ(uniform->reproduce, "normscope heads model.safetensors");
+  const Finding* const sharp = of_kind(findings, "never_sharp");
+  ASSERT_NE(sharp, nullptr);
+  EXPECT_NE(sharp->text.find("1 of 3 heads can never put half of their attention on one of 1024 keys: layer "
+                             "1 head 1. In the least sharp one, any two weights are within a factor of 149."),
+            std::string::npos)
+      << sharp->text;
+}
+
+TEST(HeadFindings, AreSilentWhereHeadsCanDoBoth) {
+  const std::vector<Finding> findings = find(report_of({{0.0, 50.0}, {0.5, 7.0}}));
+  EXPECT_EQ(of_kind(findings, "never_uniform"), nullptr);
+  EXPECT_EQ(of_kind(findings, "never_sharp"), nullptr);
+}
+
+TEST(HeadFindings, TellPassesApartAndCountAHeadOnce) {
+  Report report = report_of_passes();
+  report.heads[1].attention->sharpest = {.lower = 6.0, .upper = 6.0};
+  const std::vector<Finding> findings = find(report);
+  const Finding* const uniform = of_kind(findings, "never_uniform");
+  ASSERT_NE(uniform, nullptr);
+  EXPECT_NE(uniform->text.find("1 head can never attend to all keys alike, in any context: layer 0 head 0 "
+                               "(later passes)."),
+            std::string::npos)
+      << uniform->text;
+  const Finding* const sharp = of_kind(findings, "never_sharp");
+  ASSERT_NE(sharp, nullptr);
+  EXPECT_EQ(sharp->text.find("1 of 1 head can never"), 0u) << sharp->text;
+}
+
+/// One head of four features over a stream of six, and two norms that it may read.
+class OneHead : public testing::Test {
+ protected:
+  OneHead() {
+    Random random(3);
+    const auto values = [&](std::size_t count) {
+      std::vector<double> result(count);
+      for (double& value : result) value = random.normal();
+      return result;
+    };
+    const std::vector<double> first = values(6), second = values(6), query = values(24), key = values(24);
+    const auto tensor = [](const char* name, std::vector<std::uint64_t> shape,
+                           const std::vector<double>& data) {
+      return files::NewTensor{name, Dtype::F64, std::move(shape), std::as_bytes(std::span(data))};
+    };
+    files::write_safetensors(scratch_ / "m.safetensors",
+                             std::vector{tensor("first", {6}, first), tensor("second", {6}, second),
+                                         tensor("query", {4, 6}, query), tensor("key", {4, 6}, key)});
+    models::Head& head = model_.heads.emplace_back();
+    head.head_dim = 4;
+    head.scale = 0.5;
+    head.norm = "first";
+    const auto linear = [](const char* name) {
+      return models::Linear{
+          .role = name, .weight = {.tensor = name, .count = 24}, .in = 6, .stored_out = 4, .out = 4};
+    };
+    head.query = linear("query");
+    head.key = linear("key");
+    for (const char* name : {"first", "second"}) {
+      models::Norm& norm = model_.norms.emplace_back();
+      norm.name = name;
+      norm.kind = NormKind::rms;
+      norm.width = 6;
+      norm.gain = models::Slice{.tensor = name, .count = 6};
+      norm.readers = {*head.query, *head.key};
+    }
+  }
+  [[nodiscard]] std::vector<heads::HeadReach> reach(const heads::HeadContexts& contexts = {}) const {
+    return heads::reach_of_heads(files::Checkpoint(scratch_ / "m.safetensors"), model_, 1, {}, contexts);
+  }
+
+  test::Scratch scratch_;
+  models::Model model_;
+};
+
+TEST_F(OneHead, IsBoundedForEachNormThatItsPassesRead) {
+  const double second = [&] {
+    model_.heads[0].norm = "second";
+    return reach().at(0).attention->sharpest.upper;
+  }();
+  model_.heads[0].norm = "first";
+  model_.heads[0].later_norms = {"second"};
+  const std::vector<heads::HeadReach> both = reach();
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_EQ(both[0].pass, "first");
+  EXPECT_EQ(both[0].norm, "first");
+  EXPECT_EQ(both[1].pass, "later");
+  EXPECT_EQ(both[1].head, 0u);
+  EXPECT_EQ(both[1].attention->sharpest.upper, second);
+  EXPECT_NE(both[0].attention->sharpest.upper, second);
+  // An unknown first norm leaves the later passes known.
+  model_.heads[0].norm.clear();
+  const std::vector<heads::HeadReach> later = reach();
+  EXPECT_EQ(later[0].refused, "the norm it reads is not known");
+  EXPECT_EQ(later[1].attention->sharpest.upper, second);
+}
+
+TEST_F(OneHead, IsRefusedWhereItsScoresAreNotModelled) {
+  model_.heads[0].not_modelled = "position_embedding_type: relative_key";
+  const std::vector<heads::HeadReach> heads = reach();
+  EXPECT_FALSE(heads.at(0).attention.has_value());
+  EXPECT_EQ(heads[0].refused, "not modelled: position_embedding_type: relative_key");
+}
+
+TEST_F(OneHead, IsLeftOutBeyondTheBudget) {
+  const std::vector<heads::HeadReach> heads = reach({.budget = 0.0});
+  EXPECT_FALSE(heads.at(0).attention.has_value());
+  EXPECT_EQ(heads[0].refused, "left out, beyond the budget for heads; `normscope heads` bounds all");
+}
+
+TEST_F(OneHead, TurnsWithinItsContextAndWindow) {
+  model_.heads[0].rotary = models::Rotary{.dims = 4, .frequencies = {1.0, 0.01}, .context = 100};
+  EXPECT_EQ(reach().at(0).attention->distances->within, 100u);
+  EXPECT_EQ(reach({.positions = 20}).at(0).attention->distances->within, 20u);
+  model_.heads[0].window = 7;
+  EXPECT_EQ(reach({.positions = 20}).at(0).attention->distances->within, 7u);
+  model_.heads[0].rotary->context = 0;
+  model_.heads[0].window = {};
+  EXPECT_EQ(reach().at(0).attention->distances->within, 0u);
+}
+
+TEST_F(OneHead, PassesTheSoftCapOn) {
+  const double raw = reach().at(0).attention->sharpest.upper;
+  model_.heads[0].soft_cap = 2.0;
+  const double capped = reach().at(0).attention->sharpest.upper;
+  EXPECT_NEAR(capped, 4.0 * std::tanh(raw / 4.0), 1e-12);
+}
+
+TEST_F(OneHead, WithWeightsAtTheEndsOfTheRangeIsRefused) {
+  std::vector<double> query(24, 1e200);
+  files::write_safetensors(
+      scratch_ / "n.safetensors",
+      std::vector{files::NewTensor{"first", Dtype::F64, {6}, std::as_bytes(std::span(query).first(6))},
+                  files::NewTensor{"query", Dtype::F64, {4, 6}, std::as_bytes(std::span(query))},
+                  files::NewTensor{"key", Dtype::F64, {4, 6}, std::as_bytes(std::span(query))}});
+  const std::vector<heads::HeadReach> heads =
+      heads::reach_of_heads(files::Checkpoint(scratch_ / "n.safetensors"), model_, 1);
+  EXPECT_EQ(heads.at(0).refused, "its weights are too large or too small: scores leave the range of float64");
+}
+
+}  // namespace
+}  // namespace normscope::analysis

@@ -1,0 +1,338 @@
+// Compares descriptions with what each configuration field changes in the running model
+// (scripts/model_oracle/fields.py).
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <normscope/core/error.hpp>
+#include <normscope/core/norm_spec.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/models/model.hpp>
+
+#include "support/fixtures.hpp"
+#include "support/scratch.hpp"
+
+namespace normscope::models {
+namespace {
+
+using Json = nlohmann::json;
+using Row = std::vector<double>;
+
+// What the running model's norms read at a position: `rows` of fields.py.
+Row input_row(std::size_t width, std::size_t position) {
+  Row row(width);
+  for (std::size_t j = 0; j < width; ++j) {
+    row[j] = 0.02 * std::sin(0.7 * static_cast<double>(position * width + j) + 0.2);
+  }
+  return row;
+}
+
+Row normed(const NormSpec& spec, const Row& row) {
+  const std::size_t size = spec.block_width();
+  Row result(row.size());
+  for (std::size_t first = 0; first < row.size(); first += size) {
+    double mean = 0.0;
+    for (std::size_t j = first; spec.centers() && j < first + size; ++j) {
+      mean += row[j] / static_cast<double>(size);
+    }
+    double squares = 0.0;
+    for (std::size_t j = first; j < first + size; ++j) squares += (row[j] - mean) * (row[j] - mean);
+    const double length = std::sqrt(squares / spec.squared_radius() + spec.eps);
+    for (std::size_t j = first; j < first + size; ++j) {
+      result[j] = spec.gain_at(j) * (row[j] - mean) / length + spec.bias_at(j);
+    }
+  }
+  return result;
+}
+
+Row mapped(const files::Checkpoint& checkpoint, const Linear& map, const Row& row) {
+  const Row weight = read_weight(checkpoint, map, 0, map.out);
+  const Row bias = read_bias(checkpoint, map);
+  Row result(map.out);
+  for (std::size_t j = 0; j < map.out; ++j) {
+    result[j] = bias.empty() ? 0.0 : bias[j];
+    for (std::size_t i = 0; i < map.in; ++i) result[j] += weight[j * map.in + i] * row[i];
+  }
+  return result;
+}
+
+// The query or key of one head, behind the norm that it may pass.
+Row query_or_key(const Model& model, const files::Checkpoint& checkpoint, const Linear& part,
+                 const Row& row) {
+  const Norm* const own = own_norm(model, part);
+  if (own == nullptr) return mapped(checkpoint, part, row);
+  const NormSpec spec = read_norm(checkpoint, *own);
+  if (spec.width == part.out) return normed(spec, mapped(checkpoint, part, row));
+  const auto whole = std::find_if(own->writers.begin(), own->writers.end(),
+                                  [&](const Linear& map) { return map.covers(part); });
+  const Row all = normed(spec, mapped(checkpoint, *whole, row));
+  const auto first = all.begin() + static_cast<std::ptrdiff_t>(part.first_out - whole->first_out);
+  return {first, first + static_cast<std::ptrdiff_t>(part.out)};
+}
+
+double dot(const Row& a, const Row& b, std::size_t from, std::size_t to) {
+  double sum = 0.0;
+  for (std::size_t j = from; j < to; ++j) sum += a[j] * b[j];
+  return sum;
+}
+
+// The score of a key for a query; empty where the query does not see it.
+std::optional<double> score(const Head& head, Row query, std::size_t at, Row key, std::size_t of,
+                            bool causal) {
+  if ((causal && of > at) || (head.window && at >= of + *head.window)) return {};
+  std::size_t turned = 0;
+  double factor = 1.0;
+  if (head.rotary) {
+    rotate(*head.rotary, at, query);
+    rotate(*head.rotary, of, key);
+    turned = head.rotary->dims;
+    factor = head.rotary->score_factor;
+  }
+  const double value =
+      head.scale * (factor * dot(query, key, 0, turned) + dot(query, key, turned, query.size()));
+  return head.soft_cap == 0.0 ? value : head.soft_cap * std::tanh(value / head.soft_cap);
+}
+
+bool agree(double value, double expected, double size) {
+  return std::abs(value - expected) <= 1e-3 * size + 1e-6;
+}
+
+double largest(const Json& numbers) {
+  double size = 0.0;
+  for (const Json& value : numbers) {
+    if (value.is_number()) size = std::max(size, std::abs(value.get<double>()));
+  }
+  return size;
+}
+
+// A description against the numbers of one run.
+class Compared {
+ public:
+  Compared(const files::Checkpoint& checkpoint, const Model& model, const Json& truth)
+      : checkpoint_(checkpoint), model_(model) {
+    norms(truth.at("norms"));
+    scores(truth.at("scores"));
+    logits(truth);
+  }
+
+  std::vector<std::string> differences;
+  std::set<std::string> refused;  // queries' tensors of heads that have no bound, "logits"
+
+ private:
+  void norms(const Json& truth) {
+    for (const auto& [name, expected] : truth.items()) {
+      const auto norm = std::find_if(model_.norms.begin(), model_.norms.end(),
+                                     [&, key = name](const Norm& one) { return one.name == key; });
+      if (norm == model_.norms.end()) {
+        differences.push_back(fmt::format("norm {} is not described", name));
+        continue;
+      }
+      const double value = normed(read_norm(checkpoint_, *norm), input_row(norm->width, 0))[0];
+      if (!agree(value, expected.get<double>(), std::abs(expected.get<double>()))) {
+        differences.push_back(
+            fmt::format("norm {} gives {}, expected {}", name, value, expected.get<double>()));
+      }
+    }
+  }
+
+  void scores(const Json& truth) {
+    for (const auto& [query, numbers] : truth.items()) {
+      const Head* last = nullptr;
+      for (const Head& head : model_.heads) {
+        if (head.query && head.query->weight.tensor == query) last = &head;
+      }
+      if (last == nullptr) continue;
+      if (!last->not_modelled.empty() || !last->query || !last->key) {
+        refused.insert(query);
+        continue;
+      }
+      const Norm* const norm = find_norm(model_, last->norm);
+      const bool listed = !last->rotary || !last->rotary->frequencies.empty() || last->rotary->dims == 0;
+      if (norm == nullptr || last->between || !last->later_norms.empty() || !listed) continue;
+      head_scores(*last, read_norm(checkpoint_, *norm), query, numbers);
+    }
+  }
+
+  void head_scores(const Head& head, const NormSpec& norm, const std::string& query, const Json& numbers) {
+    const std::size_t at = numbers.size() - 2;
+    const bool causal = numbers.back().is_null();
+    if (!causal && (head.rotary || head.window)) {
+      differences.push_back(fmt::format("{}: a later key is seen", query));
+    }
+    const auto part = [&](const Linear& map, std::size_t position) {
+      return query_or_key(model_, checkpoint_, map, normed(norm, input_row(norm.width, position)));
+    };
+    const double size = largest(numbers);
+    for (std::size_t of = 0; of < numbers.size(); ++of) {
+      const std::optional<double> value =
+          score(head, part(*head.query, at), at, part(*head.key, of), of, causal);
+      const bool same = value.has_value() == numbers[of].is_number() &&
+                        (!value || agree(*value, numbers[of].get<double>(), size));
+      if (same) continue;
+      differences.push_back(fmt::format("{}: score of key {} is {}, expected {}", query, of,
+                                        value ? fmt::format("{}", *value) : "hidden", numbers[of].dump()));
+      return;
+    }
+  }
+
+  void logits(const Json& truth) {
+    const Json& numbers = truth.at("logits");
+    if (!model_.vocabulary || !model_.vocabulary->unembedding) return;
+    const Vocabulary& vocabulary = *model_.vocabulary;
+    if (!vocabulary.not_modelled.empty()) {
+      refused.insert("logits");
+      return;
+    }
+    const Norm* const norm = find_norm(model_, vocabulary.final_norm);
+    if (norm == nullptr) return;
+    const Row row =
+        normed(read_norm(checkpoint_, *norm), input_row(norm->width, truth.at("last").get<std::size_t>()));
+    const Row values = mapped(checkpoint_, *vocabulary.unembedding, row);
+    const double size = largest(numbers);
+    for (std::size_t token = 0; token < numbers.size(); ++token) {
+      double logit = vocabulary.logit_scale * values[token];
+      if (vocabulary.soft_cap != 0.0) logit = vocabulary.soft_cap * std::tanh(logit / vocabulary.soft_cap);
+      if (agree(logit, numbers[token].get<double>(), size)) continue;
+      differences.push_back(
+          fmt::format("logit {} is {}, expected {}", token, logit, numbers[token].get<double>()));
+      return;
+    }
+  }
+
+  const files::Checkpoint& checkpoint_;
+  const Model& model_;
+};
+
+// Fields that change nothing in transformers 5.24, but in other versions, other programs, or other
+// implementations of attention.
+const std::set<std::string> used_elsewhere = {
+    "partial_rotary_factor",
+    "rope_theta",
+    "rope_parameters",
+    "original_max_position_embeddings",
+    "use_bidirectional_attention",
+    "logit_scale",
+    "alibi",
+    "_remove_final_layer_norm",
+    "attention_layers",  // written beside attention_types, from which the class makes it
+    "full_attention",
+    "sliding_attention"};
+
+// A fixture whose configuration is changed field by field.
+class Fields {
+ public:
+  explicit Fields(const std::string& name)
+      : folder_(scratch_ / "model"), original_(read(test::fixture(name) / "config.json")) {
+    std::filesystem::create_directory(folder_);
+    std::filesystem::create_symlink(test::fixture(name) / "model.safetensors", folder_ / "model.safetensors");
+    const Json truth = read(test::fixture(name) / "fields.json");
+    const Json& base = truth.at("base");
+    unchanged_ = compare(original_, base, "the fixture");
+    for (const char* part : {"same", "stream"}) {
+      for (const auto& [field, values] : truth.at(part).items()) {
+        for (const Json& value : values) {
+          const std::set<std::string> refused = compare(changed(field, value), base, place(field, value));
+          if (part == std::string("same") && refused != unchanged_) refuses(refused, field, value);
+        }
+      }
+    }
+    for (const Json& entry : truth.at("changed")) {
+      Json expected = base;
+      for (const char* fact : {"norms", "scores", "logits"}) {
+        if (!entry.contains(fact)) continue;
+        if (entry.at(fact).is_object()) {
+          expected[fact].update(entry.at(fact));
+        } else {
+          expected[fact] = entry.at(fact);
+        }
+      }
+      const auto field = entry.at("field").get<std::string>();
+      compare(changed(field, entry.at("value")), expected, place(field, entry.at("value")));
+    }
+  }
+
+  std::vector<std::string> differences;
+
+ private:
+  static Json read(const std::filesystem::path& path) {
+    std::ifstream file(path);
+    return Json::parse(file);
+  }
+  static std::string place(const std::string& field, const Json& value) {
+    return value.is_null() ? "without " + field : field + " = " + value.dump();
+  }
+
+  [[nodiscard]] Json changed(const std::string& field, const Json& value) const {
+    Json config = original_;
+    Json* section = &config;
+    std::string rest = field;
+    for (std::size_t slash = rest.find('/'); slash != std::string::npos; slash = rest.find('/')) {
+      section = &section->at(rest.substr(0, slash));
+      rest = rest.substr(slash + 1);
+    }
+    if (value.is_null()) {
+      section->erase(rest);
+    } else {
+      (*section)[rest] = value;
+    }
+    return config;
+  }
+
+  // Adds what differs. Returns what is refused.
+  std::set<std::string> compare(const Json& config, const Json& expected, const std::string& what) {
+    std::ofstream(folder_ / "config.json") << config.dump();
+    try {
+      const files::Checkpoint checkpoint(folder_);
+      const Model model = describe(checkpoint);
+      const Compared found(checkpoint, model, expected);
+      for (const std::string& difference : found.differences) {
+        differences.push_back(fmt::format("{}: {}", what, difference));
+      }
+      return found.refused;
+    } catch (const Error& error) {
+      differences.push_back(fmt::format("{}: {}", what, error.what()));
+      return {};
+    }
+  }
+
+  // A field of another class may be refused, and one that other versions or programs use.
+  void refuses(const std::set<std::string>& refused, const std::string& field, const Json& value) {
+    const std::string last = field.substr(field.rfind('/') + 1);
+    Json section = original_;
+    if (const std::size_t slash = field.find('/'); slash != std::string::npos) {
+      section = original_.at(field.substr(0, slash));
+    }
+    if (!section.contains(last) || used_elsewhere.contains(last)) return;
+    differences.push_back(fmt::format("{}: changes nothing, but not modelled: {}", place(field, value),
+                                      fmt::join(refused, ", ")));
+  }
+
+  const test::Scratch scratch_;
+  const std::filesystem::path folder_;
+  const Json original_;
+  std::set<std::string> unchanged_;
+};
+
+class FieldsOracle : public testing::TestWithParam<std::string> {};
+
+TEST_P(FieldsOracle, ChangeInTheDescriptionWhatTheyChangeInTheRunningModel) {
+  const Fields fields(GetParam());
+  EXPECT_TRUE(fields.differences.empty()) << fmt::format("{}", fmt::join(fields.differences, "\n"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, FieldsOracle, testing::ValuesIn(test::fixtures_with("fields.json")),
+                         [](const auto& instance) { return instance.param; });
+
+}  // namespace
+}  // namespace normscope::models

@@ -1,0 +1,246 @@
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/models/model.hpp>
+
+#include "files/gguf_files.hpp"
+#include "models/synthetic.hpp"
+#include "support/files.hpp"
+#include "support/fixtures.hpp"
+#include "support/scratch.hpp"
+
+namespace normscope::models {
+namespace {
+
+namespace fs = std::filesystem;
+using files::Checkpoint;
+using test::GgufFile;
+
+constexpr double kTheta = 100.0;
+
+/// A model of one layer of width 4 in llama.cpp's names, with `add` entries and tensors more.
+GgufFile gguf_model(const std::string& architecture, void (*add)(GgufFile&) = nullptr) {
+  GgufFile file;
+  file.text("general.architecture", architecture).text("general.name", "x").number("general.file_type", 0);
+  file.text("tokenizer.chat_template", "eps 0.5 heads3");
+  file.number(architecture + ".block_count", 1).number(architecture + ".attention.head_count", 2);
+  file.number(architecture + ".rope.dimension_count", 2).number(architecture + ".attention.head_count_kv", 1);
+  file.real(architecture + ".attention.layer_norm_rms_epsilon", 1e-6f);
+  file.real(architecture + ".rope.freq_base", static_cast<float>(kTheta));
+  if (add != nullptr) add(file);
+  file.floats("token_embd.weight", {5, 4}).floats("output_norm.weight", {4});
+  file.floats("blk.0.attn_norm.weight", {4}).floats("blk.0.ffn_norm.weight", {4});
+  file.floats("blk.0.attn_q.weight", {8, 4}).floats("blk.0.attn_k.weight", {4, 4});
+  file.floats("blk.0.attn_v.weight", {4, 4}).floats("blk.0.attn_output.weight", {4, 8});
+  return file;
+}
+
+GgufFile with_mlp(GgufFile file) {
+  file.floats("blk.0.ffn_gate.weight", {6, 4}).floats("blk.0.ffn_up.weight", {6, 4});
+  file.floats("blk.0.ffn_down.weight", {4, 6});
+  return file;
+}
+
+Model described(const GgufFile& file) {
+  const test::Scratch scratch;
+  test::put(scratch / "m.gguf", file.file());
+  return describe(Checkpoint(scratch / "m.gguf"));
+}
+
+std::string scores_not_modelled(const std::string& architecture, void (*add)(GgufFile&)) {
+  const Model model = described(with_mlp(gguf_model(architecture, add)));
+  return model.heads.empty() ? "no heads" : model.heads[0].not_modelled;
+}
+
+void expect_same_head(const Head& head, const Head& expected) {
+  EXPECT_EQ(head.layer, expected.layer);
+  EXPECT_EQ(head.head, expected.head);
+  EXPECT_EQ(head.key_value_head, expected.key_value_head);
+  EXPECT_EQ(head.head_dim, expected.head_dim);
+  EXPECT_EQ(head.scale, expected.scale);
+  EXPECT_EQ(head.not_modelled, expected.not_modelled);
+  ASSERT_EQ(head.rotary.has_value(), expected.rotary.has_value());
+  if (head.rotary) {
+    EXPECT_EQ(head.rotary->dims, expected.rotary->dims);
+    EXPECT_EQ(head.rotary->frequencies, expected.rotary->frequencies);
+    EXPECT_EQ(head.rotary->context, expected.rotary->context);
+  }
+}
+
+/// The file made by scripts/gguf_oracle from the fixture of that name describes the same model.
+void expect_twin(const std::string& name, const std::string& architecture) {
+  const fs::path folder = fs::path(NORMSCOPE_SOURCE_DIR) / "tests/models";
+  const Checkpoint file(folder / "gguf" / (name + ".gguf"));
+  const Checkpoint twin(test::fixture(name));
+  const Model model = describe(file);
+  const Model expected = describe(twin);
+  EXPECT_EQ(model.architecture, architecture);
+  EXPECT_EQ(model.evidence, "metadata model_type " + name);
+  EXPECT_EQ(model.layers, expected.layers);
+  EXPECT_EQ(model.width, expected.width);
+  EXPECT_EQ(model.parameters, expected.parameters);
+  EXPECT_TRUE(model.missing.empty());
+  ASSERT_EQ(model.norms.size(), expected.norms.size());
+  for (std::size_t i = 0; i < expected.norms.size(); ++i) {
+    const Norm& norm = model.norms[i];
+    const Norm& other = expected.norms[i];
+    EXPECT_EQ(norm.role, other.role);
+    EXPECT_EQ(norm.layer, other.layer);
+    EXPECT_EQ(norm.kind, other.kind);
+    EXPECT_EQ(norm.eps, other.eps);
+    EXPECT_EQ(norm.eps_source, Source::metadata);
+    EXPECT_EQ(norm.placement, other.placement);
+    EXPECT_TRUE(norm.connections_known);
+    EXPECT_EQ(read_norm(file, norm).gain, read_norm(twin, other).gain);
+    EXPECT_EQ(read_norm(file, norm).bias, read_norm(twin, other).bias);
+    ASSERT_EQ(norm.readers.size(), other.readers.size());
+    for (std::size_t r = 0; r < other.readers.size(); ++r) {
+      EXPECT_EQ(norm.readers[r].role, other.readers[r].role);
+      EXPECT_EQ(norm.readers[r].out, other.readers[r].out);
+      const bool is_reordered =
+          name == "llama" && (other.readers[r].role == "query" || other.readers[r].role == "key");
+      if (is_reordered) continue;
+      EXPECT_EQ(read_weight(file, norm.readers[r], 0, norm.readers[r].out),
+                read_weight(twin, other.readers[r], 0, other.readers[r].out));
+    }
+  }
+  ASSERT_EQ(model.heads.size(), expected.heads.size());
+  for (std::size_t i = 0; i < expected.heads.size(); ++i) expect_same_head(model.heads[i], expected.heads[i]);
+  ASSERT_TRUE(model.vocabulary && expected.vocabulary);
+  EXPECT_EQ(model.vocabulary->size, expected.vocabulary->size);
+  EXPECT_EQ(model.vocabulary->tied, expected.vocabulary->tied);
+  EXPECT_EQ(model.vocabulary->not_modelled, expected.vocabulary->not_modelled);
+}
+
+TEST(GgufModel, Gpt2IsThatOfItsSafetensorsFile) { expect_twin("gpt2", "gguf_gpt2"); }
+TEST(GgufModel, LlamaIsThatOfItsSafetensorsFile) { expect_twin("llama", "gguf_llama"); }
+
+// Row 2j of llama.cpp's queries is row j of the safetensors file's, row 2j + 1 is row j + d/2.
+TEST(GgufModel, PairsThatTurnTogetherAreNeighboursInLlamaOnly) {
+  const fs::path folder = fs::path(NORMSCOPE_SOURCE_DIR) / "tests/models";
+  const Checkpoint file(folder / "gguf/llama.gguf");
+  const Checkpoint twin(test::fixture("llama"));
+  const Model model = describe(file);
+  const Model expected = describe(twin);
+  for (std::size_t i = 0; i < expected.heads.size(); ++i) {
+    const Head& head = model.heads[i];
+    EXPECT_TRUE(head.rotary->interleaved);
+    EXPECT_FALSE(expected.heads[i].rotary->interleaved);
+    for (std::uint64_t j = 0; j < head.head_dim; ++j) {
+      const std::uint64_t row = j % 2 == 0 ? j / 2 : j / 2 + head.head_dim / 2;
+      EXPECT_EQ(read_weight(file, *head.query, j, 1), read_weight(twin, *expected.heads[i].query, row, 1));
+      EXPECT_EQ(read_weight(file, *head.key, j, 1), read_weight(twin, *expected.heads[i].key, row, 1));
+    }
+  }
+  EXPECT_FALSE(described(with_mlp(gguf_model("qwen2"))).heads[0].rotary->interleaved);
+}
+
+TEST(GgufModel, TakesItsConfigurationFromMetadata) {
+  const Model model = described(with_mlp(gguf_model("llama")));
+  EXPECT_EQ(model.architecture, "gguf_llama");
+  ASSERT_EQ(model.norms.size(), 3u);
+  EXPECT_EQ(model.norms[0].eps, 1e-6);
+  ASSERT_EQ(model.heads.size(), 2u);
+  EXPECT_EQ(model.heads[1].not_modelled, "");
+  EXPECT_EQ(model.heads[1].head_dim, 4u);
+  EXPECT_EQ(model.heads[1].rotary->dims, 2u);
+  EXPECT_EQ(model.heads[1].rotary->frequencies, std::vector<double>{1.0});
+  ASSERT_TRUE(model.vocabulary);
+  EXPECT_TRUE(model.vocabulary->tied);
+}
+
+TEST(GgufModel, GemmasGainsAreStoredAsTheyAreUsed) {
+  const Model model = described(with_mlp(gguf_model("gemma")));
+  EXPECT_EQ(model.norms[0].gain_offset, 0.0);
+  EXPECT_EQ(model.norms[0].role, "attention input");
+}
+
+TEST(GgufModel, ReadsStackedExperts) {
+  GgufFile file = gguf_model("llama", [](GgufFile& more) {
+    more.number("llama.expert_count", 2).number("llama.expert_used_count", 1);
+  });
+  file.floats("blk.0.ffn_gate_inp.weight", {2, 4}).floats("blk.0.ffn_gate_exps.weight", {2, 6, 4});
+  file.floats("blk.0.ffn_up_exps.weight", {2, 6, 4}).floats("blk.0.ffn_down_exps.weight", {2, 4, 6});
+  const Model model = described(file);
+  EXPECT_TRUE(model.missing.empty());
+  EXPECT_EQ(model.heads[0].not_modelled, "");
+  EXPECT_EQ(test::names(model.norms[1].readers),
+            (std::vector<std::string>{
+                "router:blk.0.ffn_gate_inp.weight", "mlp gate:blk.0.ffn_gate_exps.weight[0]",
+                "mlp in:blk.0.ffn_up_exps.weight[0]", "mlp gate:blk.0.ffn_gate_exps.weight[1]",
+                "mlp in:blk.0.ffn_up_exps.weight[1]"}));
+}
+
+TEST(GgufModel, DividesRotaryFrequencies) {
+  GgufFile file = with_mlp(gguf_model("llama"));
+  file.tensor("rope_freqs.weight", {1}, 0, test::le(4.0F));
+  EXPECT_EQ(described(file).heads[0].rotary->frequencies, std::vector<double>{0.25});
+  for (const float bad : {0.0F, -1.0F}) {
+    GgufFile broken = with_mlp(gguf_model("llama"));
+    broken.tensor("rope_freqs.weight", {1}, 0, test::le(bad));
+    EXPECT_EQ(described(broken).heads[0].not_modelled, "rope_freqs.weight");
+  }
+  GgufFile longer = with_mlp(gguf_model("llama"));
+  longer.floats("rope_freqs.weight", {2});
+  EXPECT_EQ(described(longer).heads[0].not_modelled, "rope_freqs.weight");
+}
+
+TEST(GgufModel, ScalesLinearlyOrNotAtAll) {
+  const auto frequencies = [](void (*add)(GgufFile&)) {
+    const Model model = described(with_mlp(gguf_model("llama", add)));
+    EXPECT_EQ(model.heads[0].not_modelled, "");
+    return model.heads[0].rotary->frequencies;
+  };
+  EXPECT_EQ(frequencies([](GgufFile& more) {
+              more.text("llama.rope.scaling.type", "linear").real("llama.rope.scaling.factor", 4.0F);
+            }),
+            std::vector<double>{0.25});
+  EXPECT_EQ(frequencies([](GgufFile& more) { more.real("llama.rope.scaling.factor", 4.0F); }),
+            std::vector<double>{0.25});
+  EXPECT_EQ(frequencies([](GgufFile& more) {
+              more.text("llama.rope.scaling.type", "none").real("llama.rope.scaling.factor", 4.0F);
+            }),
+            std::vector<double>{1.0});
+}
+
+TEST(GgufModel, SaysWhatIsNotModelled) {
+  const auto mentions = [](const std::string& text, const std::string& what) {
+    EXPECT_NE(text.find(what), std::string::npos) << text;
+  };
+  mentions(scores_not_modelled("llama", [](GgufFile& more) { more.text("llama.rope.scaling.type", "yarn"); }),
+           "rope.scaling.type: yarn");
+  mentions(scores_not_modelled("llama", [](GgufFile& more) { more.real("llama.attention.clamp_kqv", 8.0F); }),
+           "clip_qkv: 8");
+  mentions(scores_not_modelled("llama", [](GgufFile& more) { more.real("llama.attention.scale", 0.5F); }),
+           "attention_scale: 0.5");
+  mentions(scores_not_modelled("llama", [](GgufFile& more) { more.number("llama.new_field", 1); }),
+           "new_field: 1");
+  mentions(scores_not_modelled("llama", [](GgufFile& more) { more.number("other.field", 1); }),
+           "other.field: 1");
+  mentions(
+      scores_not_modelled("llama", [](GgufFile& more) { more.number("llama.attention.sliding_window", 4); }),
+      "sliding_window: 4");
+  EXPECT_EQ(scores_not_modelled("llama",
+                                [](GgufFile& more) {
+                                  more.number("llama.attention.key_length", 4);
+                                  more.number("llama.attention.value_length", 4);
+                                  more.real("llama.attention.clamp_kqv", 0.0F);
+                                }),
+            "");
+}
+
+TEST(GgufModel, OfAnotherArchitectureHasNormsByNameOnly) {
+  const Model model = described(with_mlp(gguf_model("novel")));
+  EXPECT_EQ(model.architecture, "unknown");
+  ASSERT_EQ(model.norms.size(), 3u);
+  EXPECT_EQ(model.norms[0].eps, 1e-6);
+  EXPECT_FALSE(model.norms[0].connections_known);
+  EXPECT_TRUE(model.heads.empty());
+}
+
+}  // namespace
+}  // namespace normscope::models

@@ -1,7 +1,7 @@
 #include <span>
 
 #include <normscope/core/error.hpp>
-#include <normscope/files/cifar.hpp>
+#include <normscope/files/idx.hpp>
 
 #include "fuzz_target.hpp"
 

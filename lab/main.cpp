@@ -14,7 +14,7 @@
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/text.hpp>
 #include <normscope/core/version.hpp>
-#include <normscope/results/text.hpp>
+#include <normscope/results/documents.hpp>
 
 #ifdef __GLIBC__
 #include <malloc.h>

@@ -9,7 +9,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/version.hpp>
-#include <normscope/files/npy_writer.hpp>
+#include <normscope/files/array.hpp>
 #include <normscope/files/opened_array.hpp>
 
 #include "apply_rows.hpp"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <normscope/core/parallel.hpp>
-#include <normscope/files/npy_writer.hpp>
+#include <normscope/files/array.hpp>
 #include <normscope/norm/kernels.hpp>
 #include <normscope/norm/steps.hpp>
 

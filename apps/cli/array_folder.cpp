@@ -1,6 +1,6 @@
 #include "array_folder.hpp"
 
-#include <normscope/files/npy_writer.hpp>
+#include <normscope/files/array.hpp>
 
 #include "command.hpp"
 

@@ -8,9 +8,8 @@
 #include <normscope/core/file.hpp>
 #include <normscope/nets/construct.hpp>
 #include <normscope/nets/net_file.hpp>
-#include <normscope/results/construction.hpp>
-#include <normscope/results/figures/folds.hpp>
-#include <normscope/results/text.hpp>
+#include <normscope/results/documents.hpp>
+#include <normscope/results/figures.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"

@@ -10,7 +10,7 @@
 #include <normscope/core/norm_spec.hpp>
 #include <normscope/core/text.hpp>
 #include <normscope/models/model.hpp>
-#include <normscope/results/text.hpp>
+#include <normscope/results/documents.hpp>
 
 #include "session.hpp"
 

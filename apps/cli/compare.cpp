@@ -9,10 +9,8 @@
 
 #include <normscope/analysis/report.hpp>
 #include <normscope/core/file.hpp>
-#include <normscope/results/figures/comparison.hpp>
-#include <normscope/results/figures/side_by_side.hpp>
-#include <normscope/results/rewrite.hpp>
-#include <normscope/results/text.hpp>
+#include <normscope/results/documents.hpp>
+#include <normscope/results/figures.hpp>
 #include <normscope/rewrite/compare.hpp>
 
 #include "command.hpp"

@@ -8,9 +8,8 @@
 #include <normscope/core/file.hpp>
 #include <normscope/nets/rnn/counting.hpp>
 #include <normscope/nets/rnn/trained.hpp>
-#include <normscope/results/counting.hpp>
-#include <normscope/results/figures/counting.hpp>
-#include <normscope/results/text.hpp>
+#include <normscope/results/documents.hpp>
+#include <normscope/results/figures.hpp>
 
 #include "command.hpp"
 

@@ -4,14 +4,13 @@
 
 #include <fmt/core.h>
 
-#include <normscope/core/bound_text.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
-#include <normscope/files/npy_writer.hpp>
+#include <normscope/core/text.hpp>
+#include <normscope/files/array.hpp>
 #include <normscope/files/opened_array.hpp>
 #include <normscope/norm/curvature.hpp>
-#include <normscope/results/geometry.hpp>
-#include <normscope/results/text.hpp>
+#include <normscope/results/documents.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"

@@ -16,9 +16,8 @@
 #include <normscope/analysis/report.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/files/checkpoint.hpp>
-#include <normscope/results/figures/charts.hpp>
-#include <normscope/results/report.hpp>
-#include <normscope/results/text.hpp>
+#include <normscope/results/documents.hpp>
+#include <normscope/results/figures.hpp>
 
 #include "command.hpp"
 #include "server.hpp"

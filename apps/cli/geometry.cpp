@@ -10,8 +10,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/norm/image.hpp>
 #include <normscope/norm/moments.hpp>
-#include <normscope/results/geometry.hpp>
-#include <normscope/results/text.hpp>
+#include <normscope/results/documents.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"

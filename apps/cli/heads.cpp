@@ -4,14 +4,12 @@
 
 #include <fmt/format.h>
 
-#include <normscope/core/bound_text.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/core/text.hpp>
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/heads/heads.hpp>
 #include <normscope/models/model.hpp>
-#include <normscope/results/heads.hpp>
-#include <normscope/results/inputs.hpp>
-#include <normscope/results/text.hpp>
+#include <normscope/results/documents.hpp>
 #include <normscope/verify/model.hpp>
 
 #include "command.hpp"

@@ -9,7 +9,7 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/files/open_noted.hpp>
+#include <normscope/files/checkpoint.hpp>
 
 #include "session.hpp"
 

@@ -7,10 +7,8 @@
 
 #include <normscope/analysis/report.hpp>
 #include <normscope/files/checkpoint.hpp>
-#include <normscope/files/checksums.hpp>
 #include <normscope/models/model.hpp>
-#include <normscope/results/report.hpp>
-#include <normscope/results/text.hpp>
+#include <normscope/results/documents.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"

@@ -12,9 +12,8 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/core/nearest.hpp>
-#include <normscope/results/figures/ranges.hpp>
-#include <normscope/results/ranges.hpp>
-#include <normscope/results/text.hpp>
+#include <normscope/results/documents.hpp>
+#include <normscope/results/figures.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"

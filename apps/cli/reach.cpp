@@ -8,10 +8,9 @@
 
 #include <fmt/core.h>
 
-#include <normscope/core/bound_text.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/results/reach.hpp>
-#include <normscope/results/text.hpp>
+#include <normscope/core/text.hpp>
+#include <normscope/results/documents.hpp>
 #include <normscope/selectability/survey.hpp>
 
 #include "command.hpp"

@@ -12,9 +12,8 @@
 #include <normscope/analysis/text.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/files/checkpoint.hpp>
-#include <normscope/results/figures/charts.hpp>
-#include <normscope/results/report.hpp>
-#include <normscope/results/text.hpp>
+#include <normscope/results/documents.hpp>
+#include <normscope/results/figures.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"

@@ -12,11 +12,9 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/files/checkpoint.hpp>
-#include <normscope/files/open_noted.hpp>
 #include <normscope/files/source.hpp>
 #include <normscope/models/model.hpp>
-#include <normscope/results/rewrite.hpp>
-#include <normscope/results/text.hpp>
+#include <normscope/results/documents.hpp>
 #include <normscope/rewrite/rewrite.hpp>
 
 #include "command.hpp"

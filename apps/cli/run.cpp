@@ -3,11 +3,11 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/files/npy_writer.hpp>
+#include <normscope/files/array.hpp>
 #include <normscope/files/opened_array.hpp>
 #include <normscope/nets/evaluate.hpp>
 #include <normscope/nets/net_file.hpp>
-#include <normscope/results/classification.hpp>
+#include <normscope/results/documents.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"

@@ -7,12 +7,10 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/core/bound_text.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
-#include <normscope/results/select.hpp>
-#include <normscope/results/text.hpp>
-#include <normscope/selectability/exact_select.hpp>
+#include <normscope/core/text.hpp>
+#include <normscope/results/documents.hpp>
 #include <normscope/selectability/select.hpp>
 
 #include "command.hpp"

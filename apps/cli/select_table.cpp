@@ -6,9 +6,8 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/results/figures/random_table.hpp>
-#include <normscope/results/select.hpp>
-#include <normscope/results/text.hpp>
+#include <normscope/results/documents.hpp>
+#include <normscope/results/figures.hpp>
 
 #include "inputs.hpp"
 

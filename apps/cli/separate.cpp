@@ -9,11 +9,10 @@
 #include <fmt/core.h>
 
 #include <normscope/core/accepted.hpp>
-#include <normscope/core/bound_text.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/core/text.hpp>
 #include <normscope/proof/exact_separation.hpp>
-#include <normscope/results/separate.hpp>
-#include <normscope/results/text.hpp>
+#include <normscope/results/documents.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"

@@ -4,8 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <normscope/results/signature.hpp>
-#include <normscope/results/text.hpp>
+#include <normscope/results/documents.hpp>
 #include <normscope/signature/compare.hpp>
 
 #include "signature.hpp"

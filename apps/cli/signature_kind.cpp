@@ -3,9 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <normscope/results/figures/signature.hpp>
-#include <normscope/results/signature.hpp>
-#include <normscope/results/text.hpp>
+#include <normscope/results/documents.hpp>
+#include <normscope/results/figures.hpp>
 #include <normscope/signature/kind.hpp>
 
 #include "signature.hpp"

@@ -7,9 +7,8 @@
 #include <fmt/format.h>
 
 #include <normscope/core/rounding.hpp>
-#include <normscope/files/npy_writer.hpp>
-#include <normscope/results/signature.hpp>
-#include <normscope/results/text.hpp>
+#include <normscope/files/array.hpp>
+#include <normscope/results/documents.hpp>
 #include <normscope/signature/ellipse.hpp>
 #include <normscope/signature/verify.hpp>
 

@@ -16,10 +16,8 @@
 #include <normscope/core/file.hpp>
 #include <normscope/forward/tokenizer.hpp>
 #include <normscope/models/token_names.hpp>
-#include <normscope/results/activations.hpp>
-#include <normscope/results/figures/token_trace.hpp>
-#include <normscope/results/text.hpp>
-#include <normscope/results/token_trace.hpp>
+#include <normscope/results/documents.hpp>
+#include <normscope/results/figures.hpp>
 #include <normscope/selectability/vocabulary.hpp>
 
 #include "command.hpp"

@@ -10,8 +10,7 @@
 #include <normscope/nets/net_file.hpp>
 #include <normscope/nets/tasks.hpp>
 #include <normscope/nets/train_runs.hpp>
-#include <normscope/results/text.hpp>
-#include <normscope/results/training.hpp>
+#include <normscope/results/documents.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"

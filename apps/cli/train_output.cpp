@@ -8,9 +8,8 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/core/text.hpp>
-#include <normscope/results/figures/training.hpp>
-#include <normscope/results/morph.hpp>
-#include <normscope/results/text.hpp>
+#include <normscope/results/documents.hpp>
+#include <normscope/results/figures.hpp>
 
 #include "command.hpp"
 

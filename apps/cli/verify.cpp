@@ -5,8 +5,7 @@
 
 #include <normscope/core/file.hpp>
 #include <normscope/core/text.hpp>
-#include <normscope/results/text.hpp>
-#include <normscope/results/verification.hpp>
+#include <normscope/results/documents.hpp>
 #include <normscope/verify/result.hpp>
 
 #include "command.hpp"

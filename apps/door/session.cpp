@@ -18,11 +18,9 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/core/mapped_files.hpp>
+#include <normscope/core/file.hpp>
 #include <normscope/core/nearest.hpp>
-#include <normscope/core/places.hpp>
-#include <normscope/core/printable.hpp>
-#include <normscope/core/unchanged.hpp>
+#include <normscope/core/text.hpp>
 
 namespace normscope::cli {
 namespace {

@@ -11,8 +11,8 @@
 #include <CLI/CLI.hpp>
 
 #include <normscope/core/file.hpp>
+#include <normscope/core/parallel.hpp>
 #include <normscope/core/progress.hpp>
-#include <normscope/core/team.hpp>
 
 /// Common code of Normscope's programs: shared options, exit statuses, atomic outputs, signals.
 namespace normscope::cli {

@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include <normscope/core/team.hpp>
+#include <normscope/core/parallel.hpp>
 
 namespace normscope {
 

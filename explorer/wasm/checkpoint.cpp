@@ -5,9 +5,8 @@
 
 #include <normscope/analysis/report.hpp>
 #include <normscope/files/checkpoint.hpp>
-#include <normscope/results/figures/charts.hpp>
-#include <normscope/results/report.hpp>
-#include <normscope/results/text.hpp>
+#include <normscope/results/documents.hpp>
+#include <normscope/results/figures.hpp>
 
 #include "values.hpp"
 

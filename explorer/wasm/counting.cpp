@@ -8,8 +8,7 @@
 #include <normscope/nets/rnn/network.hpp>
 #include <normscope/nets/rnn/saturated.hpp>
 #include <normscope/nets/rnn/trained.hpp>
-#include <normscope/results/counting.hpp>
-#include <normscope/results/text.hpp>
+#include <normscope/results/documents.hpp>
 
 #include "values.hpp"
 

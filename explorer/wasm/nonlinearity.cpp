@@ -7,9 +7,8 @@
 #include <normscope/nets/scatter.hpp>
 #include <normscope/nets/trace.hpp>
 #include <normscope/norm/curvature.hpp>
-#include <normscope/results/figures/curvature.hpp>
-#include <normscope/results/figures/folds.hpp>
-#include <normscope/results/text.hpp>
+#include <normscope/results/documents.hpp>
+#include <normscope/results/figures.hpp>
 
 #include "values.hpp"
 

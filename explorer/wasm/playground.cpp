@@ -5,14 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/nets/answers.hpp>
-#include <normscope/nets/curves.hpp>
+#include <normscope/nets/circle.hpp>
 #include <normscope/nets/evaluate.hpp>
-#include <normscope/nets/morph.hpp>
-#include <normscope/nets/recording.hpp>
 #include <normscope/nets/tasks.hpp>
 #include <normscope/nets/train_runs.hpp>
-#include <normscope/results/figures/training.hpp>
-#include <normscope/results/text.hpp>
+#include <normscope/results/documents.hpp>
+#include <normscope/results/figures.hpp>
 
 #include "values.hpp"
 

@@ -5,14 +5,11 @@
 
 #include <normscope/norm/norm.hpp>
 #include <normscope/norm/steps.hpp>
-#include <normscope/proof/faces.hpp>
-#include <normscope/results/figures/attention.hpp>
-#include <normscope/results/figures/random_table.hpp>
-#include <normscope/results/text.hpp>
+#include <normscope/proof/minimum_norm.hpp>
+#include <normscope/results/documents.hpp>
+#include <normscope/results/figures.hpp>
 #include <normscope/selectability/random_table.hpp>
 #include <normscope/selectability/select.hpp>
-#include <normscope/selectability/verify.hpp>
-#include <normscope/selectability/weights.hpp>
 
 #include "values.hpp"
 

@@ -14,8 +14,7 @@
 #include <normscope/forward/decoder.hpp>
 #include <normscope/forward/tokenizer.hpp>
 #include <normscope/models/token_names.hpp>
-#include <normscope/results/text.hpp>
-#include <normscope/results/token_trace.hpp>
+#include <normscope/results/documents.hpp>
 
 #include "values.hpp"
 

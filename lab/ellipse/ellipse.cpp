@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include <normscope/core/random.hpp>
-#include <normscope/core/rounded.hpp>
+#include <normscope/core/rounding.hpp>
 #include <normscope/norm/image.hpp>
 #include <normscope/norm/steps.hpp>
 #include <normscope/results/figures/vega.hpp>

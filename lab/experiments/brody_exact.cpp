@@ -6,8 +6,6 @@
 #include <normscope/core/random.hpp>
 #include <normscope/norm/norm.hpp>
 #include <normscope/selectability/select.hpp>
-#include <normscope/selectability/verify.hpp>
-#include <normscope/selectability/weights.hpp>
 
 #include "frame/experiment.hpp"
 

@@ -6,7 +6,7 @@
 #include <normscope/core/sum.hpp>
 #include <normscope/core/text.hpp>
 #include <normscope/norm/norm.hpp>
-#include <normscope/results/figures/random_table.hpp>
+#include <normscope/results/figures.hpp>
 #include <normscope/selectability/random_table.hpp>
 
 #include "frame/experiment.hpp"

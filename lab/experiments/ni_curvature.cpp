@@ -6,7 +6,7 @@
 #include <normscope/core/random.hpp>
 #include <normscope/norm/curvature.hpp>
 #include <normscope/norm/norm.hpp>
-#include <normscope/results/figures/curvature.hpp>
+#include <normscope/results/figures.hpp>
 
 #include "frame/experiment.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <fmt/core.h>
 
-#include <normscope/nets/images.hpp>
+#include <normscope/nets/tasks.hpp>
 
 #include "frame/data.hpp"
 #include "frame/figures.hpp"

@@ -1,7 +1,7 @@
 #include <fmt/core.h>
 
 #include <normscope/nets/tasks.hpp>
-#include <normscope/results/figures/training.hpp>
+#include <normscope/results/figures.hpp>
 
 #include "ln_nets/training.hpp"
 

@@ -8,8 +8,8 @@
 
 #include <normscope/nets/rnn/counting.hpp>
 #include <normscope/nets/rnn/trained.hpp>
-#include <normscope/results/figures/counting.hpp>
-#include <normscope/results/text.hpp>
+#include <normscope/results/documents.hpp>
+#include <normscope/results/figures.hpp>
 
 #include "frame/experiment.hpp"
 #include "frame/figures.hpp"

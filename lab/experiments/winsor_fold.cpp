@@ -5,7 +5,7 @@
 #include <fmt/core.h>
 
 #include <normscope/nets/circle.hpp>
-#include <normscope/results/figures/circle.hpp>
+#include <normscope/results/figures.hpp>
 
 #include "frame/experiment.hpp"
 

@@ -1,6 +1,6 @@
 #include <fmt/core.h>
 
-#include <normscope/nets/images.hpp>
+#include <normscope/nets/tasks.hpp>
 
 #include "frame/data.hpp"
 #include "ln_nets/training.hpp"

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <normscope/results/text.hpp>
+#include <normscope/results/documents.hpp>
 
 #include "show.hpp"
 

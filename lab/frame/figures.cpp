@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include <normscope/core/rounded.hpp>
+#include <normscope/core/rounding.hpp>
 
 namespace normscope::lab {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <normscope/core/file.hpp>
 #include <normscope/core/text.hpp>
-#include <normscope/results/text.hpp>
+#include <normscope/results/documents.hpp>
 
 namespace normscope::lab {
 namespace {

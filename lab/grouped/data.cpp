@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
-#include <normscope/nets/images.hpp>
+#include <normscope/nets/tasks.hpp>
 
 #include "training.hpp"
 

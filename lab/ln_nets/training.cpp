@@ -4,7 +4,7 @@
 
 #include <normscope/core/assert.hpp>
 #include <normscope/core/packed.hpp>
-#include <normscope/results/figures/training.hpp>
+#include <normscope/results/figures.hpp>
 
 namespace normscope::lab::ln_nets {
 namespace {

@@ -17,11 +17,8 @@
 #include <normscope/nets/scatter.hpp>
 #include <normscope/proof/exact_separation.hpp>
 #include <normscope/proof/separate.hpp>
-#include <normscope/results/figures/analyses.hpp>
-#include <normscope/results/select.hpp>
-#include <normscope/results/separate.hpp>
-#include <normscope/results/text.hpp>
-#include <normscope/selectability/exact_select.hpp>
+#include <normscope/results/documents.hpp>
+#include <normscope/results/figures.hpp>
 #include <normscope/selectability/select.hpp>
 #include <normscope/verify/verify.hpp>
 

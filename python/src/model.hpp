@@ -8,10 +8,9 @@
 #include <fmt/format.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/core/file.hpp>
 #include <normscope/core/nearest.hpp>
-#include <normscope/core/unchanged.hpp>
 #include <normscope/files/checkpoint.hpp>
-#include <normscope/files/open_noted.hpp>
 #include <normscope/files/source.hpp>
 #include <normscope/models/model.hpp>
 

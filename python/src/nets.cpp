@@ -19,12 +19,8 @@
 #include <normscope/nets/net_file.hpp>
 #include <normscope/nets/tasks.hpp>
 #include <normscope/nets/train_runs.hpp>
-#include <normscope/results/classification.hpp>
-#include <normscope/results/construction.hpp>
-#include <normscope/results/figures/folds.hpp>
-#include <normscope/results/figures/training.hpp>
-#include <normscope/results/text.hpp>
-#include <normscope/results/training.hpp>
+#include <normscope/results/documents.hpp>
+#include <normscope/results/figures.hpp>
 
 #include "arguments.hpp"
 #include "array.hpp"

@@ -13,9 +13,8 @@
 
 #include <normscope/analysis/in_model.hpp>
 #include <normscope/analysis/observer.hpp>
-#include <normscope/results/activations.hpp>
-#include <normscope/results/figures/activations.hpp>
-#include <normscope/results/text.hpp>
+#include <normscope/results/documents.hpp>
+#include <normscope/results/figures.hpp>
 
 #include "arguments.hpp"
 #include "array.hpp"

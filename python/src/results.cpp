@@ -8,10 +8,8 @@
 #include <normscope/analysis/report.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/norm/image.hpp>
-#include <normscope/results/figures/analyses.hpp>
-#include <normscope/results/geometry.hpp>
-#include <normscope/results/text.hpp>
-#include <normscope/results/verification.hpp>
+#include <normscope/results/documents.hpp>
+#include <normscope/results/figures.hpp>
 #include <normscope/selectability/survey.hpp>
 
 namespace normscope::python {

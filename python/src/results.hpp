@@ -9,7 +9,7 @@
 
 #include <normscope/core/norm_spec.hpp>
 #include <normscope/core/progress.hpp>
-#include <normscope/results/reach.hpp>
+#include <normscope/results/documents.hpp>
 #include <normscope/selectability/vocabulary.hpp>
 #include <normscope/verify/verify.hpp>
 

@@ -15,9 +15,8 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/files/opened_array.hpp>
-#include <normscope/results/figures/signature.hpp>
-#include <normscope/results/signature.hpp>
-#include <normscope/results/text.hpp>
+#include <normscope/results/documents.hpp>
+#include <normscope/results/figures.hpp>
 #include <normscope/selectability/vocabulary.hpp>
 #include <normscope/signature/compare.hpp>
 #include <normscope/signature/extract.hpp>

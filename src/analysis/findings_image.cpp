@@ -1,11 +1,63 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
+#include <vector>
 
+#include <normscope/analysis/report.hpp>
 #include <normscope/analysis/text.hpp>
+
 #include "finding_rules.hpp"
+#include "gain_shape.hpp"
+#include "median.hpp"
 
 namespace normscope::analysis {
+namespace {
+
+/// How far a ratio is from 1, in either direction.
+double distance_from_one(double ratio) {
+  return ratio == 0.0 ? std::numeric_limits<double>::infinity() : std::abs(std::log(ratio));
+}
+
+}  // namespace
+
+void add_gain_shape(std::span<const double> gain, NormReport& report) {
+  std::vector<double> magnitudes;
+  for (const double g : gain) {
+    if (g != 0.0) magnitudes.push_back(std::abs(g));
+  }
+  if (magnitudes.empty()) return;
+  for (const double magnitude : magnitudes) {
+    ++report.gain_sizes[static_cast<int>(std::floor(gain_bins_per_octave * std::log2(magnitude)))];
+  }
+  const double typical = median(std::move(magnitudes));
+  const std::size_t block = (gain.size() + most_gain_blocks - 1) / most_gain_blocks;
+  for (std::size_t begin = 0; begin < gain.size(); begin += block) {
+    GainBlock furthest{begin, std::min(begin + block, gain.size()), begin, 1.0};
+    for (std::size_t i = begin; i < furthest.end; ++i) {
+      const double ratio = std::abs(gain[i]) / typical;
+      if (i > begin && distance_from_one(ratio) <= distance_from_one(furthest.ratio)) continue;
+      furthest.coordinate = i;
+      furthest.ratio = ratio;
+    }
+    report.gain_blocks.push_back(furthest);
+  }
+}
+
+std::vector<std::size_t> thinned_ranks(std::size_t count, std::size_t points) {
+  std::vector<std::size_t> ranks;
+  if (count <= points) {
+    for (std::size_t rank = 1; rank <= count; ++rank) ranks.push_back(rank);
+    return ranks;
+  }
+  const double step = std::log(static_cast<double>(count)) / static_cast<double>(points - 1);
+  for (std::size_t i = 0; i < points; ++i) {
+    const auto rank = static_cast<std::size_t>(std::lround(std::exp(step * static_cast<double>(i))));
+    if (ranks.empty() || rank > ranks.back()) ranks.push_back(std::min(rank, count));
+  }
+  return ranks;
+}
+
 namespace {
 
 /// Cosine to all-ones below which a direction counts as tilted away from it.

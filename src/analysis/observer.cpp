@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <map>
 #include <numeric>
 #include <span>
 #include <type_traits>
@@ -16,9 +18,43 @@
 #include <normscope/norm/image.hpp>
 #include <normscope/norm/moments.hpp>
 
-#include "log_histogram.hpp"
-
 namespace normscope::analysis {
+
+/// Counts of positive numbers by the size of their logarithms, for quantiles.
+class LogHistogram {
+ public:
+  void add(double value);
+  /// The smallest value that at least `fraction` of the numbers do not exceed.
+  ///
+  /// Accuracy  half a bin, 1.1 %
+  ///
+  /// Requires  some number was added
+  [[nodiscard]] double quantile(double fraction) const;
+
+ private:
+  static constexpr int bins_per_octave = 32;
+
+  std::map<int, std::uint64_t> bins_{};
+  std::uint64_t total_ = 0;
+};
+
+void LogHistogram::add(double value) {
+  // Below every normal number: blocks without deviation, at eps = 0.
+  const double exponent = value > 0.0 ? std::log2(value) : -1100.0;
+  ++bins_[static_cast<int>(std::floor(exponent * bins_per_octave))];
+  ++total_;
+}
+
+double LogHistogram::quantile(double fraction) const {
+  const double wanted = fraction * static_cast<double>(total_);
+  std::uint64_t passed = 0;
+  for (const auto& [bin, count] : bins_) {
+    passed += count;
+    if (static_cast<double>(passed) >= wanted) return std::exp2((bin + 0.5) / bins_per_octave);
+  }
+  return 0.0;
+}
+
 namespace {
 
 /// Sums in four parts, which the compiler computes side by side.

@@ -19,7 +19,6 @@
 #include <fmt/core.h>
 
 #include <normscope/core/assert.hpp>
-#include <normscope/core/unchanged.hpp>
 
 #include "descriptor.hpp"
 

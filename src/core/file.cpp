@@ -1,11 +1,5 @@
 #include <normscope/core/file.hpp>
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -20,14 +14,110 @@
 #include <system_error>
 #include <utility>
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include <normscope/core/mapped_files.hpp>
-#include <normscope/core/printable.hpp>
+#include <normscope/core/text.hpp>
 
 #include "descriptor.hpp"
 
 namespace normscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The nearest folder or file on the way to a path that exists, and the rest of the way.
+struct Place {
+  fs::path existing;
+  fs::path rest{};
+};
+
+Place place_of(const fs::path& path) {
+  std::error_code missing;
+  // Links are followed as far as they lead to something, so that parents are those of the file itself.
+  fs::path whole = fs::weakly_canonical(path, missing);
+  if (missing) whole = spelled_out(path);
+  Place place{spelled_out(whole)};
+  if (place.existing.has_relative_path() && !place.existing.has_filename()) {
+    place.existing = place.existing.parent_path();
+  }
+  while (!fs::exists(place.existing, missing) && place.existing.has_relative_path()) {
+    place.rest = place.rest.empty() ? place.existing.filename() : place.existing.filename() / place.rest;
+    place.existing = place.existing.parent_path();
+  }
+  return place;
+}
+
+bool is_same_existing(const fs::path& a, const fs::path& b) {
+  std::error_code missing;
+  return fs::equivalent(a, b, missing);
+}
+
+}  // namespace
+
+bool is_same_place(const fs::path& a, const fs::path& b) {
+  const Place first = place_of(a);
+  const Place second = place_of(b);
+  return first.rest == second.rest &&
+         (first.existing == second.existing || is_same_existing(first.existing, second.existing));
+}
+
+bool lies_within(const fs::path& path, const fs::path& folder) {
+  if (is_same_place(path, folder)) return true;
+  fs::path parent = place_of(path).existing;
+  while (!is_same_existing(parent, folder)) {
+    if (!parent.has_relative_path()) return false;
+    parent = parent.parent_path();
+  }
+  return true;
+}
+
+bool UnchangedFiles::examine(Noted& noted) {
+  struct stat status {};
+  if (::stat(noted.file.c_str(), &status) != 0) return false;
+#ifdef __APPLE__
+  const timespec changed = status.st_mtimespec;
+#else
+  const timespec changed = status.st_mtim;
+#endif
+  noted.device = static_cast<std::uint64_t>(status.st_dev);
+  noted.number = static_cast<std::uint64_t>(status.st_ino);
+  noted.size = static_cast<std::uint64_t>(status.st_size);
+  noted.seconds = static_cast<std::int64_t>(changed.tv_sec);
+  noted.nanoseconds = static_cast<std::int64_t>(changed.tv_nsec);
+  return S_ISREG(status.st_mode);
+}
+
+UnchangedFiles& inputs_of_process() {
+  static UnchangedFiles inputs;
+  return inputs;
+}
+
+void UnchangedFiles::note(const std::filesystem::path& file) {
+  Noted noted{file};
+  if (examine(noted)) files_.push_back(std::move(noted));
+}
+
+void UnchangedFiles::expect() const {
+  for (const Noted& then : files_) {
+    Noted now{then.file};
+    const bool is_there = examine(now);
+    const bool is_same = is_there && now.device == then.device && now.number == then.number;
+    if (is_same && now.size == then.size && now.seconds == then.seconds &&
+        now.nanoseconds == then.nanoseconds) {
+      continue;
+    }
+    fail(then.file, fmt::format("was {} since it was opened, expected the same file to the end",
+                                is_same    ? "changed"
+                                : is_there ? "replaced"
+                                           : "removed"));
+  }
+}
+
 namespace {
 
 using std::filesystem::path;

@@ -1,4 +1,4 @@
-#include <normscope/core/folder.hpp>
+#include <normscope/core/file.hpp>
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,7 +1,5 @@
 #include <normscope/core/parallel.hpp>
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -12,11 +10,125 @@
 #include <limits>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <thread>
 
-#include "cores.hpp"
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
 
+#include <normscope/core/error.hpp>
+
+#if defined(__linux__)
+#endif
+
+/// The CPUs that threads run on, where the system reports them.
 namespace normscope {
+
+#if defined(__linux__)
+
+inline int current_core() { return sched_getcpu(); }
+
+/// CPU affinity of workers: a worker avoids the CPU of the caller that last used it. In a virtual machine
+/// idle CPUs look busy to Linux, which then places a woken thread on the CPU of the thread that woke it.
+/// There the two compete, or the worker waits until the caller has done all the work.
+class Cores {
+ public:
+  /// The affinity of the process's first thread, since the thread that starts a worker may be pinned, or be a
+  /// worker itself.
+  explicit Cores(int avoided)
+      : known_(avoided >= 0 && sched_getaffinity(getpid(), sizeof(allowed_), &allowed_) == 0 &&
+               CPU_COUNT(&allowed_) > 1),
+        avoided_(avoided) {}
+
+  [[nodiscard]] bool may_have(int core) const { return known_ && core != avoided_; }
+  /// Sets the initial affinity of a new worker.
+  void give(pthread_t worker) const {
+    if (!known_) return;
+    const cpu_set_t others = all_but_avoided();
+    pthread_setaffinity_np(worker, sizeof(others), &others);
+  }
+  void avoid(int core, pthread_t worker) {
+    cpu_set_t now;
+    const cpu_set_t given = all_but_avoided();
+    // If something else has changed the affinity, it is left as it is.
+    known_ = pthread_getaffinity_np(worker, sizeof(now), &now) == 0 && CPU_EQUAL(&now, &given);
+    avoided_ = core;
+    give(worker);
+  }
+
+ private:
+  [[nodiscard]] cpu_set_t all_but_avoided() const {
+    cpu_set_t others = allowed_;
+    CPU_CLR(avoided_, &others);
+    return others;
+  }
+
+  cpu_set_t allowed_{};
+  bool known_;
+  int avoided_;
+};
+
+#else
+
+inline int current_core() { return -1; }
+
+class Cores {
+ public:
+  explicit Cores(int /*avoided*/) {}
+  [[nodiscard]] static bool may_have(int /*core*/) { return false; }
+  static void give(pthread_t /*worker*/) {}
+  static void avoid(int /*core*/, pthread_t /*worker*/) {}
+};
+
+#endif
+
+const Team& alone() {
+  class Alone : public Team {
+   public:
+    [[nodiscard]] std::size_t rank() const override { return 0; }
+    [[nodiscard]] std::size_t size() const override { return 1; }
+    void gather(std::span<std::byte> /*bytes*/, std::span<const std::size_t> /*begins*/) const override {}
+    [[nodiscard]] bool any(bool value) const override { return value; }
+  };
+  static const Alone team;
+  return team;
+}
+
+std::vector<std::vector<std::byte>> gathered(const std::vector<std::byte>& own, const Team& team) {
+  std::vector<std::uint64_t> sizes(team.size());
+  std::vector<std::size_t> begins(team.size() + 1);
+  for (std::size_t member = 0; member < begins.size(); ++member)
+    begins[member] = member * sizeof(std::uint64_t);
+  sizes[team.rank()] = own.size();
+  team.gather(std::as_writable_bytes(std::span(sizes)), begins);
+  for (std::size_t member = 0; member < sizes.size(); ++member)
+    begins[member + 1] = begins[member] + sizes[member];
+  begins[0] = 0;
+  std::vector<std::byte> all(begins.back());
+  std::copy(own.begin(), own.end(), all.begin() + static_cast<std::ptrdiff_t>(begins[team.rank()]));
+  team.gather(all, begins);
+  std::vector<std::vector<std::byte>> result;
+  for (std::size_t member = 0; member < sizes.size(); ++member) {
+    result.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(begins[member]),
+                        all.begin() + static_cast<std::ptrdiff_t>(begins[member + 1]));
+  }
+  return result;
+}
+
+void together(const Team& team, const std::function<void()>& work) {
+  std::optional<Error> cancelled;
+  try {
+    work();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::Cancelled) throw;
+    cancelled = error;
+  }
+  if (team.any(cancelled.has_value())) {
+    throw cancelled.value_or(Error(ErrorCode::Cancelled, "another process was interrupted"));
+  }
+}
+
 namespace {
 
 constexpr unsigned most_threads = 1024;

@@ -1,4 +1,4 @@
-#include <normscope/core/printable.hpp>
+#include <normscope/core/text.hpp>
 
 #include <algorithm>
 #include <cstddef>

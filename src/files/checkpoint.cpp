@@ -9,7 +9,6 @@
 #include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/files/fail.hpp>
-#include <normscope/files/quote.hpp>
 
 #include "file_format.hpp"
 #include "hub.hpp"

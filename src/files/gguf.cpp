@@ -20,7 +20,6 @@
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/files/fail.hpp>
 #include <normscope/files/little_endian.hpp>
-#include <normscope/files/quote.hpp>
 #include <normscope/files/shape.hpp>
 
 namespace normscope::files {

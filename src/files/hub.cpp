@@ -15,7 +15,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
-#include <normscope/files/quote.hpp>
+#include <normscope/files/fail.hpp>
 
 #include "file_format.hpp"
 #include "readers.hpp"

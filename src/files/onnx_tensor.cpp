@@ -10,7 +10,7 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/files/quote.hpp>
+#include <normscope/files/fail.hpp>
 #include <normscope/files/shape.hpp>
 
 #include "protobuf.hpp"

@@ -9,10 +9,10 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/core/nearest.hpp>
-#include <normscope/files/open_noted.hpp>
-#include <normscope/files/quote.hpp>
+#include <normscope/files/array.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/files/fail.hpp>
 #include <normscope/files/shape.hpp>
-#include <normscope/files/written_array.hpp>
 #include <normscope/files/zip.hpp>
 
 #include "file_format.hpp"

@@ -8,7 +8,7 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/files/quote.hpp>
+#include <normscope/files/fail.hpp>
 #include <normscope/files/shape.hpp>
 
 namespace normscope::files {

@@ -18,7 +18,6 @@
 #include <normscope/core/error.hpp>
 #include <normscope/files/fail.hpp>
 #include <normscope/files/little_endian.hpp>
-#include <normscope/files/quote.hpp>
 #include <normscope/files/shape.hpp>
 
 #include "json_events.hpp"

@@ -10,8 +10,8 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
-#include <normscope/files/checksums.hpp>
-#include <normscope/files/quote.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/files/fail.hpp>
 #include <normscope/files/zip.hpp>
 
 #include "file_format.hpp"

@@ -9,7 +9,6 @@
 #include <normscope/core/error.hpp>
 #include <normscope/files/fail.hpp>
 #include <normscope/files/little_endian.hpp>
-#include <normscope/files/quote.hpp>
 
 namespace normscope::files {
 namespace {

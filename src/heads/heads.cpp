@@ -1,16 +1,101 @@
 #include <normscope/heads/heads.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include <normscope/core/double_double.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/core/exact.hpp>
 #include <normscope/core/parallel.hpp>
-
 #include <normscope/heads/projection.hpp>
 
 namespace normscope::heads {
+namespace {
+
+bool names(const std::vector<models::Linear>& linears, const models::Linear& wanted) {
+  return std::any_of(linears.begin(), linears.end(), [&](const models::Linear& linear) {
+    return linear.weight.selector() == wanted.weight.selector() && linear.role == wanted.role;
+  });
+}
+
+}  // namespace
+
+std::string head_refusal(const models::Model& model, const models::Head& head, const std::string& read,
+                         const models::Linear* between) {
+  if (std::string why = models::why_no_scores(head); !why.empty()) return why;
+  const models::Norm* const norm = find_norm(model, read);
+  if (norm == nullptr) return "the norm it reads is not known";
+  if (norm->effect() != NormEffect::normalizes) return not_normalizing(*norm);
+  if (norm->groups != 1) return fmt::format("its norm has {} groups", norm->groups);
+  if (!names(norm->readers, between == nullptr ? *head.key : *between)) {
+    return "its keys do not read the norm that its queries read";
+  }
+  const std::size_t width = between == nullptr ? norm->width : between->out;
+  if (head.query->in != width || head.key->in != width) return "it reads a part of its norm";
+  if (between != nullptr && between->in != norm->width) return "it reads a part of its norm";
+  for (const models::Linear* part : {&*head.query, &*head.key}) {
+    const models::Norm* const own = own_norm(model, *part);
+    if (own != nullptr && own->effect() != NormEffect::normalizes) return not_normalizing(*own);
+    if (own != nullptr && (own->width != head.head_dim || own->groups != 1)) {
+      return "its queries or keys pass a norm that is not one of each head";
+    }
+  }
+  return {};
+}
+
+namespace {
+
+/// start + Σ a_k b_k.
+Bounded dot(const double* a, const double* b, std::size_t count, std::size_t step, double start) {
+  constexpr double unit = 0x1p-53;
+  DoubleDouble sum(start);
+  double size = std::abs(start);
+  for (std::size_t k = 0; k < count; ++k) {
+    const DoubleDouble product = DoubleDouble(a[k]) * DoubleDouble(b[k * step]);
+    sum += product;
+    size += std::abs(product.high);
+  }
+  // Each operation rounds by 16 u² of its result, which is at most the sum of sizes; products may also
+  // underflow.
+  const double terms = static_cast<double>(count) + 2.0;
+  const double error = std::abs(sum.low) + 32.0 * terms * unit * unit * size +
+                       8.0 * terms * std::numeric_limits<double>::min();
+  return {sum.high, error * (1.0 + 4.0 * unit)};
+}
+
+}  // namespace
+
+Projection read_projection(const files::Checkpoint& checkpoint, const models::Linear& part,
+                           const models::Linear* between) {
+  Projection stored{models::read_weight(checkpoint, part, 0, part.out), models::read_bias(checkpoint, part)};
+  if (between == nullptr) return stored;
+  const std::vector<double> map = models::read_weight(checkpoint, *between, 0, between->out);
+  const std::vector<double> shift = models::read_bias(checkpoint, *between);
+  const std::size_t inner = between->out;
+  Projection composed;
+  composed.weight.reserve(part.out * between->in);
+  composed.weight_error.reserve(part.out * between->in);
+  for (std::size_t row = 0; row < part.out; ++row) {
+    const double* const weights = stored.weight.data() + row * inner;
+    for (std::size_t column = 0; column < between->in; ++column) {
+      const Bounded entry = dot(weights, map.data() + column, inner, between->in, 0.0);
+      composed.weight.push_back(entry.value);
+      composed.weight_error.push_back(entry.error);
+    }
+    if (shift.empty() && stored.bias.empty()) continue;
+    const double start = stored.bias.empty() ? 0.0 : stored.bias[row];
+    const Bounded entry = shift.empty() ? Bounded{start, 0.0} : dot(weights, shift.data(), inner, 1, start);
+    composed.bias.push_back(entry.value);
+    composed.bias_error.push_back(entry.error);
+  }
+  return composed;
+}
+
 namespace {
 
 /// One head and one norm that it reads.

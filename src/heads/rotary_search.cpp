@@ -1,10 +1,250 @@
 #include "rotary_search.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <optional>
 
+#include <normscope/core/eigen/decompositions.hpp>
+#include <normscope/core/eigen/row_major.hpp>
 #include <normscope/core/random.hpp>
+#include <normscope/core/rounding.hpp>
+#include <normscope/proof/trust_region.hpp>
+
+#include "rotary_distances.hpp"
+#include "turned_gram.hpp"
 
 namespace normscope::heads {
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+/// Factor by which a bound is raised after a failed proof; a larger one gives fewer failures and a looser
+/// bound.
+constexpr double raise = 1e-3;
+/// The ellipsoid of queries is enlarged by this fraction of its size, so that P is computed within rounding.
+constexpr double thickening = 1e-7;
+/// Distances to which κ and ρ are fitted.
+constexpr std::size_t fitted = 2;
+/// Another distance is added, and the fit repeated, while that distance needs a bound larger by this factor.
+constexpr double worthwhile = 1.02;
+constexpr int most_fits = 5;
+constexpr unsigned all_lanes = (1u << TurnedGramTest::lanes) - 1u;
+
+/// The centre of the range of R_t d: the centre of the circle around its arc.
+VectorXd middle_of(const RotaryScores& scores, std::size_t distances) {
+  VectorXd result = scores.turning_constant();
+  for (Index j = 0; j < scores.pairs; ++j) {
+    const double half =
+        0.5 * scores.frequencies[static_cast<std::size_t>(j)] * static_cast<double>(distances - 1);
+    const double part = std::max(0.0, std::cos(std::min(std::abs(half), 0.5 * std::numbers::pi)));
+    const double x = result[2 * j];
+    const double y = result[2 * j + 1];
+    result[2 * j] = part * (std::cos(half) * x - std::sin(half) * y);
+    result[2 * j + 1] = part * (std::sin(half) * x + std::cos(half) * y);
+  }
+  return result;
+}
+
+class Enumeration {
+ public:
+  Enumeration(const RotaryScores& scores, std::size_t distances)
+      : scores_(scores),
+        distances_(distances),
+        constant_(scores.turning_constant()),
+        centre_(middle_of(scores, distances)),
+        key_gram_(scores.key * scores.key.transpose()),
+        key_square_(constant_.squaredNorm() > 0.0 ? 1.0 : 0.0) {
+    set_query_square(scores.query_constant.squaredNorm() > 0.0 ? 1.0 : 0.0);
+  }
+
+  /// Approximate b² needed at distance t.
+  [[nodiscard]] double need(std::size_t t) const {
+    const MatrixXd inner = factor_.transpose() * gram(t) * factor_;
+    return symmetric_eigenvalues(inner).maxCoeff();
+  }
+  [[nodiscard]] double need(const std::vector<std::size_t>& distances) const {
+    double most = 0.0;
+    for (const std::size_t t : distances) most = std::max(most, need(t));
+    return most;
+  }
+
+  [[nodiscard]] bool has_choice() const { return query_square_ > 0.0 || key_square_ > 0.0; }
+
+  /// Minimizes the largest need of the given distances over κ² and ρ² in turn, with decreasing steps.
+  void fit(const std::vector<std::size_t>& distances) {
+    double best = need(distances);
+    double step = 8.0;
+    while (step > 1.2) {
+      for (const bool of_queries : {true, false}) {
+        const double now = of_queries ? query_square_ : key_square_;
+        if (now == 0.0) continue;
+        if (!walk(of_queries, step, distances, best)) walk(of_queries, 1.0 / step, distances, best);
+      }
+      step = std::sqrt(step);
+    }
+  }
+
+  /// The b² that was proved and the distance that determined it; empty if b² would exceed `limit`.
+  struct Proof {
+    DistanceBound bound{};
+    double square = 0.0;
+    std::size_t hardest = 0;
+  };
+  [[nodiscard]] std::optional<Proof> prove(double most_needed, double limit) {
+    const Index dim = scores_.dim();
+    // At most 1 but for rounding. Less would need a proof of its own in the certificate.
+    const double queries = std::max(1.0, proof::largest_length(RowMajor(inverse_ * scores_.query),
+                                                               as_span(inverse_ * scores_.query_constant))
+                                                 .upper +
+                                             rounding(dim) * inverse_.norm() * scores_.query_size());
+    // P is defined by the rounded inverse, so rounding of the inversion does not affect the proof.
+    const MatrixXd shape = inverse_.transpose() * inverse_;
+    const double shape_size = inverse_.squaredNorm();
+    const double shift = key_square_ > 0.0 ? 4.0 * constant_.squaredNorm() / key_square_ : 0.0;
+    const double gram_size = (1.0 + key_square_) * (scores_.key.squaredNorm() + shift);
+    double square = most_needed * (1.0 + raise);
+    std::size_t hardest = distances_;
+    const MatrixXd gram = (1.0 + key_square_) * key_gram_;
+    TurnedGramTest test(static_cast<std::size_t>(dim), gram.data());
+    const auto set_shape = [&] {
+      MatrixXd bound = square * shape;
+      // The largest error of the smallest eigenvalue caused by rounding of the matrices and of the factor.
+      // Source  [Rump 2006, Verification of positive definiteness]
+      bound.diagonal().array() -= 4.0 * rounding(dim) * (square * shape_size + gram_size);
+      test.set_shape(bound.data());
+    };
+    set_shape();
+    constexpr std::size_t together = TurnedGramTest::lanes;
+    for (std::size_t first = 0; first < distances_; first += together) {
+      const std::size_t last = std::min(distances_, first + together) - 1;
+      for (std::size_t lane = 0; lane < together; ++lane) place(std::min(first + lane, last), lane, test);
+      for (unsigned good = test.passes(); good != all_lanes; good = test.passes()) {
+        for (std::size_t lane = 0; lane < together; ++lane) {
+          if ((good >> lane & 1u) != 0) continue;
+          hardest = std::min(first + lane, last);
+          square = std::max(square, need(hardest));
+        }
+        square *= 1.0 + raise;
+        if (square > limit) return {};
+        set_shape();
+      }
+    }
+    const double reach = queries * std::sqrt(square) * (1.0 + rounding(4));
+    return Proof{.bound = {.distances = distances_,
+                           .spread = 2.0 * reach + scores_.slack(distances_),
+                           .query_square = query_square_,
+                           .key_square = key_square_,
+                           .reach = reach,
+                           .centre = centre_},
+                 .square = square,
+                 .hardest = hardest};
+  }
+
+ private:
+  /// Stores R_t and the shift of G_t in a lane.
+  void place(std::size_t t, std::size_t lane, TurnedGramTest& test) const {
+    for (Index j = 0; j < scores_.pairs; ++j) {
+      const double angle = static_cast<double>(t) * scores_.frequencies[static_cast<std::size_t>(j)];
+      test.set_turn(static_cast<std::size_t>(j), lane, std::cos(angle), std::sin(angle));
+    }
+    if (key_square_ == 0.0) return;
+    const double factor = std::sqrt((1.0 + key_square_) / key_square_);
+    const VectorXd shift = factor * shift_at(t);
+    for (Index i = 0; i < shift.size(); ++i) test.set_shift(static_cast<std::size_t>(i), lane, shift[i]);
+  }
+
+  /// e.
+  [[nodiscard]] VectorXd shift_at(std::size_t t) const {
+    return turned(scores_, constant_, static_cast<double>(t)) - centre_;
+  }
+
+  /// Multiplies κ² or ρ² by this factor while that decreases the need; returns whether it did.
+  bool walk(bool of_queries, double factor, const std::vector<std::size_t>& distances, double& best) {
+    bool helped = false;
+    for (;;) {
+      const double before = of_queries ? query_square_ : key_square_;
+      const double next = before * factor;
+      if (!(next > 1e-8 && next < 1e8)) return helped;
+      of_queries ? set_query_square(next) : set_key_square(next);
+      const double found = need(distances);
+      if (!(found < best)) {
+        of_queries ? set_query_square(before) : set_key_square(before);
+        return helped;
+      }
+      best = found;
+      helped = true;
+    }
+  }
+
+  void set_query_square(double square) {
+    query_square_ = square;
+    MatrixXd shape = scores_.query * scores_.query.transpose();
+    if (square > 0.0) {
+      shape += scores_.query_constant * scores_.query_constant.transpose() / square;
+      shape *= 1.0 + square;
+    }
+    shape.diagonal().array() += thickening * shape.trace();
+    factor_ = cholesky_factor(shape);
+    inverse_ = factor_.triangularView<Eigen::Lower>().solve(MatrixXd::Identity(scores_.dim(), scores_.dim()));
+  }
+  void set_key_square(double square) { key_square_ = square; }
+
+  /// G_t.
+  [[nodiscard]] MatrixXd gram(std::size_t t) const {
+    const double at = static_cast<double>(t);
+    MatrixXd result = turned(scores_, turned(scores_, key_gram_, at).transpose(), at);
+    if (key_square_ == 0.0) return result;
+    const VectorXd shift = shift_at(t);
+    result += shift * shift.transpose() / key_square_;
+    return (1.0 + key_square_) * result;
+  }
+
+  const RotaryScores& scores_;
+  std::size_t distances_;
+  VectorXd constant_;  ///< d
+  VectorXd centre_;    ///< z
+  MatrixXd key_gram_;
+  double key_square_;          ///< ρ²
+  double query_square_ = 0.0;  ///< κ²
+  MatrixXd factor_;            ///< L, the Cholesky factor of the enlarged Gram matrix of queries, L Lᵀ
+  MatrixXd inverse_;           ///< L⁻¹
+};
+
+}  // namespace
+
+DistanceBound bound_by_distance(const RotaryScores& scores, std::size_t distances,
+                                const std::vector<std::size_t>& likely) {
+  if (scores.query.norm() + scores.query_constant.norm() == 0.0 ||
+      scores.key.norm() + scores.turning_constant().norm() == 0.0) {
+    return {
+        .distances = distances, .spread = scores.slack(distances), .centre = VectorXd::Zero(scores.dim())};
+  }
+  Enumeration enumeration(scores, distances);
+  std::vector<std::pair<double, std::size_t>> needs;
+  for (const std::size_t t : likely) needs.emplace_back(enumeration.need(t), t);
+  std::sort(needs.rbegin(), needs.rend());
+  std::vector<std::size_t> first;
+  for (std::size_t i = 0; i < std::min(fitted, needs.size()); ++i) first.push_back(needs[i].second);
+  // κ and ρ fitted to some distances may be worse at another, which is then added to the fit.
+  DistanceBound best;
+  double least = std::numeric_limits<double>::infinity();
+  for (int round = 0; round < most_fits; ++round) {
+    enumeration.fit(first);
+    const double needed = enumeration.need(first);
+    const std::optional<Enumeration::Proof> proof = enumeration.prove(needed, least);
+    if (!proof) break;
+    least = proof->square;
+    best = proof->bound;
+    if (!enumeration.has_choice() || proof->hardest == distances || least <= worthwhile * needed) break;
+    first.push_back(proof->hardest);
+  }
+  return best;
+}
+
 namespace {
 
 using Eigen::Index;

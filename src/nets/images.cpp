@@ -1,4 +1,4 @@
-#include <normscope/nets/images.hpp>
+#include <normscope/nets/tasks.hpp>
 
 #include <algorithm>
 #include <string>
@@ -9,7 +9,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/core/random.hpp>
-#include <normscope/files/cifar.hpp>
+#include <normscope/files/idx.hpp>
 #include <normscope/files/opened_array.hpp>
 
 namespace normscope::nets {

@@ -1,4 +1,4 @@
-#include <normscope/proof/faces.hpp>
+#include <normscope/proof/minimum_norm.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include <normscope/results/activations.hpp>
+#include <normscope/results/documents.hpp>
 
 #include <algorithm>
 #include <array>

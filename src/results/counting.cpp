@@ -1,4 +1,4 @@
-#include <normscope/results/counting.hpp>
+#include <normscope/results/documents.hpp>
 
 #include <span>
 #include <vector>

@@ -1,4 +1,4 @@
-#include <normscope/results/geometry.hpp>
+#include <normscope/results/documents.hpp>
 
 #include <algorithm>
 #include <string>

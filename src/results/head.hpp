@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <normscope/results/heads.hpp>
+#include <normscope/results/documents.hpp>
 
 namespace normscope::results {
 

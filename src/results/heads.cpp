@@ -1,4 +1,4 @@
-#include <normscope/results/heads.hpp>
+#include <normscope/results/documents.hpp>
 
 #include <normscope/core/version.hpp>
 

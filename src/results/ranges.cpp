@@ -1,4 +1,4 @@
-#include <normscope/results/ranges.hpp>
+#include <normscope/results/documents.hpp>
 
 #include <algorithm>
 #include <vector>

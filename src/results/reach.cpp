@@ -1,10 +1,9 @@
-#include <normscope/results/reach.hpp>
+#include <normscope/results/documents.hpp>
 
 #include <algorithm>
 #include <span>
 
 #include <normscope/core/version.hpp>
-#include <normscope/results/inputs.hpp>
 
 namespace normscope::results {
 

@@ -1,10 +1,10 @@
-#include <normscope/results/report.hpp>
+#include <normscope/results/documents.hpp>
 
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
 
-#include <normscope/analysis/spectrum.hpp>
+#include <normscope/analysis/report.hpp>
 #include <normscope/core/version.hpp>
 #include <normscope/selectability/survey.hpp>
 

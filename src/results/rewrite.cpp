@@ -1,4 +1,4 @@
-#include <normscope/results/rewrite.hpp>
+#include <normscope/results/documents.hpp>
 
 #include <algorithm>
 #include <set>

@@ -1,4 +1,4 @@
-#include <normscope/results/signature.hpp>
+#include <normscope/results/documents.hpp>
 
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-#include <normscope/results/token_trace.hpp>
+#include <normscope/results/documents.hpp>
 
 #include <algorithm>
 

@@ -9,7 +9,6 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
-#include <normscope/core/places.hpp>
 #include <normscope/core/version.hpp>
 
 #include "fingerprint.hpp"

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <normscope/files/quote.hpp>
+#include <normscope/files/fail.hpp>
 
 #include "planning.hpp"
 

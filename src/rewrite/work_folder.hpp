@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <normscope/core/folder.hpp>
+#include <normscope/core/file.hpp>
 #include <normscope/core/sha256.hpp>
 #include <normscope/rewrite/rewrite.hpp>
 

@@ -1,4 +1,4 @@
-#include <normscope/selectability/exact_select.hpp>
+#include <normscope/selectability/select.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,6 @@
 
 #include <normscope/core/assert.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/selectability/verify.hpp>
 
 namespace normscope::selectability {
 namespace {

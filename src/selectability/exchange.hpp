@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <normscope/core/packed.hpp>
-#include <normscope/core/team.hpp>
+#include <normscope/core/parallel.hpp>
 #include <normscope/selectability/probability.hpp>
 #include <normscope/selectability/reach.hpp>
 

@@ -5,7 +5,7 @@
 
 #include <normscope/core/eigen/decompositions.hpp>
 #include <normscope/core/sum.hpp>
-#include <normscope/selectability/verify.hpp>
+#include <normscope/selectability/select.hpp>
 
 #include "key_set.hpp"
 

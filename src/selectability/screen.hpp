@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <vector>
 
+#include <normscope/core/parallel.hpp>
 #include <normscope/core/progress.hpp>
-#include <normscope/core/team.hpp>
 #include <normscope/selectability/logits.hpp>
 
 namespace normscope::selectability {

@@ -12,7 +12,7 @@
 #include <normscope/core/packed.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/snapshot.hpp>
-#include <normscope/selectability/verify.hpp>
+#include <normscope/selectability/select.hpp>
 
 #include "search.hpp"
 

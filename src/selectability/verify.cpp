@@ -1,4 +1,4 @@
-#include <normscope/selectability/verify.hpp>
+#include <normscope/selectability/select.hpp>
 
 #include <algorithm>
 #include <atomic>

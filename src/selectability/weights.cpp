@@ -1,4 +1,4 @@
-#include <normscope/selectability/weights.hpp>
+#include <normscope/selectability/select.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -3,15 +3,62 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/sum.hpp>
+#include <normscope/signature/kind.hpp>
+#include <normscope/signature/model_head.hpp>
 
 #include "subspace.hpp"
 
 namespace normscope::signature {
+namespace {
+
+/// The largest power of two that divides the width.
+std::size_t roundness(std::size_t width) { return width & (~width + 1); }
+
+}  // namespace
+
+std::string_view to_string(FinalNorm norm) {
+  constexpr std::array<std::string_view, 4> names{"layer", "rms", "none", "unknown"};
+  return names[static_cast<std::size_t>(norm)];
+}
+
+Kind kind_of(const Outputs& outputs, const Subspace& subspace, const ExtractOptions& options) {
+  Kind result;
+  if (subspace.rank == 0 || subspace.rank + 1 >= subspace.tokens) return result;
+  // If the rank is limited by the number of rows, it is unknown.
+  if (!subspace.fills) {
+    const bool is_layer = roundness(subspace.rank + 1) > roundness(subspace.rank);
+    result.width = is_layer ? subspace.rank + 1 : subspace.rank;
+    result.norm = is_layer ? FinalNorm::layer : FinalNorm::rms;
+    result.by_width = true;
+  }
+  if (outputs.rows() < unknowns(subspace.rank) + subspace.rank) {
+    result.rows_needed = 2 * unknowns(subspace.rank);
+    result.norm = FinalNorm::unknown;
+    return result;
+  }
+  result.extraction = extract(outputs, subspace, options);
+  if (!result.extraction.ellipse) {
+    result.norm = FinalNorm::none;
+    result.by_width = false;
+    result.width = subspace.rank;
+  }
+  return result;
+}
+
+Head head_of(selectability::VocabularyHead head) {
+  const double per_entry = head.norm.squared_radius() / static_cast<double>(head.norm.width);
+  return {.logits = std::move(head.logits),
+          .sizes = std::move(head.sizes),
+          .eps = head.norm.eps * per_entry,
+          .soft_cap = head.soft_cap};
+}
+
 namespace {
 
 /// Lower limits of errors: of the stated ones, and of a scale, which eps changes.

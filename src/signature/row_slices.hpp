@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include <normscope/core/team.hpp>
+#include <normscope/core/parallel.hpp>
 
 namespace normscope::signature {
 

@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include <normscope/core/bound_text.hpp>
 #include <normscope/core/random.hpp>
+#include <normscope/core/text.hpp>
 
 namespace normscope {
 namespace {

@@ -23,7 +23,6 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
-#include <normscope/core/folder.hpp>
 
 #include "support/files.hpp"
 #include "support/scratch.hpp"

@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include <normscope/core/folder.hpp>
+#include <normscope/core/file.hpp>
 
 #include "support/scratch.hpp"
 

@@ -1,4 +1,4 @@
-#include <normscope/core/places.hpp>
+#include <normscope/core/file.hpp>
 
 #include <filesystem>
 #include <fstream>

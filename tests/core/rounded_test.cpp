@@ -1,4 +1,4 @@
-#include <normscope/core/rounded.hpp>
+#include <normscope/core/rounding.hpp>
 
 #include <cmath>
 #include <cstdlib>

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/core/team.hpp>
+#include <normscope/core/parallel.hpp>
 
 #include "support/thread_team.hpp"
 

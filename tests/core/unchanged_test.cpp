@@ -1,4 +1,4 @@
-#include <normscope/core/unchanged.hpp>
+#include <normscope/core/file.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -8,8 +8,6 @@
 #include <gtest/gtest.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/core/file.hpp>
-#include <normscope/core/mapped_files.hpp>
 
 #include "support/files.hpp"
 #include "support/scratch.hpp"

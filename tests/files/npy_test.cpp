@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/files/npy_writer.hpp>
+#include <normscope/files/array.hpp>
 
 #include "files/read_files.hpp"
 #include "support/data.hpp"

@@ -10,7 +10,6 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/files/array.hpp>
-#include <normscope/files/npy_writer.hpp>
 
 #include "files/test_files.hpp"
 #include "files/zip_files.hpp"

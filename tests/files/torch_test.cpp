@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include <normscope/files/checkpoint.hpp>
-#include <normscope/files/checksums.hpp>
 #include <normscope/files/opened_array.hpp>
 
 #include "files/test_files.hpp"

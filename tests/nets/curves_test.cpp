@@ -1,4 +1,4 @@
-#include <normscope/nets/curves.hpp>
+#include <normscope/nets/circle.hpp>
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <normscope/nets/images.hpp>
+#include <normscope/nets/tasks.hpp>
 
 #include "support/data.hpp"
 

@@ -1,4 +1,4 @@
-#include <normscope/nets/images.hpp>
+#include <normscope/nets/tasks.hpp>
 
 #include <fstream>
 #include <string>

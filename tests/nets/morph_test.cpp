@@ -1,4 +1,4 @@
-#include <normscope/nets/morph.hpp>
+#include <normscope/nets/circle.hpp>
 
 #include <cmath>
 

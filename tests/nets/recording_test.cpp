@@ -1,4 +1,4 @@
-#include <normscope/nets/recording.hpp>
+#include <normscope/nets/answers.hpp>
 
 #include <map>
 

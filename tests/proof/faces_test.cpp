@@ -7,7 +7,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
-#include <normscope/proof/faces.hpp>
+#include <normscope/proof/minimum_norm.hpp>
 
 namespace normscope::proof {
 namespace {

@@ -1,4 +1,4 @@
-#include <normscope/results/morph.hpp>
+#include <normscope/results/documents.hpp>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

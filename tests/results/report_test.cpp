@@ -1,4 +1,4 @@
-#include <normscope/results/report.hpp>
+#include <normscope/results/documents.hpp>
 
 #include <cmath>
 #include <string>
@@ -6,8 +6,6 @@
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-
-#include <normscope/results/text.hpp>
 
 #include "analysis/norms.hpp"
 #include "support/gains.hpp"

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/results/text.hpp>
+#include <normscope/results/documents.hpp>
 
 namespace normscope {
 namespace {

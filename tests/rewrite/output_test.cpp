@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/core/error.hpp>
-#include <normscope/core/folder.hpp>
+#include <normscope/core/file.hpp>
 
 #include "../../src/rewrite/fingerprint.hpp"
 #include "../../src/rewrite/output_files.hpp"

@@ -10,7 +10,6 @@
 
 #include <normscope/core/sum.hpp>
 #include <normscope/selectability/select.hpp>
-#include <normscope/selectability/verify.hpp>
 
 #include "selectability/test_keys.hpp"
 

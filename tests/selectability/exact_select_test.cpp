@@ -1,4 +1,4 @@
-#include <normscope/selectability/exact_select.hpp>
+#include <normscope/selectability/select.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,6 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-
-#include <normscope/selectability/verify.hpp>
 
 #include "selectability/test_keys.hpp"
 

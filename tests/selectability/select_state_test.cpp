@@ -12,7 +12,6 @@
 #include <normscope/core/packed.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/selectability/select.hpp>
-#include <normscope/selectability/verify.hpp>
 
 #include "selectability/test_keys.hpp"
 #include "support/snapshots.hpp"

@@ -11,7 +11,6 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/sum.hpp>
 #include <normscope/selectability/select.hpp>
-#include <normscope/selectability/verify.hpp>
 
 #include "proof/mixed_sizes.hpp"
 #include "selectability/test_keys.hpp"

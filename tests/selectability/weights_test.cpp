@@ -7,7 +7,6 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/selectability/select.hpp>
-#include <normscope/selectability/weights.hpp>
 
 namespace normscope::selectability {
 namespace {

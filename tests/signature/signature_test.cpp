@@ -9,7 +9,7 @@
 
 #include <normscope/core/norm_spec.hpp>
 #include <normscope/core/random.hpp>
-#include <normscope/files/npy_writer.hpp>
+#include <normscope/files/array.hpp>
 #include <normscope/signature/compare.hpp>
 #include <normscope/signature/extract.hpp>
 #include <normscope/signature/kind.hpp>

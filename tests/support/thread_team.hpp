@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include <normscope/core/team.hpp>
+#include <normscope/core/parallel.hpp>
 
 namespace normscope {
 

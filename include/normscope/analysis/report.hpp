@@ -272,4 +272,8 @@ struct LeftOut {
 [[nodiscard]] std::string geometry_command(const files::Checkpoint& checkpoint, const models::Norm& norm,
                                            std::size_t axes);
 
+/// About `points` of the ranks 1 … count: all of the first ones, then spaced evenly in the logarithm,
+/// including the last.
+[[nodiscard]] std::vector<std::size_t> thinned_ranks(std::size_t count, std::size_t points);
+
 }  // namespace normscope::analysis

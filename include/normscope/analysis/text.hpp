@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <normscope/core/bound_text.hpp>
 #include <normscope/core/text.hpp>
 
 namespace normscope::analysis {

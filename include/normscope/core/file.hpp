@@ -141,4 +141,78 @@ class AtomicGroup {
   std::vector<AtomicFile> files_{};
 };
 
+/// A lock on a folder that one process at a time holds; the system releases that of a process that ends.
+class FolderLock {
+ public:
+  FolderLock() = default;
+  /// Holds nothing if there is no such folder, it is a link, another lock is on it, or it was removed
+  /// meanwhile; nor where the file system has no locks, unless this process has just made the folder
+  /// (`is_new`).
+  explicit FolderLock(const std::filesystem::path& folder, bool is_new = false);
+  FolderLock(FolderLock&& other) noexcept;
+  FolderLock& operator=(FolderLock&& other) noexcept;
+  ~FolderLock();
+
+  [[nodiscard]] bool is_held() const { return descriptor_ >= 0; }
+  /// Why the file system gives no lock at all; no error if it does.
+  [[nodiscard]] std::error_code without_locks() const { return without_locks_; }
+
+ private:
+  int descriptor_ = -1;
+  std::error_code without_locks_;
+};
+
+/// Removes a folder and what is in it, as far as it can; follows no links. Allocates nothing, so that it
+/// works when there is no memory left.
+void remove_folder(const std::filesystem::path& folder) noexcept;
+
+/// Makes what was written to a file last through a loss of power; of a folder, the names in it, which some
+/// file systems cannot sync.
+[[nodiscard]] std::error_code sync_to_disk(const std::filesystem::path& path);
+
+/// Whether the file itself, not what it links to, belongs to the user of this process.
+[[nodiscard]] bool is_own(const std::filesystem::path& path);
+
+// Whether paths lead to the same place, through links and mounts, and where the files do not exist yet.
+
+[[nodiscard]] bool is_same_place(const std::filesystem::path& a, const std::filesystem::path& b);
+
+/// Whether `path` is `folder` or lies below it.
+[[nodiscard]] bool lies_within(const std::filesystem::path& path, const std::filesystem::path& folder);
+
+/// Files whose bytes a result is of. Whether they are still those that were opened is known by the file
+/// system's number of each, its size and the time of its last change.
+class UnchangedFiles {
+ public:
+  /// Call before a file is opened. A path that cannot be examined is left to whoever opens it.
+  void note(const std::filesystem::path& file);
+  /// Call before the result is written.
+  ///
+  /// Errors    Io, naming the file, if one was changed, replaced or removed since it was noted
+  void expect() const;
+  void clear() { files_.clear(); }
+
+ private:
+  struct Noted {
+    std::filesystem::path file;
+    std::uint64_t device = 0;
+    std::uint64_t number = 0;
+    std::uint64_t size = 0;
+    std::int64_t seconds = 0;
+    std::int64_t nanoseconds = 0;
+  };
+  static bool examine(Noted& noted);
+
+  std::vector<Noted> files_{};
+};
+
+/// The inputs of a program with one task, such as the command; of a library there are none. An output that an
+/// `AtomicFile` commits does not appear if one of them was changed. Not thread-safe.
+[[nodiscard]] UnchangedFiles& inputs_of_process();
+
+/// The `printable` name, cut after 500 bytes, of the `MappedFile` whose bytes are at `address`; empty if
+/// there is none, or if more than 64 files are mapped. A handler of SIGBUS may call it: another process has
+/// made that file shorter.
+[[nodiscard]] std::string_view mapped_file_at(const void* address) noexcept;
+
 }  // namespace normscope

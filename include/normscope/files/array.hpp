@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -67,5 +68,42 @@ struct StoredArray {
 ///
 /// Errors    as `fetch`; Unsupported for a dtype without decoder
 [[nodiscard]] Array read(const StoredArray& array);
+
+/// The type in which a `.npy` file holds elements of `dtype`: F64, F32 and F16 as they are, BF16, which
+/// NumPy lacks, as F32, and every other dtype as F64.
+[[nodiscard]] Dtype npy_dtype(Dtype dtype);
+
+/// Writes a `.npy` file piece by piece, atomically: the file appears with `commit`.
+///
+/// Errors    Io
+class NpyWriter {
+ public:
+  /// Requires  dtype is `npy_dtype` of some dtype
+  NpyWriter(const std::filesystem::path& path, Dtype dtype, std::span<const std::uint64_t> shape);
+
+  /// Appends elements of the dtype, little-endian.
+  void write(std::span<const std::byte> elements);
+  /// Requires  as many elements were written as the shape has
+  void commit();
+
+ private:
+  AtomicFile file_;
+  std::uint64_t missing_;  ///< bytes still to be written
+};
+
+/// Writes a `.npy` file, atomically, in `npy_dtype` of the array's.
+///
+/// Errors    Io; Shape if values and shape disagree
+void write_npy(const std::filesystem::path& path, const Array& array);
+
+/// Numbers written out instead of an array's name: `1,1.8,0.6` is a row, `0,0;1,0;0,1` are three. Empty if
+/// `text` is something else: it has neither comma nor semicolon, or contains anything but numbers.
+///
+/// Errors    Argument for a number that is malformed, not finite, or rounds to zero; Shape for rows of
+///           different lengths
+[[nodiscard]] std::optional<Array> parse_written(const std::string& text);
+
+/// Whether `text` is a single number, nan or inf, which `parse_written` does not accept.
+[[nodiscard]] bool is_one_number(const std::string& text);
 
 }  // namespace normscope::files

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <normscope/core/dtype.hpp>
+#include <normscope/core/file.hpp>
 #include <normscope/files/source.hpp>
 
 namespace normscope::files {
@@ -102,5 +103,19 @@ class Checkpoint {
 [[nodiscard]] std::vector<double> read(const Tensor& tensor, std::uint64_t offset, std::uint64_t count);
 /// All elements of `tensor` as float64.
 [[nodiscard]] std::vector<double> read(const Tensor& tensor);
+
+/// Reads the files of the checkpoint whose format holds checksums, PyTorch's zips, through and compares them.
+/// Opening a checkpoint does not, because it maps its elements without reading them.
+/// Errors    Format, naming the file and its member
+void check_sums(const Checkpoint& checkpoint);
+
+/// The checkpoint at that path, opened by `open` or, without it, as `open_checkpoint` does. Its files and
+/// configuration are noted before they are opened. Before a result is written, `noted.expect()` tells whether
+/// they are still the same: of a file that another process overwrites meanwhile, numbers would be of two
+/// files, or of none.
+///
+/// Errors    as `Checkpoint`
+[[nodiscard]] Checkpoint open_noted(const std::filesystem::path& path, UnchangedFiles& noted,
+                                    const OpenSource& open = {});
 
 }  // namespace normscope::files

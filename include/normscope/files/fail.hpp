@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include <normscope/core/error.hpp>
 
@@ -10,5 +11,9 @@ namespace normscope::files {
 [[noreturn]] inline void fail(ErrorCode code, const std::string& where, const std::string& what) {
   throw Error(code, where + ": " + what);
 }
+
+/// A name from a file, in quotes and safe for one line of a message: control characters as \xNN, cut after
+/// 100 bytes.
+[[nodiscard]] std::string quote(std::string_view name);
 
 }  // namespace normscope::files

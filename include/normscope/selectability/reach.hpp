@@ -4,8 +4,8 @@
 #include <limits>
 #include <vector>
 
+#include <normscope/core/parallel.hpp>
 #include <normscope/core/progress.hpp>
-#include <normscope/core/team.hpp>
 #include <normscope/proof/ball.hpp>
 #include <normscope/selectability/logits.hpp>
 

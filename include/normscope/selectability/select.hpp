@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <normscope/core/progress.hpp>
 #include <normscope/core/view.hpp>
+#include <normscope/proof/exact_separation.hpp>
 #include <normscope/proof/minimum_norm.hpp>
 #include <normscope/proof/separate.hpp>
 
@@ -151,5 +153,64 @@ class Search {
   struct Parts;
   std::unique_ptr<Parts> parts_;
 };
+
+// Decides selectability in rational arithmetic where floating point cannot.
+
+/// Decides exactly, for the keys as stored, each key that is undecided in `selection` or unselectable by
+/// weights with a residual, starting from those weights. Keys with a proved margin, equal keys and a single
+/// key are skipped, since their proofs do not depend on rounding. An exact answer replaces that of the key,
+/// with Proof::exact. `Selection::exact` lists every key that was tried, those beyond `limits` with the
+/// reason.
+///
+/// Source    [Dantzig 1963] as in `proof::separate_exactly`, one key against all others
+///
+/// Shapes    keys: those that `selection` is of
+///
+/// Errors    Unsupported where built without GMP; Cancelled
+///
+/// Accuracy  exact (tests: ExactSelect.AgreesWithPlanarHulls, ExactSelect.OneBitDecides,
+///           test_exact_answers_hold_in_integers)
+///
+/// Cost      a key inside the hull of the keys that carry it: one system of their order; others as
+///           `proof::separate` and from there `proof::separate_exactly`, with all keys
+void decide_exactly(MatrixView<const double> keys, Selection& selection,
+                    const proof::ExactLimits& limits = {}, unsigned threads = 0,
+                    const Progress& progress = {});
+
+// Checks of certificates from the keys alone, without trust in the search.
+
+/// min_j queryᵀ(k_index − k_j)/|query| over all other keys: a lower bound in exact arithmetic. −infinity for
+/// a query that is zero, not finite or of another width; +infinity when there is no other key.
+///
+/// Cost      O(rows · width); keys near the minimum are computed again in twice the precision
+[[nodiscard]] double verified_margin(MatrixView<const double> keys, std::size_t index,
+                                     std::span<const double> query);
+
+/// |Σ λ_j k_j − k_index| with λ divided by its sum, an upper bound in exact arithmetic; +infinity for weights
+/// that are negative, not finite, without a sum, on the key itself or on one that is not there.
+[[nodiscard]] double verified_residual(MatrixView<const double> keys, std::size_t index,
+                                       std::span<const proof::PointWeight> weights);
+
+/// The same for each coordinate by itself; empty for such weights.
+[[nodiscard]] std::vector<double> verified_distances(MatrixView<const double> keys, std::size_t index,
+                                                     std::span<const proof::PointWeight> weights);
+
+/// Whether the verdict on key `index` is proved for these keys.
+///
+/// Errors    Unsupported for Proof::exact where built without GMP
+[[nodiscard]] bool verify(MatrixView<const double> keys, const Selection& selection, std::size_t index);
+
+/// Whether every verdict is proved.
+[[nodiscard]] bool verify(MatrixView<const double> keys, const Selection& selection, unsigned threads = 0);
+
+/// Attention weights of a query on each key, the softmax of its scores:  e^{qᵀk_i} / Σ_j e^{qᵀk_j}.
+///
+/// Shapes    keys (rows >= 1, width), query (width); result (rows)
+///
+/// Errors    Shape; Argument for a score that is not finite
+///
+/// Accuracy  1e-15 for scores of a few units, finite for scores of any size (test: Weights.AreTheSoftmax)
+[[nodiscard]] std::vector<double> attention_weights(MatrixView<const double> keys,
+                                                    std::span<const double> query);
 
 }  // namespace normscope::selectability

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include <normscope/core/parallel.hpp>
 #include <normscope/core/progress.hpp>
-#include <normscope/core/team.hpp>
 #include <normscope/signature/ellipse.hpp>
 #include <normscope/signature/outputs.hpp>
 

@@ -6,8 +6,7 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/files/deflate.hpp>
-#include <normscope/files/quote.hpp>
+#include <normscope/files/fail.hpp>
 #include <normscope/files/zip.hpp>
 
 #include "packed_source.hpp"

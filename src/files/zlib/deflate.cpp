@@ -1,4 +1,4 @@
-#include <normscope/files/deflate.hpp>
+#include <normscope/files/zip.hpp>
 
 #include <zlib.h>
 

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "architecture.hpp"
-#include "bart_block.hpp"
+#include "blocks.hpp"
 #include "builder.hpp"
 
 namespace normscope::models::architectures {

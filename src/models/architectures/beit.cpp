@@ -1,5 +1,5 @@
 #include "architecture.hpp"
-#include "branch_scale.hpp"
+#include "blocks.hpp"
 #include "builder.hpp"
 
 namespace normscope::models::architectures {

@@ -1,7 +1,7 @@
 #include <cstddef>
 
 #include "architecture.hpp"
-#include "branch_scale.hpp"
+#include "blocks.hpp"
 #include "builder.hpp"
 
 namespace normscope::models::architectures {

@@ -4,9 +4,8 @@
 #include <fmt/format.h>
 
 #include "architecture.hpp"
+#include "blocks.hpp"
 #include "builder.hpp"
-#include "expert_block.hpp"
-#include "llama_block.hpp"
 
 namespace normscope::models::architectures {
 

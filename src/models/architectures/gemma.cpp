@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "architecture.hpp"
+#include "blocks.hpp"
 #include "builder.hpp"
-#include "llama_block.hpp"
 
 namespace normscope::models::architectures {
 

@@ -1,6 +1,6 @@
 #include "architecture.hpp"
+#include "blocks.hpp"
 #include "builder.hpp"
-#include "llama_block.hpp"
 
 namespace normscope::models::architectures {
 

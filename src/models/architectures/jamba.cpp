@@ -1,8 +1,6 @@
 #include "architecture.hpp"
+#include "blocks.hpp"
 #include "builder.hpp"
-#include "expert_block.hpp"
-#include "llama_block.hpp"
-#include "state_space_block.hpp"
 
 namespace normscope::models::architectures {
 

@@ -1,8 +1,8 @@
 #include <string>
 
 #include "architecture.hpp"
+#include "blocks.hpp"
 #include "builder.hpp"
-#include "llama_block.hpp"
 
 namespace normscope::models::architectures {
 

@@ -1,5 +1,5 @@
 #include "architecture.hpp"
-#include "bart_block.hpp"
+#include "blocks.hpp"
 #include "builder.hpp"
 
 namespace normscope::models::architectures {

@@ -1,4 +1,4 @@
-#include <normscope/results/figures/activations.hpp>
+#include <normscope/results/figures.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include <normscope/results/figures/analyses.hpp>
+#include <normscope/results/figures.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/analysis/spectrum.hpp>
+#include <normscope/analysis/report.hpp>
 #include <normscope/core/assert.hpp>
 #include <normscope/core/text.hpp>
 

@@ -11,7 +11,7 @@
 
 #include <normscope/analysis/report.hpp>
 #include <normscope/analysis/text.hpp>
-#include <normscope/core/rounded.hpp>
+#include <normscope/core/rounding.hpp>
 #include <normscope/results/figures/vega.hpp>
 
 /// Parts that the figures of a report share.

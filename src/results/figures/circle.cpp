@@ -1,17 +1,251 @@
-#include <normscope/results/figures/circle.hpp>
+#include <normscope/results/figures.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <initializer_list>
 #include <numbers>
+#include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
-#include <normscope/core/rounded.hpp>
+#include <normscope/core/assert.hpp>
+#include <normscope/core/rounding.hpp>
 #include <normscope/nets/circle.hpp>
 #include <normscope/results/figures/vega.hpp>
 
 namespace normscope::figures {
+
+using Json = nlohmann::ordered_json;
+
+Json attention_bars(std::span<const double> weights, const selectability::Selection& selection) {
+  NORMSCOPE_ASSERT(weights.size() == selection.keys.size());
+  Json rows = Json::array();
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    rows.push_back(
+        {{"key", i}, {"weight", weights[i]}, {"answer", selectability::to_string(selection.keys[i].answer)}});
+  }
+  const Json colour = {{"field", "answer"},
+                       {"type", "nominal"},
+                       {"legend", nullptr},
+                       {"scale", {{"domain", {"selectable", "unselectable", "undecided"}}}}};
+  const Json x = {{"field", "key"},
+                  {"type", "ordinal"},
+                  {"title", "key"},
+                  {"axis", {{"labelAngle", 0}, {"labelOverlap", true}, {"ticks", false}}}};
+  const Json y = {{"field", "weight"},
+                  {"type", "quantitative"},
+                  {"title", "attention"},
+                  {"scale", {{"domain", {0, 1}}}},
+                  {"axis", {{"format", ".0%"}, {"tickCount", 5}}}};
+  const Json tips = {{{"field", "key"}}, {{"field", "weight"}, {"format", ".3f"}}, {{"field", "answer"}}};
+  return vega::specification({{"description", "Attention weight of each key."},
+                              {"width", "container"},
+                              {"height", 150},
+                              {"data", {{"name", "weights"}, {"values", std::move(rows)}}},
+                              {"mark", "bar"},
+                              {"encoding", {{"x", x}, {"y", y}, {"color", colour}, {"tooltip", tips}}}});
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using nets::Fold;
+using nets::no_row;
+using vega::ordinal;
+using vega::values;
+
+/// Number of points along the layers that a screen can show.
+constexpr std::size_t most_points = 400;
+
+/// Every layer, or groups of neighbouring layers such that at most `most_points` remain.
+Json points(std::span<const Fold> folds) {
+  const std::size_t together = std::max<std::size_t>(1, (folds.size() + most_points - 1) / most_points);
+  Json rows = Json::array();
+  for (std::size_t begin = 0; begin < folds.size(); begin += together) {
+    const std::span<const Fold> part = folds.subspan(begin, std::min(together, folds.size() - begin));
+    std::vector<double> gaps;
+    for (const Fold& fold : part) {
+      // There is no gap if no other class lies on the opposite side, and in a layer without a pair.
+      if (std::isfinite(fold.gap) && fold.gap > 0.0) gaps.push_back(fold.gap);
+    }
+    Json row = {{"layer", begin + part.size()}, {"runs", part.back().runs}};
+    if (!gaps.empty()) {
+      std::sort(gaps.begin(), gaps.end());
+      row["least"] = gaps.front();
+      row["median"] = gaps[gaps.size() / 2];
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Json gap_line(const char* field, double width) {
+  Json y = vega::logarithmic(field, "gap");
+  y["axis"] = {{"format", ".0e"}, {"tickCount", 8}, {"grid", false}};
+  return {{"transform", {{{"filter", std::string("isValid(datum.") + field + ")"}}}},
+          {"mark", {{"type", "line"}, {"strokeWidth", width}}},
+          {"encoding",
+           {{"x", ordinal("layer", "layer")},
+            {"y", std::move(y)},
+            {"color", {{"datum", field}, {"type", "nominal"}, {"title", nullptr}}}}}};
+}
+
+}  // namespace
+
+Json folds(std::span<const Fold> folds) {
+  Json breaks = Json::array();
+  for (std::size_t l = 0; l < folds.size(); ++l) {
+    if (folds[l].first == no_row) breaks.push_back({{"layer", l + 1}});
+  }
+  // Without breaks, rules are left out, since an axis without data has no extent.
+  const bool broken = !breaks.empty();
+  const Json rules = {{"data", values(std::move(breaks))},
+                      {"mark", {{"type", "rule"}, {"strokeDash", {4, 3}}, {"color", "firebrick"}}},
+                      {"encoding", {{"x", ordinal("layer", "layer")}}}};
+  const Json runs = {{"mark", {{"type", "line"}, {"strokeWidth", 1.5}}},
+                     {"encoding", {{"x", ordinal("layer", "layer")}, {"y", ordinal("runs", "runs left")}}}};
+  const auto with_rules = [&](Json layers) {
+    if (broken) layers.push_back(rules);
+    return layers;
+  };
+  Json shown = points(folds);
+  Json panels = Json::array();
+  // Paper mode does not compute gaps.
+  if (std::any_of(shown.begin(), shown.end(), [](const Json& row) { return row.contains("least"); })) {
+    panels.push_back({{"width", 560},
+                      {"height", 180},
+                      {"layer", with_rules({gap_line("median", 1.5), gap_line("least", 0.7)})}});
+  }
+  panels.push_back({{"width", 560}, {"height", 180}, {"layer", with_rules(Json::array({runs}))}});
+  return vega::specification({{"description",
+                               "How near two classes came in each fold, in units of half the pair's "
+                               "distance, and the runs left; "
+                               "dashed where a layer folds nothing."},
+                              {"data", values(std::move(shown))},
+                              {"vconcat", std::move(panels)}});
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using selectability::RandomCell;
+using selectability::RandomTable;
+
+/// Digits of a share that can be distinguished by colour.
+constexpr double share_digits = 1e4;
+
+Json axis(const char* field, const char* title, const Json& extra) {
+  Json result = {{"field", field}, {"type", "ordinal"}, {"title", title}};
+  result.update(extra);
+  return result;
+}
+
+Json whole_numbers(std::size_t least, std::size_t most) {
+  Json result = Json::array();
+  for (std::size_t value = least; value <= most; ++value) result.push_back(value);
+  return result;
+}
+
+Json table_specification(const std::vector<RandomCell>& cells, double RandomCell::*share,
+                         std::string_view title) {
+  Json values = Json::array();
+  for (const RandomCell& cell : cells) {
+    values.push_back({{"width", cell.width},
+                      {"count", cell.count},
+                      {"share", std::round(cell.*share * share_digits) / share_digits}});
+  }
+  const Json tips = {{{"field", "width"}, {"title", "width"}},
+                     {{"field", "count"}, {"title", "keys"}},
+                     {{"field", "share"}, {"title", "share"}, {"format", ".3f"}}};
+  Json colour = vega::quantity("share", "share");
+  colour["scale"] = {{"domain", {0, 1}}, {"scheme", "blues"}};
+  // Every fifth count gets a label; sixty labels do not fit.
+  const Json every_fifth = {
+      {"axis", {{"labelExpr", "datum.value % 5 == 0 ? datum.label : ''"}, {"ticks", false}}}};
+  const Json encoding = {{"x", axis("width", "width of the keys",
+                                    {{"axis", {{"labelAngle", 0}, {"orient", "top"}, {"ticks", false}}}})},
+                         {"y", axis("count", "number of keys", every_fifth)},
+                         {"color", colour},
+                         {"tooltip", tips}};
+  return vega::specification({{"title", {{"text", std::string(title)}, {"anchor", "start"}}},
+                              {"width", 340},
+                              {"height", 520},
+                              {"data", vega::values(std::move(values))},
+                              {"mark", {{"type", "rect"}}},
+                              {"encoding", encoding}});
+}
+
+}  // namespace
+
+Json random_table(const std::vector<RandomCell>& cells, double RandomCell::*share, std::string_view title) {
+  return table_specification(cells, share, title);
+}
+
+Json random_table(const RandomTable& table, const std::vector<RandomCell>& cells, double RandomCell::*share,
+                  std::string_view title) {
+  Json result = table_specification(cells, share, title);
+  result["data"]["name"] = "cells";
+  result["width"] = 300;
+  Json& encoding = result["encoding"];
+  // The embedding page sets the colours.
+  encoding["color"]["scale"].erase("scheme");
+  encoding["x"]["scale"] = {{"domain", whole_numbers(table.least_width, table.most_width)}};
+  encoding["y"]["scale"] = {{"domain", whole_numbers(table.least_count, table.most_count)}};
+  return result;
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json on_log_axis(const char* field, const char* title, int base) {
+  Json result = vega::quantity(field, title);
+  result["scale"] = {{"type", "log"}, {"base", base}};
+  return result;
+}
+
+}  // namespace
+
+Json group_curvature(std::span<const norm::GroupCurvature> results) {
+  Json rows = Json::array();
+  const auto add = [&](std::size_t groups, const char* what, double ratio) {
+    if (std::isfinite(ratio) && ratio > 0.0) {
+      rows.push_back({{"groups", groups}, {"what", what}, {"ratio", ratio}});
+    }
+  };
+  for (const norm::GroupCurvature& result : results) {
+    add(result.groups, "mean of the rows", result.ratio);
+    add(result.groups, "least of the rows", result.least);
+    if (result.bound) add(result.groups, "proved for every row", *result.bound);
+  }
+  Json x = on_log_axis("groups", "groups", 2);
+  x["axis"] = {{"format", "d"}, {"tickCount", 8}};
+  Json y = on_log_axis("ratio", "curvature over that of one group", 10);
+  y["axis"] = {{"format", "~s"}, {"tickCount", 6}};
+  const Json names = {"mean of the rows", "least of the rows", "proved for every row"};
+  const Json encoding = {
+      {"x", std::move(x)},
+      {"y", std::move(y)},
+      {"color", {{"field", "what"}, {"type", "nominal"}, {"title", nullptr}, {"scale", {{"domain", names}}}}},
+      {"strokeDash",
+       {{"field", "what"},
+        {"type", "nominal"},
+        {"title", nullptr},
+        {"scale", {{"domain", names}, {"range", {{1, 0}, {1, 0}, {5, 3}}}}}}},
+      {"tooltip",
+       {{{"field", "what"}, {"title", " "}},
+        {{"field", "groups"}},
+        {{"field", "ratio"}, {"format", ".4~g"}}}}};
+  return vega::specification({{"description", "How a norm's curvature grows with the number of its groups."},
+                              {"width", 560},
+                              {"height", 260},
+                              {"data", vega::values(std::move(rows))},
+                              {"mark", {{"type", "line"}, {"point", true}}},
+                              {"encoding", encoding}});
+}
+
 namespace {
 
 using Json = nlohmann::ordered_json;

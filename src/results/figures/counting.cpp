@@ -1,11 +1,11 @@
-#include <normscope/results/figures/counting.hpp>
+#include <normscope/results/figures.hpp>
 
 #include <algorithm>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/core/rounded.hpp>
+#include <normscope/core/rounding.hpp>
 #include <normscope/nets/rnn/counting.hpp>
 #include <normscope/results/figures/vega.hpp>
 

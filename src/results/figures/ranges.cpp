@@ -1,4 +1,4 @@
-#include <normscope/results/figures/ranges.hpp>
+#include <normscope/results/figures.hpp>
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include <normscope/results/figures/signature.hpp>
+#include <normscope/results/figures.hpp>
 
 #include <algorithm>
 

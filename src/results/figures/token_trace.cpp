@@ -1,4 +1,4 @@
-#include <normscope/results/figures/token_trace.hpp>
+#include <normscope/results/figures.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include <normscope/results/figures/analyses.hpp>
+#include <normscope/results/figures.hpp>
 
 #include <cmath>
 #include <limits>
@@ -7,8 +7,6 @@
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-
-#include <normscope/results/figures/charts.hpp>
 
 #include "analysis/head_reports.hpp"
 

@@ -1,11 +1,11 @@
-#include <normscope/results/figures/attention.hpp>
+#include <normscope/results/figures.hpp>
 
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/selectability/weights.hpp>
+#include <normscope/selectability/select.hpp>
 
 namespace normscope::selectability {
 namespace {

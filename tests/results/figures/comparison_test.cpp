@@ -1,4 +1,4 @@
-#include <normscope/results/figures/comparison.hpp>
+#include <normscope/results/figures.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include <normscope/results/figures/counting.hpp>
+#include <normscope/results/figures.hpp>
 
 #include <set>
 #include <string>

@@ -1,4 +1,4 @@
-#include <normscope/results/figures/curvature.hpp>
+#include <normscope/results/figures.hpp>
 
 #include <cmath>
 

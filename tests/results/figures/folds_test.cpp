@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/results/figures/folds.hpp>
+#include <normscope/results/figures.hpp>
 
 namespace normscope::nets {
 namespace {

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/results/figures/charts.hpp>
+#include <normscope/results/figures.hpp>
 
 #include "analysis/norms.hpp"
 #include "support/gains.hpp"

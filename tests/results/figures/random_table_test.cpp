@@ -1,4 +1,4 @@
-#include <normscope/results/figures/random_table.hpp>
+#include <normscope/results/figures.hpp>
 
 #include <vector>
 

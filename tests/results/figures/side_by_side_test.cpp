@@ -1,4 +1,4 @@
-#include <normscope/results/figures/side_by_side.hpp>
+#include <normscope/results/figures.hpp>
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include <normscope/results/figures/training.hpp>
+#include <normscope/results/figures.hpp>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

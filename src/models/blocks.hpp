@@ -1,0 +1,125 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include <normscope/models/model.hpp>
+
+namespace normscope::models {
+
+/// Appends those of `more` whose part of a stored matrix `list` does not have in the same role.
+void append_new(std::vector<Linear>& list, std::vector<Linear> more);
+
+class Builder;
+
+/// A learned scale per feature between a branch and the stream (layer scale); nothing where the file has
+/// none.
+void branch_scale(Builder& b, std::string_view name);
+
+class Builder;
+
+/// The names of a mixture of experts, relative to its own prefix.
+struct ExpertNames {
+  std::string_view router = "gate";
+  std::string_view experts = "experts";  ///< numbered after this name
+  std::string_view gate = "gate_proj";
+  std::string_view in = "up_proj";
+  std::string_view out = "down_proj";
+};
+
+/// A layer's router and its experts, which are gated MLPs: every expert reads the last norm, and its output,
+/// times the router's weight, is added to the stream.
+void gated_experts(Builder& b, const ExpertNames& names = {});
+
+/// A gated MLP, or a mixture of experts if the layer has one, under "mlp.". Experts that every token passes
+/// are gated MLPs of their own.
+void llama_experts(Builder& b);
+
+class Builder;
+
+/// The forward pass of one vision-transformer block, in timm's names.
+void timm_block(Builder& b);
+
+class Builder;
+
+/// Which norms a state-space mixer has on the time step and on the input and output vectors of its state.
+enum class StateNorms { none, without_parameters, with_gains };
+
+/// A Mamba or Mamba 2 mixer under the current prefix, which reads the last norm and writes to the stream.
+void state_space_mixer(Builder& b, StateNorms norms = StateNorms::none);
+
+class Builder;
+
+/// Whether norms come before their branches ("norm_first") in torch.nn's stacks, which no tensor shows;
+/// decided once for the model. Without a configuration `assumed` is used, and scores are marked as not
+/// modelled.
+bool torch_norm_first(Builder& b, bool assumed);
+
+/// torch.nn.TransformerEncoder under the current prefix. Its input and its readers belong to the surrounding
+/// code.
+void torch_encoder_stack(Builder& b, bool before);
+/// torch.nn.TransformerDecoder, whose cross-attention reads the remembered norm, if there is one.
+void torch_decoder_stack(Builder& b, bool before);
+/// After the stacks: their connections are only assumed if no configuration states "norm_first".
+void torch_finish(Builder& b);
+
+class Builder;
+
+/// The encoder and decoder layers that BART, its relatives and Whisper have in common.
+struct BartStyle {
+  bool before = false;  ///< whether norms precede their branches; else they follow the addition
+};
+
+/// "layers.{}." of an encoder, under the current prefix.
+void bart_encoder_layers(Builder& b, const BartStyle& style);
+/// "layers.{}." of a decoder, whose cross-attention reads the remembered norm.
+void bart_decoder_layers(Builder& b, const BartStyle& style);
+
+class Builder;
+
+/// Norms of the queries and keys of the attention described last.
+void norms_of_queries_and_keys(Builder& b, std::string_view query, std::string_view key);
+
+/// The projections of a Llama attention, in Hugging Face's names, with norms of queries and keys if the file
+/// has them; `out` is the output projection.
+void llama_projections(Builder& b, std::string_view out = "self_attn.o_proj");
+
+/// Misses norms of queries and keys that the configuration states ("use_qk_norm") and the file lacks.
+void expect_norms_of_heads(Builder& b);
+
+/// The norm of the attention's input, and the projections.
+void llama_attention(Builder& b);
+
+/// An MLP whose inner activation is multiplied by a gate.
+void gated_mlp(Builder& b, std::string_view gate, std::string_view in, std::string_view out);
+
+/// A gated MLP in Hugging Face's names; gate and input may be one matrix.
+void llama_mlp(Builder& b);
+
+/// Attention and MLP that read the stream itself; their outputs are normalized before they are added.
+void llama_branches_with_norms(Builder& b);
+
+/// Differences of architectures derived from Llama.
+struct LlamaStyle {
+  bool tied = false;  ///< the unembedding is the embedding unless the configuration says otherwise
+  void (*layer)(Builder& b) = nullptr;   ///< a layer of another kind
+  std::string_view final_norm = "norm";  ///< its name
+};
+
+/// A complete Llama: token embedding, blocks of attention and gated MLP, final norm, unembedding.
+void llama_stack(Builder& b, const LlamaStyle& style = {});
+
+class Builder;
+
+/// Which of two families with the same tensor names it is.
+enum class ClipFamily { clip, siglip };
+
+/// The vision tower of CLIP and SigLIP, whose tensors are under "vision_model.".
+void clip_vision_tower(Builder& b, ClipFamily family);
+/// The text tower, under "text_model.".
+void clip_text_tower(Builder& b, ClipFamily family);
+/// SigLIP by its model_type, without one by its tensors.
+ClipFamily clip_family(const Builder& b);
+
+}  // namespace normscope::models

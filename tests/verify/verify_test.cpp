@@ -259,10 +259,12 @@ TEST(VerifySeparate, TheLeastRatioIsProved) {
   EXPECT_FALSE(names(least.failed, "lssr")) << "the least";
   EXPECT_FALSE(names(least.not_checkable, "lssr"));
   // A direction attains the ratio that is stated, but another has a smaller one.
-  EXPECT_TRUE(names(verify_ratio(on_lines, 2, {0, 1}, 1.0, ssr, 2).failed, "lssr"));
+  EXPECT_TRUE(names(verify_ratio(on_lines, 2, {0, 1}, 1.0, ssr, 2).not_checkable, "lssr"));
   const double diagonal = 4.0 / 20.0;
-  EXPECT_TRUE(
-      names(verify_ratio(on_lines, 2, {std::sqrt(0.5), std::sqrt(0.5)}, diagonal, ssr, 2).failed, "lssr"));
+  EXPECT_TRUE(names(
+      verify_ratio(on_lines, 2, {std::sqrt(0.5), std::sqrt(0.5)}, diagonal, ssr, 2).not_checkable, "lssr"));
+  // No direction attains it.
+  EXPECT_TRUE(names(verify_ratio(on_lines, 2, {0, 1}, 0.5, ssr, 2).failed, "lssr, direction"));
 }
 
 TEST(VerifySeparate, TheRankIsProved) {

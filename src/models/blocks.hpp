@@ -6,18 +6,17 @@
 
 #include <normscope/models/model.hpp>
 
+/// Parts of a layer that several architectures share.
 namespace normscope::models {
+
+class Builder;
 
 /// Appends those of `more` whose part of a stored matrix `list` does not have in the same role.
 void append_new(std::vector<Linear>& list, std::vector<Linear> more);
 
-class Builder;
-
 /// A learned scale per feature between a branch and the stream (layer scale); nothing where the file has
 /// none.
 void branch_scale(Builder& b, std::string_view name);
-
-class Builder;
 
 /// The names of a mixture of experts, relative to its own prefix.
 struct ExpertNames {
@@ -36,20 +35,14 @@ void gated_experts(Builder& b, const ExpertNames& names = {});
 /// are gated MLPs of their own.
 void llama_experts(Builder& b);
 
-class Builder;
-
 /// The forward pass of one vision-transformer block, in timm's names.
 void timm_block(Builder& b);
-
-class Builder;
 
 /// Which norms a state-space mixer has on the time step and on the input and output vectors of its state.
 enum class StateNorms { none, without_parameters, with_gains };
 
 /// A Mamba or Mamba 2 mixer under the current prefix, which reads the last norm and writes to the stream.
 void state_space_mixer(Builder& b, StateNorms norms = StateNorms::none);
-
-class Builder;
 
 /// Whether norms come before their branches ("norm_first") in torch.nn's stacks, which no tensor shows;
 /// decided once for the model. Without a configuration `assumed` is used, and scores are marked as not
@@ -64,8 +57,6 @@ void torch_decoder_stack(Builder& b, bool before);
 /// After the stacks: their connections are only assumed if no configuration states "norm_first".
 void torch_finish(Builder& b);
 
-class Builder;
-
 /// The encoder and decoder layers that BART, its relatives and Whisper have in common.
 struct BartStyle {
   bool before = false;  ///< whether norms precede their branches; else they follow the addition
@@ -75,8 +66,6 @@ struct BartStyle {
 void bart_encoder_layers(Builder& b, const BartStyle& style);
 /// "layers.{}." of a decoder, whose cross-attention reads the remembered norm.
 void bart_decoder_layers(Builder& b, const BartStyle& style);
-
-class Builder;
 
 /// Norms of the queries and keys of the attention described last.
 void norms_of_queries_and_keys(Builder& b, std::string_view query, std::string_view key);
@@ -109,8 +98,6 @@ struct LlamaStyle {
 
 /// A complete Llama: token embedding, blocks of attention and gated MLP, final norm, unembedding.
 void llama_stack(Builder& b, const LlamaStyle& style = {});
-
-class Builder;
 
 /// Which of two families with the same tensor names it is.
 enum class ClipFamily { clip, siglip };

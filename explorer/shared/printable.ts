@@ -5,7 +5,7 @@ const hidden =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   /[\0-\x08\v\f\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu; // eslint-disable-line no-control-regex
 
-/** Text from a file that cannot look like other text; the command's `printable` (core/printable.hpp) does the same. */
+/** Text from a file that cannot look like other text; the command's `printable` (core/text.hpp) does the same. */
 export const printable = (text: string): string =>
   text.replace(hidden, (character) => {
     const code = character.codePointAt(0) ?? 0;

@@ -34,16 +34,16 @@ Plan plan(Size size) {
     Json configuration{{"images", images.name}, {"arm", arm}, {"rows", quick ? 1000 : images.rows}};
     for (const double rate : rates) {
       configuration.update(ln_nets::to_json({.width = 64,
-                                          .depth = depth,
-                                          .activation = Activation::norm,
-                                          .norm = NormKind::layer,
-                                          .groups = groups,
-                                          .rate = rate,
-                                          .schedule = nets::Schedule::cosine,
-                                          .steps = quick ? 50 : images.passes * images.rows / batch,
-                                          .batch = batch,
-                                          .record_every = quick ? 10 : images.rows / batch,
-                                          .precision = Dtype::F32}));
+                                             .depth = depth,
+                                             .activation = Activation::norm,
+                                             .norm = NormKind::layer,
+                                             .groups = groups,
+                                             .rate = rate,
+                                             .schedule = nets::Schedule::cosine,
+                                             .steps = quick ? 50 : images.passes * images.rows / batch,
+                                             .batch = batch,
+                                             .record_every = quick ? 10 : images.rows / batch,
+                                             .precision = Dtype::F32}));
       plan.configurations.push_back(configuration);
       if (quick) break;
     }
@@ -61,7 +61,7 @@ void perform(Run& run) {
   const auto images = run.get<std::string>("images");
   const auto task = nets::image_task(fmt::format("random-labels:{}:{}", images, data_file(images).string()));
   ln_nets::train(run,
-              std::make_shared<const nets::Dataset>(task->make(run.get<std::size_t>("rows"), run.seed())));
+                 std::make_shared<const nets::Dataset>(task->make(run.get<std::size_t>("rows"), run.seed())));
 }
 
 double learned(const Done& run) { return run.last("train_accuracy"); }

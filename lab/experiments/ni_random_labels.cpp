@@ -20,13 +20,13 @@ Plan plan(Size size) {
     Json configuration{{"arm", arm}, {"rows", 1000}};
     configuration.update(
         ln_nets::to_json({.width = width,
-                       .depth = depth,
-                       .activation = std::string_view(arm) == "ReLU" ? Activation::relu : Activation::norm,
-                       .norm = NormKind::layer,
-                       .groups = groups,
-                       .rate = rate,
-                       .schedule = nets::Schedule::cosine,
-                       .steps = quick ? 60U : 500U}));
+                          .depth = depth,
+                          .activation = std::string_view(arm) == "ReLU" ? Activation::relu : Activation::norm,
+                          .norm = NormKind::layer,
+                          .groups = groups,
+                          .rate = rate,
+                          .schedule = nets::Schedule::cosine,
+                          .steps = quick ? 60U : 500U}));
     plan.configurations.push_back(std::move(configuration));
   };
   add("linear", 0, 1);

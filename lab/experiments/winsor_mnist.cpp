@@ -23,15 +23,15 @@ Plan plan(Size size) {
                        std::size_t depth = 2, std::size_t steps = 6000) {
     Json configuration{{"arm", arm}, {"rows", quick ? 1000 : 50000}};
     configuration.update(ln_nets::to_json({.width = width,
-                                        .depth = depth,
-                                        .activation = activation,
-                                        .norm = NormKind::layer,
-                                        .groups = groups,
-                                        .rate = 2e-3,
-                                        .schedule = nets::Schedule::cosine,
-                                        .steps = quick ? 100U : steps,
-                                        .batch = 100,
-                                        .precision = Dtype::F32}));
+                                           .depth = depth,
+                                           .activation = activation,
+                                           .norm = NormKind::layer,
+                                           .groups = groups,
+                                           .rate = 2e-3,
+                                           .schedule = nets::Schedule::cosine,
+                                           .steps = quick ? 100U : steps,
+                                           .batch = 100,
+                                           .precision = Dtype::F32}));
     plan.configurations.push_back(std::move(configuration));
   };
   add("LN", Activation::norm, 1);

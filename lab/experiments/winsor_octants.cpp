@@ -41,15 +41,16 @@ Finding solved(const Results& results) {
   for (const Json& depth : results.all("depth")) {
     const Results runs = results.where("depth", depth);
     ours += fmt::format("{}{} norms: {} of {} above 98 %, best {:.1f} %", ours.empty() ? "" : "; ",
-                        depth.get<int>(), ln_nets::above(runs, "test_accuracy", solved_at), runs.runs().size(),
-                        100.0 * runs.last("test_accuracy").most);
+                        depth.get<int>(), ln_nets::above(runs, "test_accuracy", solved_at),
+                        runs.runs().size(), 100.0 * runs.last("test_accuracy").most);
   }
   return {std::move(ours),
           results.numbers([](const Done& run) { return run.last("test_accuracy") > solved_at ? 1.0 : 0.0; })};
 }
 
 std::size_t plateaus_of(const Done& run) {
-  return ln_nets::plateaus(ln_nets::curve(run, "loss"), ln_nets::steps_between_points(run.configuration)).size();
+  return ln_nets::plateaus(ln_nets::curve(run, "loss"), ln_nets::steps_between_points(run.configuration))
+      .size();
 }
 
 Finding several_transitions(const Results& results) {
@@ -69,8 +70,8 @@ std::vector<Figure> figures(const Results& results) {
   if (runs.runs().empty()) return {};
   return {
       ln_nets::curves(runs, "curves",
-                   "Loss and accuracy of nets of width 3 with four norms on a sphere in eight parts, over "
-                   "seeds; a tick where the accuracy jumps.")};
+                      "Loss and accuracy of nets of width 3 with four norms on a sphere in eight parts, over "
+                      "seeds; a tick where the accuracy jumps.")};
 }
 
 }  // namespace

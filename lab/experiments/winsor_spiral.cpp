@@ -79,8 +79,8 @@ std::vector<Figure> figures(const Results& results) {
   if (!runs.runs().empty()) {
     all.push_back(
         ln_nets::curves(runs, "curves",
-                     "Loss and accuracy of nets of width 3 with two norms on the spiral, over seeds; a "
-                     "tick where the accuracy jumps."));
+                        "Loss and accuracy of nets of width 3 with two norms on the spiral, over seeds; a "
+                        "tick where the accuracy jumps."));
   }
   return all;
 }

@@ -120,7 +120,7 @@ export default chapter<State>({
     command: `normscope report ${pathOf(state)} -o report.html`,
     python: pythonOf(["report", pathOf(state)]),
     cpp: cppOf(
-      ["audit/report", "checkpoint/checkpoint", "documents/report", "documents/text"],
+      ["analysis/report", "files/checkpoint", "results/documents"],
       `const normscope::files::Checkpoint checkpoint("${pathOf(state)}");
 const auto report = normscope::analysis::audit(checkpoint);
 fmt::print("{}\\n", normscope::json_text(normscope::results::report(report), 1));`,

@@ -64,8 +64,8 @@ export function doors(state: State): Doors {
     // The folder mnist has the four files of MNIST; the command takes all of their pixels.
     command: `normscope ${words.join(" ")}`,
     cpp: cppOf(
-      ["lnnet/images", "lnnet/train"],
-      `namespace lnnet = normscope::lnnet;
+      ["nets/tasks", "nets/train"],
+      `namespace nets = normscope::nets;
 nets::TrainSpec spec;
 spec.width = ${spec.width};
 spec.depth = ${spec.depth};

@@ -82,8 +82,8 @@ export default chapter<State>({
   doors: (state) => ({
     command: `normscope lab run ${experimentOf(state)} -o figures`,
     cpp: cppOf(
-      ["lnnet/circle"],
-      `namespace lnnet = normscope::lnnet;
+      ["nets/circle"],
+      `namespace nets = normscope::nets;
 for (const double x : {-1.0, -0.5, 0.0, 0.5, 1.0}) {
   fmt::print("{}: stretched {}, folded {}\\n", x, nets::stretched(${state.stretch}, x, ${state.eps}),
              nets::folded(${state.shift}, x, ${state.eps}));

@@ -77,7 +77,7 @@ export default chapter<State>({
   doors: (state) => ({
     command: `normscope ${wordsOf(state).slice(0, -2).join(" ")} '${rowsOf(state.points)}' ${numbersOf(state.labels)}`,
     cpp: cppOf(
-      ["merge/construct"],
+      ["nets/construct"],
       `const std::vector<double> points{${numbersOf(state.points)}};
 const std::vector<std::int64_t> labels{${numbersOf(state.labels)}};
 const auto made = normscope::nets::construct({points.data(), labels.size(), 2}, labels,

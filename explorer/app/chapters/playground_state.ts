@@ -195,12 +195,12 @@ export function doors(state: State): Doors {
   const steps = words[words.length - 1] ?? "";
   const data = own
     ? `nets::dataset("points", ${width}, {${x.join(", ")}}, {${labels.join(", ")}})`
-    : `nets::with_noise(lnnet::${makers[state.data] ?? "spiral"}(${state.rows}, ${state.seed}), ${state.noise}, ${state.seed})`;
+    : `nets::with_noise(nets::${makers[state.data] ?? "spiral"}(${state.rows}, ${state.seed}), ${state.noise}, ${state.seed})`;
   return {
     command: `normscope ${words.map((word) => (word.includes(";") ? `'${word}'` : word)).join(" ")}`,
     cpp: cppOf(
-      ["lnnet/tasks", "lnnet/train"],
-      `namespace lnnet = normscope::lnnet;
+      ["nets/tasks", "nets/train"],
+      `namespace nets = normscope::nets;
 nets::TrainSpec spec;
 spec.width = ${spec.width};
 spec.depth = ${spec.depth};

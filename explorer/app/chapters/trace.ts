@@ -153,7 +153,7 @@ export default chapter<State>({
   doors: ({ word }) => ({
     command: `normscope trace models/${model} --tokens ${tokensOf(word)}`,
     cpp: cppOf(
-      ["checkpoint/checkpoint", "forward/tokenizer", "forward/trace", "model/model"],
+      ["files/checkpoint", "forward/tokenizer", "analysis/trace", "models/model"],
       `const normscope::files::Checkpoint checkpoint("models/${model}");
 const auto model = normscope::models::describe(checkpoint);
 const normscope::forward::Tokenizer tokenizer("models/${model}/vocab.json", model.vocabulary->size);

@@ -55,7 +55,7 @@ test("languages are written with powers", () => {
 
 test("doors are programs", () => {
   expect(numbersOf([1, -0.5, 1e-9])).toBe("1,-0.5,1e-9");
-  expect(cppOf(["geometry/image"], "one();\ntwo();")).toBe(
+  expect(cppOf(["norm/image"], "one();\ntwo();")).toBe(
     "#include <fmt/core.h>\n#include <normscope/norm/image.hpp>\n\nint main() {\n  one();\n  two();\n}\n",
   );
   expect(pythonOf(["select", "1,2"])).toContain('["normscope","select","--json","-","1,2"]');

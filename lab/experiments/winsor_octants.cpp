@@ -98,9 +98,10 @@ const Experiment experiment{
                {.name = "several_transitions",
                 .says = "One training has several phase transitions.",
                 .paper = "a figure of one training",
+                // The words of a rule are hashed; functions have the names that they had when it was fixed.
                 .rule = {"trainings whose loss has two plateaus or more that end with a fall: for 600 steps "
                          "medians over 300 steps change by at most 15 %, then fall by 30 % within 300 steps "
-                         "(ln_nets::plateaus)",
+                         "(nets::plateaus)",
                          Test::share, least_seeds, 0.5, 0.0},
                 .judge = several_transitions}},
     .figures = figures};

@@ -116,7 +116,8 @@ const Experiment experiment{
                {.name = "phase_transition",
                 .says = "Accuracy stays on a plateau and then jumps.",
                 .paper = "a figure of one training",
-                .rule = {"trainings in which nets::transitions finds one (0.15 within 100 steps, above the "
+                // The words of a rule are hashed; functions have the names that they had when it was fixed.
+                .rule = {"trainings in which lnnet::transitions finds one (0.15 within 100 steps, above the "
                          "best before, from step 200 on)",
                          Test::share, least_seeds, 0.5, 0.25},
                 .judge = phase_transition}},

@@ -137,6 +137,7 @@ CALLS = {
     "signature.kind": (ns.signature.kind, [OUTPUTS], dict(temperature=1.0, precision=None, threads=1)),
     "signature.compare": (lambda *a, **k: ns.signature.compare(*a, **k), [ellipse(), ellipse()], dict(threads=1)),
     "signature.Ellipse": (ns.signature.Ellipse, ["absent"], {}),
+    "convert": (ns.convert, ["absent.h5", "converted.safetensors"], {}),
     "open": (ns.open, [fixture("gpt2")], dict(architecture="", heads=0)),
     "watch": (ns.watch, [Fake("gpt2")], dict(which=None, axes=1, features=1, sample=1, contexts=1, positions=2,
                                              most_rows=0, seed=1)),
@@ -223,7 +224,7 @@ class Arguments(unittest.TestCase):
         self.assertEqual(methods - CALLS.keys(), set())
 
     def test_right_arguments_are_taken(self):
-        refused = {"results.parse", "results.loads", "results.read", "Net", "Model.tensor", "Model.undo",
+        refused = {"convert", "results.parse", "results.loads", "results.read", "Net", "Model.tensor", "Model.undo",
                    "signature.Ellipse"}
         for name in CALLS.keys() - refused:
             function, arguments, keywords = CALLS[name]

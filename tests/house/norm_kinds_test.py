@@ -20,7 +20,7 @@ ALLOWED = {
     "src/models/not_modelled.cpp": (1, "an RMSNorm has no bias"),
     "src/rewrite/compare.cpp": (1, REFUSES),
     "src/rewrite/rotation_plan.cpp": (2, REFUSES),
-    "src/rewrite/stream_plan.cpp": (2, REFUSES),
+    "src/rewrite/fold_plan.cpp": (2, REFUSES),
     "bench/norm/peer_normscope.py": (1, "the peers' RMSNorm has no bias"),
     "lab/experiments/brody_random_keys.cpp": (1, "its own configurations are none and layer"),
     "explorer/shared/format.ts": (1, "a LayerNorm in groups has a name of its own"),

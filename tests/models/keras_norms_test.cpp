@@ -18,7 +18,7 @@ using test::Synthetic;
 // tests/python/foreign_test.py.
 TEST(KerasNorms, AreThoseOfTheConfiguration) {
   const Model model = describe(files::Checkpoint(std::filesystem::path(NORMSCOPE_SOURCE_DIR) /
-                                                 "tests/models/fixtures/keras_model.safetensors"));
+                                                 "tests/models/keras_model.safetensors"));
   EXPECT_EQ(model.evidence, "Keras configuration");
   std::vector<std::string> names;
   for (const Norm& norm : model.norms) names.push_back(norm.name);

@@ -73,7 +73,7 @@ class Keras(Files):
     def test_the_archive_is_the_fixture_of_the_core(self):
         """tests/models reads that file, without h5py."""
         ns.convert(FIXTURES / "keras_model.keras", self.output)
-        self.assertEqual(self.output.read_bytes(), (TESTS / "model/fixtures/keras_model.safetensors").read_bytes())
+        self.assertEqual(self.output.read_bytes(), (TESTS / "models/keras_model.safetensors").read_bytes())
 
     def test_weights_alone_are_found_by_name(self):
         with zipfile.ZipFile(FIXTURES / "keras_model.keras") as archive:

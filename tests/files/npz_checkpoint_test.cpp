@@ -91,7 +91,7 @@ TEST_P(NpzFixtures, RefuseEveryTruncation) {
 }
 INSTANTIATE_TEST_SUITE_P(Npz, NpzFixtures, testing::Values("arrays_stored.npz", "arrays_deflated.npz"));
 
-TEST(Npz, RefusesDamageOfCompressedElementsWhenTheyAreRead) {
+TEST(NpzCheckpoint, RefusesDamageOfCompressedElementsWhenTheyAreRead) {
   std::string bytes = fixture_bytes("arrays_deflated.npz");
   const std::size_t at = bytes.find("fortran.npy") + 200;
   bytes[at] = static_cast<char>(bytes[at] ^ 0x55);
@@ -102,7 +102,7 @@ TEST(Npz, RefusesDamageOfCompressedElementsWhenTheyAreRead) {
   EXPECT_EQ(read(*checkpoint.find("c")).size(), 35u);
 }
 
-TEST(Npz, ReadsSingleBytesThatAreSaidToBeBigEndian) {
+TEST(NpzCheckpoint, ReadsSingleBytesThatAreSaidToBeBigEndian) {
   const std::string array =
       "\x93NUMPY\1\0\x3b\0{'descr': '>u1', 'fortran_order': False, 'shape': (2,), } \n\1\2"s;
   const std::string file = test::zip({test::ZipEntry(array, "a.npy")});
@@ -110,7 +110,7 @@ TEST(Npz, ReadsSingleBytesThatAreSaidToBeBigEndian) {
   EXPECT_EQ(read(*checkpoint.find("a")), (std::vector<double>{1, 2}));
 }
 
-TEST(Npz, HasNoMembersThatAreStateDicts) {
+TEST(NpzCheckpoint, HasNoMembersThatAreStateDicts) {
   const test::Scratch scratch;
   test::put(scratch / "m.npz", fixture_bytes("arrays_stored.npz"));
   const std::string path = (scratch / "m.npz").string();

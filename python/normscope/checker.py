@@ -257,12 +257,13 @@ def ratio(result, outcome, rows, ends):
     attained = along > 0 and is_near(lssr, Fraction(n @ within @ n, along), Fraction(1))
     outcome.state("direction", attained, "is not one whose projection has that ratio")
     least = Fraction(lssr) - Fraction(from_sizes)
-    smaller = rank_of(within * least.denominator - all_rows * least.numerator, definite=True) if least > 0 and width <= 64 else least <= 0 or None
+    if not attained:
+        return outcome.state("lssr", False, "is not attained")
+    if least > 0 and width > 64:
+        return outcome.state("lssr", None, "that no direction has a smaller ratio is checked up to a width of 64")
+    is_least = least <= 0 or rank_of(within * least.denominator - all_rows * least.numerator, definite=True) is not False
     # The search is in float64, which misses the least ratio of columns that are nearly dependent.
-    outcome.state("lssr", attained and (True if smaller is not None and smaller is not False else None),
-                  "is not attained" if not attained else
-                  "is not the least: another direction has a smaller ratio" if smaller is not None else
-                  "that no direction has a smaller ratio is checked up to a width of 64")
+    outcome.state("lssr", True if is_least else None, "is not the least: another direction has a smaller ratio")
 
 
 def rank_of(matrix, definite=False):

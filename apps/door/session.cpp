@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -266,8 +267,11 @@ std::string one_message(std::string_view text) {
 namespace {
 
 /// Ends the program if another process makes a mapped file shorter while it is read. Outputs do not appear:
-/// they have no name before they are complete.
+/// they have no name before they are complete. The first thread that notices writes the message; the others
+/// wait for the end.
 extern "C" void note_lost_file(int /*signal*/, siginfo_t* fault, void* /*context*/) {
+  static std::atomic_flag noticed = ATOMIC_FLAG_INIT;
+  while (noticed.test_and_set()) pause();
   const std::string_view name = mapped_file_at(fault->si_addr);
   complain_plainly(": ");
   write_plainly(name.empty() ? "a file" : name);

@@ -1,12 +1,10 @@
 #include <normscope/core/file.hpp>
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -29,77 +27,18 @@ using std::filesystem::path;
 
 path folder_of(const path& file) { return file.has_parent_path() ? file.parent_path() : path("."); }
 
-/// Whether the kernel's rule for links in folders like /tmp lets this user follow `link`.
-bool may_follow(const struct stat& link, const path& folder) {
-  struct stat status {};
-  if (::stat(folder.c_str(), &status) != 0) return false;
-  const bool shared = (status.st_mode & S_ISVTX) != 0 && (status.st_mode & S_IWOTH) != 0;
-  return !shared || link.st_uid == ::geteuid() || link.st_uid == status.st_uid;
-}
-
-/// `file` with the symbolic links of its last component resolved, even if their target does not exist.
+/// `file` with the symbolic links of its last component resolved, even if their target does not exist. The
+/// kernel has followed them before, where its rules for links in shared folders let it.
 path follow_links(path file) {
   struct stat link {};
   for (int hops = 0; ::lstat(file.c_str(), &link) == 0 && S_ISLNK(link.st_mode); ++hops) {
     if (hops == 40) fail(file, "cannot be written: too many symbolic links");
-    if (!may_follow(link, folder_of(file))) {
-      fail(file, "cannot be written: is another user's link in a folder that everyone may write to");
-    }
     std::error_code error;
     const path target = std::filesystem::read_symlink(file, error);
     if (error) fail(file, "cannot be followed: " + error.message());
     file = file.parent_path() / target;  // an absolute target replaces the left side
   }
   return file;
-}
-
-/// First digits of the running kernel's boot identifier; empty where there is none.
-std::string boot_tag() {
-  const Descriptor source(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
-  std::array<char, 8> tag{};
-  if (source.value() < 0 || ::read(source.value(), tag.data(), tag.size()) != 8) return "";
-  return {tag.data(), tag.size()};
-}
-
-constexpr std::string_view temporary_prefix = ".normscope-";
-constexpr std::string_view hexadecimal = "0123456789abcdef";
-
-/// Whether `name` is that of a temporary file which a process of this boot created.
-bool is_temporary(std::string_view name, std::string_view boot) {
-  const std::size_t digits = temporary_prefix.size() + boot.size() + 1;
-  return name.size() == digits + 16 && name.substr(0, temporary_prefix.size()) == temporary_prefix &&
-         name.substr(temporary_prefix.size(), boot.size()) == boot && name[digits - 1] == '-' &&
-         name.substr(digits).find_first_not_of(hexadecimal) == std::string_view::npos;
-}
-
-/// Locks the temporary file for this process; false if another one has it.
-bool lock(int descriptor) {
-  return ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;  // or there are no locks here
-}
-
-/// Whether the open temporary file now belongs to this process. Another process that removes files of dead
-/// processes may have found it before it was locked.
-bool claim(int descriptor) {
-  if (!lock(descriptor)) return false;
-  struct stat status {};
-  return ::fstat(descriptor, &status) == 0 && status.st_nlink > 0;
-}
-
-/// Removes temporary files of this user's processes that ended without removing them. The kernel releases a
-/// lock whenever its process ends, and all processes of one boot see each other's locks. Locks of other
-/// machines are not visible in some network file systems, so files of other machines are kept.
-void remove_stale(const path& folder, std::string_view boot) {
-  if (boot.empty()) return;
-  std::error_code error;
-  for (const path& entry : list_folder(folder, error)) {
-    if (!is_temporary(entry.filename().string(), boot)) continue;
-    // O_NONBLOCK: opening a FIFO must not wait for its reader.
-    const Descriptor file(::open(entry.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
-    struct stat status {};
-    if (file.value() < 0 || ::fstat(file.value(), &status) != 0) continue;
-    if (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid()) continue;
-    if (::flock(file.value(), LOCK_EX | LOCK_NB) == 0) ::unlink(entry.c_str());
-  }
 }
 
 /// Pieces of this size and more begin to move to the disk once they are written.
@@ -139,14 +78,11 @@ std::uint64_t random_bits(const path& file) {
 
 /// New, because 64 bits of it are random.
 path temporary_name(const path& file) {
-  return folder_of(file) / fmt::format("{}{}-{:016x}", temporary_prefix, boot_tag(), random_bits(file));
+  return folder_of(file) / fmt::format(".normscope-{:016x}", random_bits(file));
 }
 
 /// The name under which the kernel shows an open file, by which it can be given one in a folder.
 std::string open_name(int descriptor) { return fmt::format("/proc/self/fd/{}", descriptor); }
-
-/// Tries to keep a temporary file that other processes remove before giving up.
-constexpr int attempts = 100;
 
 thread_local AtomicGroup* current_group = nullptr;
 
@@ -170,9 +106,7 @@ AtomicFile::AtomicFile(path file, Temporary kind) : path_(std::move(file)) {
     if (S_ISDIR(status.st_mode)) fail(path_, "is a folder, expected a file to write");
     if (::faccessat(AT_FDCWD, path_.c_str(), W_OK, AT_EACCESS) != 0) fail_errno(path_, "cannot be replaced");
   }
-  const path folder = folder_of(path_);
-  remove_stale(folder, boot_tag());
-  if (kind == Temporary::unnamed) create_unnamed(folder);
+  if (kind == Temporary::unnamed) create_unnamed(folder_of(path_));
   if (descriptor_ < 0) create_named();
   if (exists && ::fchmod(descriptor_, status.st_mode & 0777) != 0) {
     const int error = errno;
@@ -186,22 +120,16 @@ void AtomicFile::create_unnamed([[maybe_unused]] const path& folder) {
 #if defined(__linux__) && defined(O_TMPFILE)
   Descriptor created(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));
   if (created.value() < 0 || ::access(open_name(created.value()).c_str(), F_OK) != 0) return;
-  if (lock(created.value())) descriptor_ = created.release();
+  descriptor_ = created.release();
 #endif
 }
 
 void AtomicFile::create_named() {
-  for (int attempt = 0; attempt < attempts; ++attempt) {
-    temporary_ = temporary_name(path_);
-    Descriptor created(
-        ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
-    if (created.value() < 0) fail_errno(path_, "cannot be written");
-    if (claim(created.value())) {
-      descriptor_ = created.release();
-      return;
-    }
-  }
-  fail(path_, "cannot be written: its temporary file is removed each time");
+  temporary_ = temporary_name(path_);
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (descriptor_ >= 0) return;
+  temporary_.clear();
+  fail_errno(path_, "cannot be written");
 }
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
@@ -297,7 +225,6 @@ void AtomicFile::name_it() {
   const std::string open = open_name(descriptor_);
   // Known before it exists, so that the destructor removes it whatever fails.
   temporary_ = temporary_name(path_);
-  // The file is locked already, so no other process takes it for that of a dead one.
   if (::linkat(AT_FDCWD, open.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) == 0) return;
   temporary_.clear();
   fail_errno(path_, "cannot be given a name");
@@ -305,7 +232,6 @@ void AtomicFile::name_it() {
 
 void AtomicFile::publish() {
   if (temporary_.empty()) name_it();
-  // Renamed before it is closed, which unlocks it: an unlocked temporary file is that of a dead process.
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_errno(path_, "cannot be renamed into place");
   temporary_.clear();
   ::close(std::exchange(descriptor_, -1));

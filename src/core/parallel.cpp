@@ -14,74 +14,10 @@
 #include <thread>
 
 #include <pthread.h>
-#include <sched.h>
-#include <unistd.h>
 
 #include <normscope/core/error.hpp>
 
-#if defined(__linux__)
-#endif
-
-/// The CPUs that threads run on, where the system reports them.
 namespace normscope {
-
-#if defined(__linux__)
-
-inline int current_core() { return sched_getcpu(); }
-
-/// CPU affinity of workers: a worker avoids the CPU of the caller that last used it. In a virtual machine
-/// idle CPUs look busy to Linux, which then places a woken thread on the CPU of the thread that woke it.
-/// There the two compete, or the worker waits until the caller has done all the work.
-class Cores {
- public:
-  /// The affinity of the process's first thread, since the thread that starts a worker may be pinned, or be a
-  /// worker itself.
-  explicit Cores(int avoided)
-      : known_(avoided >= 0 && sched_getaffinity(getpid(), sizeof(allowed_), &allowed_) == 0 &&
-               CPU_COUNT(&allowed_) > 1),
-        avoided_(avoided) {}
-
-  [[nodiscard]] bool may_have(int core) const { return known_ && core != avoided_; }
-  /// Sets the initial affinity of a new worker.
-  void give(pthread_t worker) const {
-    if (!known_) return;
-    const cpu_set_t others = all_but_avoided();
-    pthread_setaffinity_np(worker, sizeof(others), &others);
-  }
-  void avoid(int core, pthread_t worker) {
-    cpu_set_t now;
-    const cpu_set_t given = all_but_avoided();
-    // If something else has changed the affinity, it is left as it is.
-    known_ = pthread_getaffinity_np(worker, sizeof(now), &now) == 0 && CPU_EQUAL(&now, &given);
-    avoided_ = core;
-    give(worker);
-  }
-
- private:
-  [[nodiscard]] cpu_set_t all_but_avoided() const {
-    cpu_set_t others = allowed_;
-    CPU_CLR(avoided_, &others);
-    return others;
-  }
-
-  cpu_set_t allowed_{};
-  bool known_;
-  int avoided_;
-};
-
-#else
-
-inline int current_core() { return -1; }
-
-class Cores {
- public:
-  explicit Cores(int /*avoided*/) {}
-  [[nodiscard]] static bool may_have(int /*core*/) { return false; }
-  static void give(pthread_t /*worker*/) {}
-  static void avoid(int /*core*/, pthread_t /*worker*/) {}
-};
-
-#endif
 
 const Team& alone() {
   class Alone : public Team {
@@ -210,8 +146,6 @@ struct Job {
   std::mutex failing{};
   /// The first piece that threw, as far as is known: those behind it are left out.
   std::atomic<std::size_t> last{std::numeric_limits<std::size_t>::max()};
-  /// The caller's.
-  const int core = current_core();
 
   /// The members below are written under the pool's mutex.
   bool caller_sleeps = false;
@@ -303,8 +237,6 @@ class Pool {
  private:
   /// State of one thread, on its stack.
   struct Worker {
-    Cores cores;
-    pthread_t thread;
     /// The index of its range in the last call, parts of which may still be in the CPU's cache.
     std::size_t range = 0;
     /// The next sleeping worker, or the next one woken by the same call.
@@ -335,7 +267,6 @@ class Pool {
     while (to_wake != nullptr) {
       Worker& worker = *to_wake;
       to_wake = worker.next;
-      if (worker.cores.may_have(job.core)) worker.cores.avoid(job.core, worker.thread);
       worker.woken.store(1, std::memory_order_release);
       worker.woken.notify_one();
     }
@@ -362,10 +293,7 @@ class Pool {
   bool start() {
     try {
       const SignalsBlocked blocked;
-      const Cores cores(current_core());
-      std::thread worker([this, cores] { serve(cores); });
-      cores.give(worker.native_handle());
-      worker.detach();
+      std::thread([this] { serve(); }).detach();
     } catch (const std::exception&) {
       return false;
     }
@@ -374,16 +302,10 @@ class Pool {
     return true;
   }
 
-  void serve(const Cores& cores) {
-    Worker self{cores, pthread_self()};
+  void serve() {
+    Worker self;
     std::unique_lock lock(mutex_);
     for (;;) {
-      if (open_ != nullptr && self.cores.may_have(open_->core)) {
-        const int core = open_->core;
-        lock.unlock();
-        self.cores.avoid(core, self.thread);
-        lock.lock();
-      }
       if (Job* const job = join(self)) {
         lock.unlock();
         job->work(self.range);

@@ -199,7 +199,7 @@ class Saving:
         if self.content() is not None:
             return  # if it was killed after the last rename, its work folder may remain
         require(self.finish() == self.expected, self.name, "finished with other bytes:", *context)
-        left = list(self.folder.glob(".normscope-*"))
+        left = list(self.folder.glob(".normscope-rewrite-*"))
         require(not left, self.name, "left", left, *context)
 
 

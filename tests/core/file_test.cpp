@@ -9,7 +9,6 @@
 #include <fstream>
 #include <iterator>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -250,46 +249,6 @@ TEST(AtomicFile, CreatesWhatADanglingLinkPointsTo) {
   EXPECT_EQ(get(scratch / "later"), "new");
 }
 
-TEST(AtomicFile, RefusesAnotherUsersLinkInASharedFolder) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only the superuser can make another user's link";
-  const Scratch scratch;
-  fs::create_directory(scratch / "shared");
-  fs::create_directory(scratch / "mine");
-  ASSERT_EQ(::chmod((scratch / "shared").c_str(), 01777), 0);
-  put(scratch / "mine/kept", "kept");
-  fs::create_symlink(scratch / "mine/kept", scratch / "shared/out");
-  fs::create_symlink(scratch / "mine/planted", scratch / "shared/fresh");
-  for (const char* name : {"shared/out", "shared/fresh"}) {
-    ASSERT_EQ(::lchown((scratch / name).c_str(), 65534, 65534), 0);
-    EXPECT_NE(error_of(ErrorCode::Io, [&] { AtomicFile file(scratch / name); }).find("cannot be written"),
-              std::string::npos);
-  }
-  EXPECT_EQ(get(scratch / "mine/kept"), "kept");
-  EXPECT_EQ(count_files(scratch / "mine"), 1u);
-}
-
-TEST(AtomicFile, FollowsLinksInSharedFoldersAsTheKernelDoes) {
-  const Scratch scratch;
-  fs::create_directory(scratch / "shared");
-  put(scratch / "kept", "old");
-  fs::create_symlink("../kept", scratch / "shared/out");
-  const auto written = [&](const char* text) {
-    AtomicFile file(scratch / "shared/out");
-    file.write(text);
-    file.commit();
-    return get(scratch / "kept");
-  };
-  ASSERT_EQ(::chmod((scratch / "shared").c_str(), 01777), 0);
-  EXPECT_EQ(written("its user's"), "its user's");
-  if (::geteuid() != 0) GTEST_SKIP() << "only the superuser can make another user's link";
-  ASSERT_EQ(::lchown((scratch / "shared/out").c_str(), 65534, 65534), 0);
-  ASSERT_EQ(::chown((scratch / "shared").c_str(), 65534, 65534), 0);
-  EXPECT_EQ(written("the folder owner's"), "the folder owner's");
-  ASSERT_EQ(::chown((scratch / "shared").c_str(), 0, 0), 0);
-  ASSERT_EQ(::chmod((scratch / "shared").c_str(), 01755), 0);
-  EXPECT_EQ(written("in a folder of one user"), "in a folder of one user");
-}
-
 TEST(AtomicFile, FollowsAsManyLinksAsTheKernel) {
   const Scratch scratch;
   for (int i = 1; i <= 41; ++i) {
@@ -313,18 +272,17 @@ TEST(AtomicFile, RefusesALinkWhoseTargetCannotBeExamined) {
 /// A process that has begun to write into `folder`, until it is killed.
 class Writer {
  public:
-  explicit Writer(const fs::path& folder, AtomicFile::Temporary kind = AtomicFile::Temporary::named) {
+  explicit Writer(const fs::path& folder) {
     const fs::path begun = folder / "begun";
     process_ = ::fork();
     if (process_ == 0) {
-      AtomicFile file(folder / "out", kind);
+      AtomicFile file(folder / "out");
       file.write("half");
       put(begun, "");
       while (true) ::pause();
     }
     while (process_ > 0 && !fs::exists(begun)) ::usleep(1000);
     fs::remove(begun);
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) temporary_ = entry.path();
   }
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
@@ -335,11 +293,9 @@ class Writer {
     ::kill(process_, SIGKILL);
     ::waitpid(std::exchange(process_, 0), nullptr, 0);
   }
-  [[nodiscard]] const fs::path& temporary() const { return temporary_; }
 
  private:
   pid_t process_ = 0;
-  fs::path temporary_;
 };
 
 void write_once(const fs::path& path) {
@@ -348,50 +304,12 @@ void write_once(const fs::path& path) {
   file.commit();
 }
 
-TEST(AtomicFile, RemovesWhatADeadProcessLeft) {
-  const Scratch scratch;
-  Writer writer(scratch.folder());
-  ASSERT_EQ(writer.temporary().filename().string().rfind(".normscope-", 0), 0u) << writer.temporary();
-  write_once(scratch / "other");
-  EXPECT_TRUE(fs::exists(writer.temporary())) << "its process lives";
-  {
-    AtomicFile first(scratch / "first");
-    AtomicFile second(scratch / "second");  // in one process, neither removes the other's file
-    first.commit();
-    second.commit();
-  }
-  EXPECT_EQ(count_files(scratch.folder()), 4u);
-  writer.kill();
-  ASSERT_TRUE(fs::exists(writer.temporary()));
-  write_once(scratch / "other");
-  EXPECT_FALSE(fs::exists(writer.temporary()));
-  EXPECT_EQ(count_files(scratch.folder()), 3u);
-}
-
-TEST(AtomicFile, IsWrittenWhileOthersRemoveWhatIsLeft) {
-  const Scratch scratch;
-  // Each finds the other's new file now and then before that is locked, and removes it.
-  const auto write_often = [&](const char* name) {
-    for (int i = 0; i < 300; ++i) {
-      AtomicFile file(scratch / name, AtomicFile::Temporary::named);
-      if (i % 100 != 0) continue;
-      file.write(std::to_string(i));
-      file.commit();
-      EXPECT_EQ(get(scratch / name), std::to_string(i));
-    }
-  };
-  std::thread other([&] { write_often("other"); });
-  write_often("out");
-  other.join();
-  EXPECT_EQ(count_files(scratch.folder()), 2u);
-}
-
 TEST(AtomicFile, LeavesNothingOfADeadProcessWhereFilesNeedNoName) {
   const Scratch scratch;
   const int unnamed = ::open(scratch.folder().c_str(), O_TMPFILE | O_WRONLY, 0600);
   if (unnamed < 0) GTEST_SKIP() << "this file system has no unnamed files";
   ::close(unnamed);
-  Writer writer(scratch.folder(), AtomicFile::Temporary::unnamed);
+  Writer writer(scratch.folder());
   EXPECT_EQ(count_files(scratch.folder()), 0u);
   writer.kill();
   EXPECT_EQ(count_files(scratch.folder()), 0u);
@@ -441,41 +359,6 @@ TEST(AtomicGroup, WithoutCommitLeavesNothing) {
   EXPECT_EQ(count_files(scratch.folder()), 1u);
   write_once(scratch / "a");  // the group is gone
   EXPECT_EQ(get(scratch / "a"), "whole");
-}
-
-TEST(AtomicFile, RemovesNothingElse) {
-  const Scratch scratch;
-  Writer writer(scratch.folder());
-  writer.kill();
-  const std::string name = writer.temporary().filename().string();
-  fs::remove(writer.temporary());
-  // Names of its form: all but the last digits, which are random, tell where it was written.
-  const auto named = [&](const char* end) { return scratch / (name.substr(0, name.size() - 2) + end); };
-  put(scratch / "target", "kept");
-  fs::create_symlink("target", named("00"));
-  fs::create_directory(named("01"));
-  ASSERT_EQ(::mkfifo(named("02").c_str(), 0600), 0);
-  ASSERT_EQ(::mkfifo(named("05").c_str(), 0600), 0);
-  const int reader = ::open(named("05").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  ASSERT_GE(reader, 0);
-  put(scratch / (name.substr(0, name.size() - 17) + "_" + name.substr(name.size() - 16)), "of another form");
-  put(named("0x"), "not hexadecimal");
-  put(named("000"), "too long");
-  put(scratch / (".normscope-00000000" + name.substr(name.size() - 17)), "of another boot");
-  put(scratch / ".normscope-0123456789abcdef", "of a version that locked nothing");
-  std::size_t files = 10;
-  if (::geteuid() == 0) {
-    put(named("03"), "another user's");
-    ASSERT_EQ(::chown(named("03").c_str(), 65534, 65534), 0);
-    ++files;
-  }
-  write_once(scratch / "out");
-  EXPECT_EQ(count_files(scratch.folder()), files + 1);
-  EXPECT_EQ(get(scratch / "target"), "kept");
-  put(named("04"), "a dead process's");
-  write_once(scratch / "out");
-  EXPECT_FALSE(fs::exists(named("04")));
-  ::close(reader);
 }
 
 TEST(AtomicFile, WritesPlainlyToADevice) {

@@ -413,32 +413,6 @@ void stay_on(int core) {
   EXPECT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
 }
 
-/// Calls twice from each core of `all`; whether `workers` workers had all cores but that one.
-bool workers_avoid_the_caller(const cpu_set_t& all, unsigned workers) {
-  bool answer = true;
-  for (int i = 0; i < 2 * CPU_SETSIZE; ++i) {
-    const int core = i / 2;
-    if (!CPU_ISSET(core, &all)) continue;
-    stay_on(core);
-    const std::thread::id caller = std::this_thread::get_id();
-    std::atomic<unsigned> there = 0;
-    std::atomic<bool> on_it = false;
-    parallel_for(workers + 1, 1, workers + 1, [&](std::size_t, std::size_t) {
-      if (std::this_thread::get_id() != caller) {
-        cpu_set_t others = cores_of_this_thread();
-        if (CPU_ISSET(core, &others) || sched_getcpu() == core) on_it = true;
-        CPU_SET(core, &others);
-        if (!CPU_EQUAL(&others, &all)) on_it = true;
-      }
-      ++there;
-      if (!wait_for([&] { return there == workers + 1; })) on_it = true;
-    });
-    answer = answer && !on_it;
-  }
-  EXPECT_EQ(sched_setaffinity(0, sizeof(all), &all), 0);
-  return answer;
-}
-
 TEST_F(NewWorkersDeathTest, OneCpuIsEnough) {
   const cpu_set_t all = cores_of_this_thread();
   int core = 0;
@@ -447,66 +421,6 @@ TEST_F(NewWorkersDeathTest, OneCpuIsEnough) {
   EXPECT_EXIT(std::exit(nested_sum(3, 3) == 125 && run_in_worker([] {}) ? 7 : 1), testing::ExitedWithCode(7),
               "");
   EXPECT_EQ(sched_setaffinity(0, sizeof(all), &all), 0);
-}
-
-/// Two cores to pin threads to.
-class CoresDeathTest : public NewWorkersDeathTest {
- protected:
-  void SetUp() override {
-    NewWorkersDeathTest::SetUp();
-    if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "one core";
-    while (!CPU_ISSET(first, &all)) ++first;
-    second = first + 1;
-    while (!CPU_ISSET(second, &all)) ++second;
-  }
-  cpu_set_t all = cores_of_this_thread();
-  int first = 0;
-  int second = 0;
-};
-
-TEST_F(CoresDeathTest, WorkersAvoidTheCallersCpu) {
-  EXPECT_EXIT(std::exit(run_in_worker([] {}) && workers_avoid_the_caller(all, 1) ? 7 : 1),
-              testing::ExitedWithCode(7), "");
-}
-
-TEST_F(CoresDeathTest, WorkersThatAWorkerStartedHaveAllOthers) {
-  const auto in_child = [&] {
-    if (!run_in_worker([] { nested_sum(1, 4); })) return 1;
-    return workers_avoid_the_caller(all, 3) ? 7 : 2;
-  };
-  EXPECT_EXIT(std::exit(in_child()), testing::ExitedWithCode(7), "");
-}
-
-TEST_F(CoresDeathTest, WorkersThatAPinnedThreadStartedHaveAllOthers) {
-  const auto in_child = [&] {
-    std::thread pinned([&] {
-      stay_on(first);
-      run_in_worker([] {});
-    });
-    pinned.join();
-    return workers_avoid_the_caller(all, 1) ? 7 : 1;
-  };
-  EXPECT_EXIT(std::exit(in_child()), testing::ExitedWithCode(7), "");
-}
-
-TEST_F(CoresDeathTest, AnAffinitySetElsewhereIsKept) {
-  const auto in_child = [&] {
-    if (!run_in_worker([] {})) return 1;
-    // It avoids the first core until its affinity is set.
-    stay_on(first);
-    if (!run_in_worker([&] { stay_on(first); })) return 2;
-    stay_on(second);
-    if (!run_in_worker([] {})) return 3;
-    stay_on(first);
-    bool stays = false;
-    const auto look = [&] {
-      const cpu_set_t cores = cores_of_this_thread();
-      stays = CPU_COUNT(&cores) == 1 && CPU_ISSET(first, &cores);
-    };
-    if (!run_in_worker(look)) return 4;
-    return stays ? 7 : 5;
-  };
-  EXPECT_EXIT(std::exit(in_child()), testing::ExitedWithCode(7), "");
 }
 #endif
 

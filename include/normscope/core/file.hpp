@@ -66,12 +66,8 @@ class RangedFile {
 /// A file that appears under its name complete or not at all: bytes go to a temporary file in the same
 /// folder, which `commit` syncs and renames. Without `commit`, an existing file stays as it was. Where the
 /// file system has files without a name, the temporary file is one until `commit`, and nothing is left of a
-/// process that is killed while it writes. Elsewhere such a process leaves `.normscope-<boot>-<hex>`, which
-/// the same user's next `AtomicFile` in that folder removes: a process holds a lock on its temporary file, so
-/// a file without a lock belongs to a dead process (test: AtomicFile.RemovesWhatADeadProcessLeft). Files from
-/// before a restart or of other machines are kept; remove them when no process writes there. A link is
-/// followed only where the kernel follows it, and in a sticky folder that everyone may write to only if it is
-/// this user's or the folder owner's.
+/// process that is killed while it writes. Elsewhere such a process leaves `.normscope-<hex>`. A link is
+/// followed where the kernel follows it.
 ///
 /// Errors    Io, naming the file
 class AtomicFile {

@@ -36,9 +36,7 @@ class PieceBody {
 ///
 /// Threads   the caller's, and up to 1023 workers that are kept for later calls. A call does not wait for
 ///           workers that are busy elsewhere: bodies may call `parallel_for`, any thread may, and pieces must
-///           not wait for one another. Workers block all signals except faults. On Linux they use the CPU set
-///           of the process's first thread and avoid the caller's CPU; a worker whose affinity is set by
-///           other code keeps it.
+///           not wait for one another. Workers block all signals except faults.
 ///
 /// Order     each thread begins with a range of its own, if possible that of its previous call, whose data
 ///           its cache may still have; then it takes pieces from the ends of other ranges

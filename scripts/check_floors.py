@@ -83,7 +83,7 @@ def violations(root: Path) -> list[str]:
 
 
 def system_headers(root: Path) -> list[str]:
-    """Files of the library outside `core` that include headers of the operating system; the library calls it in `core` alone."""
+    """Files of the library outside `core` that include headers of the operating system."""
     return [f"{path.relative_to(root)}: <{header}> is of the operating system, which only core includes"
             for tree in (root / "include/normscope", root / "src") for path in sorted(tree.rglob("*.[ch]pp"))
             for header in SYSTEM.findall(path.read_text())

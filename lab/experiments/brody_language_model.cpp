@@ -6,7 +6,6 @@
 #include <normscope/core/packed.hpp>
 #include <normscope/core/random.hpp>
 
-#include "frame/data.hpp"
 #include "frame/experiment.hpp"
 #include "frame/figures.hpp"
 #include "language/corpus.hpp"

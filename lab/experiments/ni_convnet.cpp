@@ -1,4 +1,3 @@
-#include "frame/data.hpp"
 #include "frame/experiment.hpp"
 #include "frame/figures.hpp"
 #include "grouped/compare.hpp"

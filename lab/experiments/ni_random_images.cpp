@@ -5,7 +5,7 @@
 
 #include <normscope/nets/tasks.hpp>
 
-#include "frame/data.hpp"
+#include "frame/experiment.hpp"
 #include "frame/figures.hpp"
 #include "ln_nets/training.hpp"
 

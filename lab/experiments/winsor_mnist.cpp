@@ -2,7 +2,7 @@
 
 #include <normscope/nets/tasks.hpp>
 
-#include "frame/data.hpp"
+#include "frame/experiment.hpp"
 #include "ln_nets/training.hpp"
 
 namespace normscope::lab::winsor_mnist {

@@ -4,7 +4,6 @@
 
 #include <normscope/nets/tasks.hpp>
 
-#include "ln_nets/plateaus.hpp"
 #include "ln_nets/training.hpp"
 
 namespace normscope::lab::winsor_octants {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
@@ -76,5 +77,10 @@ struct Experiment {
 
 /// Null if there is none with that name.
 [[nodiscard]] const Experiment* find_experiment(std::string_view name);
+
+/// Path of the data file `name` in the folder that the environment variable NORMSCOPE_DATA names.
+///
+/// Errors    Io if it is missing; the message says how to provide it
+[[nodiscard]] std::filesystem::path data_file(std::string_view name);
 
 }  // namespace normscope::lab

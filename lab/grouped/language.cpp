@@ -3,7 +3,7 @@
 #include <normscope/core/file.hpp>
 #include <normscope/core/norm_kind.hpp>
 
-#include "frame/data.hpp"
+#include "frame/experiment.hpp"
 #include "grouped/compare.hpp"
 
 namespace normscope::lab::grouped {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "pairs.hpp"
+#include "task.hpp"
 
 namespace normscope::lab::majority {
 

@@ -3,19 +3,40 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <fstream>
 #include <random>
+#include <thread>
 #include <utility>
 
 #include <fmt/ranges.h>
-
 #include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/core/text.hpp>
 #include <normscope/core/version.hpp>
 
 #include "database.hpp"
-#include "origin.hpp"
 
 namespace normscope::lab {
+namespace {
+
+/// What Linux calls the processor, or "unknown processor".
+std::string processor() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown processor";
+}
+
+}  // namespace
+
+const std::string& this_machine() {
+  static const std::string machine =
+      processor() + ", " + counted(std::thread::hardware_concurrency(), "thread");
+  return machine;
+}
+
 namespace {
 
 constexpr std::int64_t application = 0x4e6f726d;  // "Norm"

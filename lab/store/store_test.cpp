@@ -18,7 +18,6 @@
 #include <normscope/core/random.hpp>
 
 #include "database.hpp"
-#include "origin.hpp"
 #include "support/scratch.hpp"
 
 namespace normscope::lab {

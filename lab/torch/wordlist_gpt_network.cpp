@@ -8,8 +8,8 @@
 #include <cmath>
 #include <limits>
 
-#include "threads.hpp"
-#include "wordlist_gpt/parameters.hpp"
+#include "device.hpp"
+#include "wordlist_gpt/recipe.hpp"
 
 namespace normscope::lab {
 namespace {

@@ -4,7 +4,6 @@
 #include <span>
 #include <vector>
 
-#include "parameters.hpp"
 #include "recipe.hpp"
 
 namespace normscope::lab {

@@ -10,7 +10,6 @@
 #include <CLI/CLI.hpp>
 #include <normscope/core/error.hpp>
 
-#include "model_card.hpp"
 #include "network.hpp"
 #include "outputs.hpp"
 #include "training.hpp"

@@ -6,9 +6,9 @@
 #include <normscope/core/random.hpp>
 #include <normscope/files/checkpoint.hpp>
 
-#include "measures.hpp"
-#include "parameters.hpp"
+#include "recipe.hpp"
 #include "tiny.hpp"
+#include "training.hpp"
 
 namespace normscope::lab {
 namespace {

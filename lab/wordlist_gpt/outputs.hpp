@@ -2,9 +2,12 @@
 
 #include <filesystem>
 #include <span>
+#include <string>
 #include <string_view>
 
+#include "network.hpp"
 #include "recipe.hpp"
+#include "training.hpp"
 
 namespace normscope::lab {
 
@@ -20,5 +23,10 @@ void write_text(const std::filesystem::path& path, std::string_view text);
 ///
 /// Errors    Io
 void write_model(const std::filesystem::path& folder, const Recipe& recipe, std::span<const float> values);
+
+/// The README.md of a trained model: its architecture and training, its loss compared with counts of letters,
+/// what its norms learned, samples, and the command that reproduces it. `words_name` is the name of the list.
+[[nodiscard]] std::string model_card(const Job& job, const std::string& words_name, Network& network,
+                                     const TrainingState& state);
 
 }  // namespace normscope::lab

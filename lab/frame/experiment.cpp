@@ -1,11 +1,10 @@
-#include "data.hpp"
-
 #include <cstdlib>
 #include <system_error>
 
 #include <fmt/core.h>
-
 #include <normscope/core/error.hpp>
+
+#include "experiment.hpp"
 
 namespace normscope::lab {
 

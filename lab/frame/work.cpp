@@ -16,7 +16,7 @@
 #include "session.hpp"
 #include "store/store.hpp"
 #include "torch/device.hpp"
-#include "torch/device.hpp"
+#include "torch/threads.hpp"
 
 namespace normscope::lab {
 namespace {

@@ -3,6 +3,7 @@
 #include "grouped/network.hpp"
 #include "language/network.hpp"
 #include "torch/device.hpp"
+#include "torch/threads.hpp"
 
 /// What lab/torch defines, for the program that does not load libtorch: no network can be made.
 namespace normscope::lab {

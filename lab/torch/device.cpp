@@ -1,6 +1,8 @@
 #include "device.hpp"
 
-#include <dlfcn.h>
+#include <ATen/core/ivalue.h>  // before torch's own headers, which clang++ does not compile without it
+#include <torch/cuda.h>
+#include <torch/types.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -9,11 +11,8 @@
 #include <set>
 #include <string_view>
 
-#include <ATen/Parallel.h>
-#include <ATen/core/ivalue.h>  // before torch's own headers, which clang++ does not compile without it
 #include <fmt/ranges.h>
-#include <torch/cuda.h>
-#include <torch/types.h>
+
 #include <normscope/core/error.hpp>
 #include <normscope/core/text.hpp>
 
@@ -76,14 +75,6 @@ std::string use_device(const std::string& name) {
   }
   selected() = name;
   return gpu_models();
-}
-
-void use_threads(int threads) {
-  at::set_num_threads(threads);
-  // OpenBLAS has threads of its own, which torch does not set; another BLAS has no such function.
-  using Setter = void (*)(int);
-  auto* setter = reinterpret_cast<Setter>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"));
-  if (setter != nullptr) setter(threads);
 }
 
 }  // namespace normscope::lab

@@ -26,8 +26,4 @@ void expect_device(const std::string& name);
 /// Errors    those of expect_device; Argument for a GPU that this machine does not have
 std::string use_device(const std::string& name);
 
-/// Limits torch and its BLAS. With one thread, numbers do not depend on the machine's cores and concurrent
-/// processes do not compete.
-void use_threads(int threads);
-
 }  // namespace normscope::lab

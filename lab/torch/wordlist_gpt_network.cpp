@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-#include "device.hpp"
+#include "threads.hpp"
 #include "wordlist_gpt/recipe.hpp"
 
 namespace normscope::lab {

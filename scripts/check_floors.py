@@ -34,7 +34,7 @@ DEFINES = {
     "system_error": "error_code",
     "type_traits": "conditional_t enable_if_t is_same_v is_trivially_copyable_v remove_cv_t remove_reference_t "
                    "type_identity_t",
-    "utility": "move pair", "vector": "vector",
+    "utility": "move pair", "variant": "variant", "vector": "vector",
 }
 HEADER_OF = {name: header for header, names in DEFINES.items() for name in names.split()}
 

@@ -14,6 +14,7 @@
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/results/documents.hpp>
 #include <normscope/results/figures.hpp>
+#include <normscope/results/findings.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"
@@ -105,7 +106,9 @@ void say_ranges(const Session& session, const analysis::Report& report) {
 void say_vocabulary(const Session& session, const analysis::Report& report) {
   if (!report.model.vocabulary) return;
   if (!report.vocabulary.survey) {
-    session.say("  vocabulary: " + printable(report.vocabulary.refused));
+    session.say(
+        "  vocabulary: " + printable(report.vocabulary.refused) +
+        (report.vocabulary.left_out ? "; `normscope report --deep` and `normscope reach` decide it" : ""));
     return;
   }
   const selectability::Survey& survey = *report.vocabulary.survey;
@@ -141,7 +144,9 @@ void summarize(const Session& session, const ReportOptions& options, const analy
   say_ranges(session, report);
   say_vocabulary(session, report);
   const std::size_t shown = std::min(shown_findings, report.findings.size());
-  for (std::size_t i = 0; i < shown; ++i) session.say("  - " + printable(report.findings[i].text));
+  for (std::size_t i = 0; i < shown; ++i) {
+    session.say("  - " + printable(results::describe(report.findings[i], report).text));
+  }
   const std::size_t left = report.findings.size() - shown;
   if (left > 0) session.say(fmt::format("  and {} more in the page", left));
 }

@@ -1,29 +1,348 @@
+#include <normscope/analysis/findings.hpp>
+
 #include <algorithm>
 #include <cmath>
-#include <optional>
+#include <initializer_list>
+#include <map>
 #include <set>
-#include <string_view>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include <normscope/analysis/text.hpp>
-
-#include "finding_rules.hpp"
+#include <normscope/analysis/report.hpp>
 
 namespace normscope::analysis {
 namespace {
 
-/// "layer 0 head 2, layer 1 head 0 (first pass) and 3 others".
-std::string head_names(const Report& report, const std::vector<std::size_t>& which) {
-  return first_few(which, [&](std::size_t index) {
-    const heads::HeadReach& reach = report.heads[index];
-    const models::Head& head = report.model.heads[reach.head];
-    return head.place() + (reach.pass.empty()      ? ""
-                           : reach.pass == "first" ? " (first pass)"
-                                                   : " (later passes)");
+using Findings = std::vector<Finding>;
+
+/// Findings that one rule makes about single norms or features, at most; others are counted.
+constexpr std::size_t most_of_a_rule = 3;
+/// Ratio of the number of axes to the effective dimension from which an image counts as concentrated.
+constexpr double concentrated = 1.5;
+/// Condition number from which the range of condition numbers is a finding.
+constexpr double ill_conditioned = 10.0;
+/// Similarity below which a change of the image from a norm to the next is a finding.
+constexpr double changed = 0.9;
+/// Condition number from which an image differs from a sphere by more than rounding.
+constexpr double stretched_at_all = 1.0 + 1e-9;
+/// Length of a bias, in radii of the image, from which it is a finding.
+constexpr double long_bias = 0.5;
+/// Largest over smallest median gain from which their range is a finding.
+constexpr double widespread = 2.0;
+/// Share of a reader's squared weights from which its removal is a finding, also as a multiple of chance.
+constexpr double much_removed = 0.05;
+constexpr double times_chance = 10.0;
+/// Multiple of the mean share from which a reader is said to read a feature.
+constexpr double times_mean = 20.0;
+/// Largest probability below which a token gets a finding.
+constexpr double improbable = 0.5;
+
+/// 0 at `low`, 1 at `high`, logarithmic in between.
+double log_severity(double value, double low, double high) {
+  if (!std::isfinite(value)) return 1.0;
+  return std::clamp(std::log(value / low) / std::log(high / low), 0.0, 1.0);
+}
+
+/// Whether a finding can state these numbers: the squares of gains near the limits of float64 overflow.
+bool are_finite(std::initializer_list<double> numbers) {
+  return std::all_of(numbers.begin(), numbers.end(), [](double number) { return std::isfinite(number); });
+}
+
+/// Indices of the norms for which `holds`, in forward order.
+template <typename Holds>
+std::vector<std::size_t> norms_where(const Report& report, Holds holds) {
+  std::vector<std::size_t> result;
+  for (std::size_t i = 0; i < report.norms.size(); ++i) {
+    if (holds(report.norms[i])) result.push_back(i);
+  }
+  return result;
+}
+
+/// Indices of the norms for which `holds`, by descending `score`.
+template <typename Holds, typename Score>
+std::vector<std::size_t> ranked(const Report& report, Holds holds, Score score) {
+  std::vector<std::size_t> order = norms_where(report, holds);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return score(report.norms[a]) > score(report.norms[b]);
+  });
+  return order;
+}
+
+// Images
+
+/// Whether the image differs from a sphere.
+bool more_than_a_sphere(const NormReport& norm) {
+  return norm.image && norm.image->condition > stretched_at_all;
+}
+
+void find_stretched_axes(const Report& report, Findings& findings) {
+  const auto ratio = [](const NormReport& norm) { return norm.image->top_axes[0].ratio_to_median; };
+  const std::vector<std::size_t> order = ranked(report, more_than_a_sphere, ratio);
+  const std::size_t stretched = std::count_if(
+      order.begin(), order.end(), [&](std::size_t i) { return ratio(report.norms[i]) >= outlier_ratio; });
+  for (std::size_t k = 0; k < std::min(stretched, most_of_a_rule); ++k) {
+    const Axis& axis = report.norms[order[k]].image->top_axes[0];
+    if (!are_finite({axis.ratio_to_median, axis.length})) continue;
+    findings.push_back({order[k], 0.3 + 0.6 * log_severity(axis.ratio_to_median, outlier_ratio, 50.0),
+                        StretchedAxis{axis.ratio_to_median, axis.length, axis.largest}});
+  }
+  if (stretched > most_of_a_rule) findings.push_back({{}, 0.3, StretchedAxesCount{stretched, order[0]}});
+}
+
+void find_concentrated_image(const Report& report, Findings& findings) {
+  const auto concentration = [](const NormReport& norm) {
+    return static_cast<double>(norm.image->semi_axes) / norm.image->effective_dimension;
+  };
+  const std::vector<std::size_t> order = ranked(report, more_than_a_sphere, concentration);
+  if (order.empty()) return;
+  const Image& image = *report.norms[order[0]].image;
+  const double value = concentration(report.norms[order[0]]);
+  if (value < concentrated) return;
+  if (!are_finite({image.effective_dimension, image.energy_top_1, image.energy_top_8})) return;
+  findings.push_back({order[0], 0.2 + 0.6 * log_severity(value, concentrated, 50.0),
+                      ConcentratedImage{image.effective_dimension, image.energy_top_1, image.energy_top_8}});
+}
+
+void find_condition_range(const Report& report, Findings& findings) {
+  const std::vector<std::size_t> order =
+      ranked(report, more_than_a_sphere, [](const NormReport& norm) { return norm.image->condition; });
+  if (order.size() < 2) return;
+  const NormReport& worst = report.norms[order.front()];
+  const Image& image = *worst.image;
+  ConditionRange range{.most = image.condition,
+                       .least = report.norms[order.back()].image->condition,
+                       .least_norm = order.back(),
+                       .switched_off = worst.switched_off.size()};
+  if (range.most < ill_conditioned || !are_finite({range.most, range.least})) return;
+  if (range.switched_off > 0 && range.switched_off < image.lengths.size()) {
+    range.without_switched_off = image.longest / image.lengths[image.lengths.size() - 1 - range.switched_off];
+  }
+  findings.push_back({order.front(), 0.1 + 0.5 * log_severity(range.most, ill_conditioned, 1e6), range});
+}
+
+void find_null_direction(const Report& report, Findings& findings) {
+  const std::vector<std::size_t> single = norms_where(
+      report, [](const NormReport& norm) { return norm.null_space && norm.null_space->cosine_to_ones; });
+  if (single.empty()) return;
+  const auto cosine = [&](std::size_t i) { return *report.norms[i].null_space->cosine_to_ones; };
+  const std::size_t most = *std::min_element(
+      single.begin(), single.end(), [&](std::size_t a, std::size_t b) { return cosine(a) < cosine(b); });
+  const std::size_t tilted =
+      std::count_if(single.begin(), single.end(), [&](std::size_t i) { return cosine(i) < tilted_cosine; });
+  if (tilted == 0) return;
+  const NormReport& norm = report.norms[most];
+  const Component& largest = norm.null_space->top[0];
+  const bool off = std::any_of(norm.switched_off.begin(), norm.switched_off.end(),
+                               [&](const Outlier& one) { return one.coordinate == largest.coordinate; });
+  findings.push_back({most, 0.3 + 0.4 * (tilted_cosine - cosine(most)) / tilted_cosine,
+                      NullDirection{cosine(most), largest, off, tilted, single.size()}});
+}
+
+void find_image_change(const Report& report, Findings& findings) {
+  std::optional<std::size_t> least;
+  for (std::size_t i = 0; i < report.norms.size(); ++i) {
+    const std::optional<Neighbour>& next = report.norms[i].next;
+    // A similarity can be computed again from two stored gains.
+    if (!next || !report.norms[i].norm.gain || !report.norms[next->index].norm.gain) continue;
+    if (next->similarity < changed && (!least || next->similarity < report.norms[*least].next->similarity)) {
+      least = i;
+    }
+  }
+  if (!least) return;
+  const Neighbour& next = *report.norms[*least].next;
+  if (!are_finite({next.similarity, next.top_axis_cosine})) return;
+  findings.push_back({least, 0.1 + 0.4 * (1.0 - next.similarity),
+                      ImageChange{next.index, next.similarity, next.top_axis_cosine}});
+}
+
+void find_large_bias(const Report& report, Findings& findings) {
+  const auto shifted = [](const NormReport& norm) { return norm.shift_over_radius.has_value(); };
+  const auto ratio = [](const NormReport& norm) { return *norm.shift_over_radius; };
+  const std::vector<std::size_t> order = ranked(report, shifted, ratio);
+  if (order.empty()) return;
+  const double most = ratio(report.norms[order[0]]);
+  if (most < long_bias || !are_finite({most})) return;
+  findings.push_back({order[0], 0.2 + 0.4 * log_severity(most, long_bias, 5.0), LargeBias{most}});
+}
+
+// Gains, eps and what the file does not state
+
+/// One finding of this kind about all norms for which `holds`, with what `of` says about the first.
+template <typename Kind, typename Holds, typename Of>
+void find_group(const Report& report, Findings& findings, double severity, Holds holds, Of of) {
+  std::vector<std::size_t> norms = norms_where(report, holds);
+  if (norms.empty()) return;
+  const std::size_t first = norms.front();
+  findings.push_back({first, severity, Kind{std::move(norms), of(report.norms[first])}});
+}
+
+template <typename Kind, typename Holds>
+void find_group(const Report& report, Findings& findings, double severity, Holds holds) {
+  std::vector<std::size_t> norms = norms_where(report, holds);
+  if (norms.empty()) return;
+  const std::size_t first = norms.front();
+  findings.push_back({first, severity, Kind{std::move(norms)}});
+}
+
+void find_norms_that_do_not_normalize(const Report& report, Findings& findings) {
+  find_group<NormalizationOff>(
+      report, findings, 1.0, [](const NormReport& norm) { return norm.norm.effect() == NormEffect::off; },
+      [](const NormReport& first) { return first.norm.eps; });
+  find_group<ElementwiseNorm>(report, findings, 0.5, [](const NormReport& norm) {
+    return norm.norm.effect() == NormEffect::elementwise;
   });
 }
+
+void find_shared_outliers(const Report& report, Findings& findings) {
+  std::map<std::size_t, std::vector<std::size_t>> norms_of;  // by coordinate
+  std::size_t with_gain = 0;
+  for (std::size_t i = 0; i < report.norms.size(); ++i) {
+    // The coordinates of a norm inside attention are not those of the stream.
+    if (report.norms[i].norm.placement == models::Placement::inside || !report.norms[i].gain) continue;
+    ++with_gain;
+    for (const Outlier& outlier : report.norms[i].outliers) norms_of[outlier.coordinate].push_back(i);
+  }
+  std::vector<std::pair<std::size_t, std::size_t>> shared;  // (norms, coordinate)
+  for (const auto& [coordinate, norms] : norms_of) {
+    if (norms.size() >= 3 && 8 * norms.size() >= with_gain) shared.emplace_back(norms.size(), coordinate);
+  }
+  std::sort(shared.rbegin(), shared.rend());
+  for (std::size_t k = 0; k < std::min(shared.size(), most_of_a_rule); ++k) {
+    const auto [count, coordinate] = shared[k];
+    const std::vector<std::size_t>& norms = norms_of[coordinate];
+    findings.push_back({norms.front(),
+                        0.4 + 0.5 * static_cast<double>(count) / static_cast<double>(with_gain),
+                        SharedOutlier{coordinate, norms, with_gain}});
+  }
+}
+
+void find_switched_off(const Report& report, Findings& findings) {
+  const std::vector<std::size_t> norms =
+      norms_where(report, [](const NormReport& norm) { return !norm.switched_off.empty(); });
+  if (norms.empty()) return;
+  SwitchedOff found{
+      .norms = norms.size(),
+      .of_norms = norms_where(report, [](const NormReport& norm) { return norm.gain.has_value(); }).size(),
+      .first_coordinate = report.norms[norms.front()].switched_off[0].coordinate};
+  for (const std::size_t i : norms) found.gains += report.norms[i].switched_off.size();
+  const auto most = std::max_element(
+      report.features.begin(), report.features.end(),
+      [](const UnusualFeature& a, const UnusualFeature& b) { return a.off.size() < b.off.size(); });
+  if (most != report.features.end() && most->off.size() > 1) {
+    found.recurring = {most->coordinate, most->off.size(), most->norms.size()};
+  }
+  findings.push_back({norms.front(),
+                      0.35 + 0.3 * static_cast<double>(found.norms) / static_cast<double>(found.of_norms),
+                      found});
+}
+
+void find_gain_range(const Report& report, Findings& findings) {
+  const std::vector<std::size_t> gains = norms_where(report, [](const NormReport& norm) {
+    return norm.gain && norm.gain->not_finite == 0 && norm.norm.placement != models::Placement::inside;
+  });
+  if (gains.size() < 2) return;
+  const auto typical = [&](std::size_t i) { return report.norms[i].gain->median_abs; };
+  const auto [low, high] = std::minmax_element(
+      gains.begin(), gains.end(), [&](std::size_t a, std::size_t b) { return typical(a) < typical(b); });
+  if (typical(*high) < widespread * typical(*low)) return;
+  findings.push_back({*high, 0.12, GainRange{typical(*high), typical(*low), *low}});
+}
+
+void find_signs_and_zeros(const Report& report, Findings& findings) {
+  find_group<ZeroGain>(
+      report, findings, 0.8, [](const NormReport& norm) { return norm.gain && norm.gain->zero > 0; },
+      [](const NormReport& first) { return first.gain->zero; });
+  const std::vector<std::size_t> flipping =
+      norms_where(report, [](const NormReport& norm) { return norm.sign_changes > 0; });
+  if (flipping.empty()) return;
+  NegativeGain found{.norms = flipping.size()};
+  std::size_t most = flipping.front();
+  for (const std::size_t i : flipping) {
+    found.gains += report.norms[i].sign_changes;
+    if (report.norms[i].sign_changes > report.norms[most].sign_changes) most = i;
+  }
+  found.most = report.norms[most].sign_changes;
+  findings.push_back({most, 0.25, found});
+}
+
+void find_suspicious_norms(const Report& report, Findings& findings) {
+  find_group<NotMeasured>(report, findings, 1.0,
+                          [](const NormReport& norm) { return !norm.not_measured.empty(); });
+  find_group<NotFinite>(
+      report, findings, 1.0, [](const NormReport& norm) { return norm.gain && norm.gain->not_finite > 0; },
+      [](const NormReport& first) { return first.gain->not_finite; });
+  find_group<ImageOutOfRange>(
+      report, findings, 1.0,
+      [](const NormReport& norm) { return norm.gain && norm.gain->not_finite == 0 && !norm.image; },
+      [](const NormReport& first) { return std::max(std::abs(first.gain->min), std::abs(first.gain->max)); });
+  find_group<BiasNotFinite>(
+      report, findings, 1.0, [](const NormReport& norm) { return norm.bias && norm.bias->not_finite > 0; },
+      [](const NormReport& first) { return first.bias->not_finite; });
+  find_group<ConstantGain>(
+      report, findings, 0.5,
+      [](const NormReport& norm) {
+        return norm.gain && norm.gain->not_finite == 0 && norm.norm.width > 1 &&
+               norm.gain->min == norm.gain->max;
+      },
+      [](const NormReport& first) { return first.gain->mean; });
+  find_group<HugeEps>(
+      report, findings, 0.9, [](const NormReport& norm) { return norm.norm.eps >= 1.0; },
+      [](const NormReport& first) { return first.norm.eps; });
+}
+
+void find_assumptions(const Report& report, Findings& findings) {
+  find_group<GainOffset>(
+      report, findings, 0.6, [](const NormReport& norm) { return norm.norm.gain_offset != 0.0; },
+      [](const NormReport& first) { return first.norm.gain_offset; });
+  std::set<double> eps;
+  for (const NormReport& norm : report.norms) {
+    if (norm.norm.eps_source == models::Source::assumed) eps.insert(norm.norm.eps);
+  }
+  if (!eps.empty()) findings.push_back({{}, 0.15, AssumedEps{{eps.begin(), eps.end()}}});
+  const std::size_t missing = report.model.missing.size();
+  if (missing > 0) findings.push_back({{}, 0.5, MissingTensors{missing}});
+}
+
+// Readers
+
+void find_removed_weight(const Report& report, Findings& findings) {
+  std::optional<std::size_t> norm;
+  const Reader* most = nullptr;
+  for (std::size_t i = 0; i < report.norms.size(); ++i) {
+    for (const Reader& reader : report.norms[i].readers) {
+      if (reader.removed < std::max(much_removed, times_chance * reader.chance)) continue;
+      if (most != nullptr && reader.removed <= most->removed) continue;
+      norm = i;
+      most = &reader;
+    }
+  }
+  if (most == nullptr) return;
+  findings.push_back(
+      {norm, 0.3 + 0.4 * most->removed, RemovedWeight{most->index, most->removed, most->chance}});
+}
+
+void find_feature_reader(const Report& report, Findings& findings) {
+  if (report.features.empty() || report.features[0].unusual() < 2) return;
+  const UnusualFeature& feature = report.features[0];
+  FeatureReader most{
+      .coordinate = feature.coordinate, .unusual = feature.unusual(), .norms = feature.norms.size()};
+  std::optional<std::size_t> norm;
+  for (const std::size_t i : feature.norms) {
+    for (const Reader& reader : report.norms[i].readers) {
+      for (const Component& component : reader.features) {
+        if (component.coordinate != feature.coordinate || component.weight <= most.share) continue;
+        const double over_mean = component.weight * static_cast<double>(report.norms[i].norm.width);
+        if (over_mean < times_mean) continue;
+        most.reader = reader.index;
+        most.share = component.weight;
+        most.over_mean = over_mean;
+        norm = i;
+      }
+    }
+  }
+  if (norm) findings.push_back({norm, 0.3, most});
+}
+
+// Heads
 
 /// Number of different heads: with shared weights, a report lists a head once for each norm that it reads.
 std::size_t count_heads(const Report& report, const std::vector<std::size_t>& which) {
@@ -32,301 +351,77 @@ std::size_t count_heads(const Report& report, const std::vector<std::size_t>& wh
   return heads.size();
 }
 
-void never_uniform(const Report& report, Findings& findings) {
-  std::vector<std::size_t> which;
-  double most = 0.0;
+void find_never_uniform(const Report& report, Findings& findings) {
+  NeverUniform found;
   for (std::size_t i = 0; i < report.heads.size(); ++i) {
-    if (!report.heads[i].attention || report.heads[i].attention->most_uniform.lower < 1.0) continue;
-    which.push_back(i);
-    most = std::max(most, report.heads[i].attention->most_uniform.lower);
+    const std::optional<heads::Attention>& attention = report.heads[i].attention;
+    if (!attention || attention->most_uniform.lower < 1.0) continue;
+    if (found.heads.empty() || attention->most_uniform.lower > found.spread) {
+      found.extreme = i;
+      found.spread = attention->most_uniform.lower;
+    }
+    found.heads.push_back(i);
   }
-  if (which.empty()) return;
-  findings.push_back(
-      {.kind = "never_uniform",
-       .text = fmt::format(
-           "{} can never attend to all keys alike, in any context: {}. For every query there are two "
-           "possible keys whose weights differ by a factor of at least e (for one of these heads, {}).",
-           counted(count_heads(report, which), "head"), head_names(report, which), exp_at_least(most)),
-       .numbers = {{"heads", static_cast<double>(count_heads(report, which))}, {"spread", most}},
-       .severity = log_severity(most, 1.0, 100.0),
-       .reproduce = "normscope heads " + shell_quoted(report.path)});
+  if (found.heads.empty() || !are_finite({found.spread})) return;
+  found.different = count_heads(report, found.heads);
+  findings.push_back({{}, log_severity(found.spread, 1.0, 100.0), found});
 }
 
-void never_sharp(const Report& report, Findings& findings) {
-  std::vector<std::size_t> which;
+void find_never_sharp(const Report& report, Findings& findings) {
+  NeverSharp found;
   std::vector<std::size_t> known;
-  double least = INFINITY;
   for (std::size_t i = 0; i < report.heads.size(); ++i) {
-    if (!report.heads[i].attention) continue;
+    const std::optional<heads::Attention>& attention = report.heads[i].attention;
+    if (!attention) continue;
     known.push_back(i);
-    if (report.heads[i].attention->sharpest.upper >= singling_out) continue;
-    which.push_back(i);
-    least = std::min(least, report.heads[i].attention->sharpest.upper);
+    if (attention->sharpest.upper >= singling_out) continue;
+    if (found.heads.empty() || attention->sharpest.upper < found.spread) {
+      found.extreme = i;
+      found.spread = attention->sharpest.upper;
+    }
+    found.heads.push_back(i);
   }
-  if (which.empty()) return;
-  findings.push_back(
-      {.kind = "never_sharp",
-       .text =
-           fmt::format("{} of {} can never put half of their attention on one of 1024 keys: {}. In the least "
-                       "sharp one, any two weights are within a factor of {}.",
-                       count_heads(report, which), counted(count_heads(report, known), "head"),
-                       head_names(report, which), number_at_most(std::exp(least))),
-       .numbers = {{"heads", static_cast<double>(count_heads(report, which))}, {"spread", least}},
-       .severity = 0.4,
-       .reproduce = "normscope heads " + shell_quoted(report.path)});
+  if (found.heads.empty()) return;
+  found.different = count_heads(report, found.heads);
+  found.known = count_heads(report, known);
+  findings.push_back({{}, 0.4, found});
 }
 
-}  // namespace
+// Vocabulary
 
-void add_head_findings(const Report& report, Findings& findings) {
-  never_uniform(report, findings);
-  never_sharp(report, findings);
-}
-
-namespace {
-
-/// Largest probability below which a token gets a finding.
-constexpr double improbable = 0.5;
-
-std::string token_names(const Report& report, const std::vector<std::size_t>& which) {
-  return first_few(
-      which, [&](std::size_t token) { return selectability::token_name(report.vocabulary.names, token); });
-}
-
-}  // namespace
-
-void add_vocabulary_findings(const Report& report, Findings& findings) {
+void find_tokens(const Report& report, Findings& findings) {
   if (!report.vocabulary.survey) return;
   const selectability::Survey& survey = *report.vocabulary.survey;
-  const std::string reproduce = "normscope reach " + shell_quoted(report.path);
   const std::vector<std::vector<std::size_t>>& ties = report.vocabulary.ties;
-  const std::vector<std::size_t> unreachable =
-      selectability::without_ties(survey.with(proof::Answer::no), ties);
-  if (!unreachable.empty()) {
-    const auto without_bound = static_cast<std::size_t>(std::count_if(
-        unreachable.begin(), unreachable.end(),
-        [&](std::size_t token) { return survey.tokens[token].unbounded == proof::Answer::no; }));
-    findings.push_back({.kind = "unreachable_tokens",
-                        .text = fmt::format("{} of {} can never have the largest logit after the final norm: "
-                                            "{}. Without the norm's bound on hidden states it would be {}.",
-                                            unreachable.size(), counted(survey.tokens.size(), "token"),
-                                            token_names(report, unreachable), without_bound),
-                        .numbers = {{"unreachable", static_cast<double>(unreachable.size())},
-                                    {"without_bound", static_cast<double>(without_bound)}},
-                        .severity = 0.8,
-                        .reproduce = reproduce});
+  UnreachableTokens unreachable{selectability::without_ties(survey.with(proof::Answer::no), ties)};
+  if (!unreachable.tokens.empty()) {
+    for (const std::size_t token : unreachable.tokens) {
+      unreachable.without_bound += survey.tokens[token].unbounded == proof::Answer::no ? 1 : 0;
+    }
+    findings.push_back({{}, 0.8, unreachable});
   }
   if (!ties.empty()) {
-    const std::vector<std::size_t>& first = ties.front();
-    std::size_t tied = 0;
-    for (const std::vector<std::size_t>& group : ties) tied += group.size();
-    findings.push_back(
-        {.kind = "tied_tokens",
-         .text = fmt::format(
-             "{} of {} have the weights of another token, so that their logits are always equal: {} in the "
-             "first of {}.",
-             tied, counted(survey.tokens.size(), "token"), token_names(report, first),
-             counted(ties.size(), "group")),
-         .numbers = {{"tokens", static_cast<double>(tied)}, {"groups", static_cast<double>(ties.size())}},
-         .severity = 0.3,
-         .reproduce = reproduce});
+    TiedTokens tied{.groups = ties.size()};
+    for (const std::vector<std::size_t>& group : ties) tied.tokens += group.size();
+    findings.push_back({{}, 0.3, tied});
   }
   const std::vector<std::size_t> least = survey.least_probable(1);
   if (!least.empty() && survey.probabilities[least[0]].upper < improbable) {
-    const double most = survey.probabilities[least[0]].upper;
-    findings.push_back({.kind = "improbable_token",
-                        .text = fmt::format("No context gives {} a probability above {}.",
-                                            token_names(report, least), number_at_most(most)),
-                        .numbers = {{"probability", most}},
-                        .severity = 0.5,
-                        .reproduce = reproduce});
+    findings.push_back({{}, 0.5, ImprobableToken{least[0], survey.probabilities[least[0]].upper}});
   }
 }
-
-namespace {
-
-/// Share of a reader's squared weight from which its removal is a finding, also as a multiple of chance.
-constexpr double much_removed = 0.05;
-constexpr double times_chance = 10.0;
-/// Multiple of the mean share from which a reader is said to read a feature.
-constexpr double times_mean = 20.0;
-
-std::string reader_name(const NormReport& norm, const Reader& reader) {
-  const models::Linear& linear = norm.norm.readers[reader.index];
-  return fmt::format("{} ({})", linear.role, linear.weight.selector());
-}
-
-void removed_weight(const Report& report, Findings& findings) {
-  const NormReport* norm = nullptr;
-  const Reader* most = nullptr;
-  for (const NormReport& one : report.norms) {
-    for (const Reader& reader : one.readers) {
-      if (reader.removed < std::max(much_removed, times_chance * reader.chance)) continue;
-      if (most != nullptr && reader.removed <= most->removed) continue;
-      norm = &one;
-      most = &reader;
-    }
-  }
-  if (most == nullptr) return;
-  findings.push_back(
-      {.kind = "removed_weight",
-       .norm = static_cast<std::size_t>(norm - report.norms.data()),
-       .text = fmt::format("{} % of the squared weight of {} lies along what the projection of {} "
-                           "removes, against {} % by chance: it has no effect.",
-                           number(100.0 * most->removed), reader_name(*norm, *most), norm->norm.name,
-                           number(100.0 * most->chance)),
-       .numbers = {{"removed", most->removed}, {"chance", most->chance}},
-       .severity = 0.3 + 0.4 * most->removed,
-       .reproduce = norm->reproduce});
-}
-
-/// The reader that uses the feature that is unusual in most norms.
-void feature_readers(const Report& report, Findings& findings) {
-  if (report.features.empty() || report.features[0].unusual() < 2) return;
-  const UnusualFeature& feature = report.features[0];
-  const NormReport* norm = nullptr;
-  const Reader* most = nullptr;
-  double largest = 0.0;
-  for (const std::size_t i : feature.norms) {
-    const NormReport& one = report.norms[i];
-    for (const Reader& reader : one.readers) {
-      for (const Component& component : reader.features) {
-        if (component.coordinate != feature.coordinate || component.weight <= largest) continue;
-        if (component.weight * static_cast<double>(one.norm.width) < times_mean) continue;
-        largest = component.weight;
-        norm = &one;
-        most = &reader;
-      }
-    }
-  }
-  if (most == nullptr) return;
-  findings.push_back(
-      {.kind = "feature_reader",
-       .norm = static_cast<std::size_t>(norm - report.norms.data()),
-       .text =
-           fmt::format("Coordinate {}, unusual in {} of {} norms, is read most by {}: {} % of its squared "
-                       "weight with the gain, {} times the mean of all coordinates.",
-                       feature.coordinate, feature.unusual(), feature.norms.size(), reader_name(*norm, *most),
-                       number(100.0 * largest), number(largest * static_cast<double>(norm->norm.width))),
-       .numbers = {{"coordinate", static_cast<double>(feature.coordinate)}, {"share", largest}},
-       .severity = 0.3,
-       .reproduce = norm->reproduce});
-}
-
-}  // namespace
-
-void add_reader_findings(const Report& report, Findings& findings) {
-  removed_weight(report, findings);
-  feature_readers(report, findings);
-}
-
-double log_severity(double value, double low, double high) {
-  if (!std::isfinite(value)) return 1.0;
-  return std::clamp(std::log(value / low) / std::log(high / low), 0.0, 1.0);
-}
-
-std::string names(const Report& report, const std::vector<std::size_t>& which) {
-  const std::size_t named = std::min(which.size(), named_per_rule);
-  const std::size_t others = which.size() - named;
-  std::string text;
-  for (std::size_t k = 0; k < named; ++k) {
-    const bool last = k + 1 == named && others == 0;
-    text += (k == 0 ? "" : last ? " and " : ", ") + report.norms[which[k]].norm.name;
-  }
-  return others == 0 ? text : text + " and " + counted(others, "other");
-}
-
-namespace {
-
-struct Reason {
-  std::string_view kind;
-  std::string_view why;
-};
-
-/// Why each kind of finding matters to someone who reads or changes the model.
-constexpr Reason reasons[] = {
-    {"stretched_axis",
-     "Every map that reads the norm sees this axis larger than the others: it dominates dot products, and "
-     "the range that quantized activations need."},
-    {"stretched_axes_count",
-     "Axes far longer than the median one dominate dot products and quantization ranges."},
-    {"concentrated_image",
-     "Few directions carry most of what readers of the norm get; methods that treat directions alike "
-     "(cosine similarity, random probes) mostly measure these."},
-    {"condition_range",
-     "Along the shortest axes the norm's output hardly varies: recovering its input from its "
-     "output amplifies errors there by up to this factor."},
-    {"null_direction", "No layer that reads this norm can use what varies along that direction."},
-    {"image_change",
-     "The two norms stretch different directions: a probe or a feature of one layer's input does not carry "
-     "over to the next without their gains."},
-    {"large_bias",
-     "Cosine similarities and attention scores of the norm's outputs are dominated by this constant."},
-    {"shared_outlier",
-     "A feature that many norms single out often holds massive activations; low-precision formats must "
-     "leave room for it."},
-    {"switched_off",
-     "Readers of these norms hardly see the features; small gains also tilt null directions and make "
-     "condition numbers large."},
-    {"removed_weight",
-     "Centring or folding removes this part; lengths and comparisons of raw weights include it."},
-    {"feature_reader",
-     "A layer that depends on one feature is most sensitive to its quantization or pruning."},
-    {"gain_range",
-     "Layers read the residual stream at different strengths; learning rates and pruning "
-     "thresholds that ignore gains treat layers differently."},
-    {"zero_gain",
-     "The norm's output has a constant there, whatever the input: readers' weights on it can be removed."},
-    {"negative_gain",
-     "A feature with a negative gain is read with its sign changed: compare features across norms "
-     "by gain times weight."},
-    {"not_measured", "These norms have no image, and statements about their readers leave them out."},
-    {"constant_gain", "The norm rotates nothing and stretches nothing: its image is a sphere."},
-    {"assumed_eps",
-     "Rows much smaller than the square root of eps are scaled less than others; bounds that depend "
-     "on eps are for the assumed one."},
-    {"never_uniform",
-     "Such a head cannot average over its context; it prefers some keys whatever the query."},
-    {"never_sharp", "Such a head always mixes many tokens: it cannot copy from one."},
-    {"unreachable_tokens", "Greedy decoding never produces these tokens, whatever the prompt."},
-    {"tied_tokens",
-     "Which of them greedy decoding produces is decided by the order of ids, not by the model."},
-    {"improbable_token", "Sampling rarely produces this token, whatever the prompt."},
-    {"missing_tensors", "Only tensors in the file are named as readers and writers of norms."},
-};
 
 }  // namespace
 
 std::vector<Finding> find(const Report& report) {
   Findings findings;
-  if (report.norms.empty()) {
-    const std::string others = models::other_norms_text(report.model);
-    findings.push_back(
-        {"no_norms",
-         {},
-         others.empty()
-             ? "No norm was recognized by the names and shapes of the tensors, or in the graph."
-             : fmt::format("No norm of the file is of a kind that is analysed: it has {}.", others),
-         {},
-         0.5});
-  }
-  add_image_findings(report, findings);
-  add_parameter_findings(report, findings);
-  add_reader_findings(report, findings);
-  add_head_findings(report, findings);
-  add_vocabulary_findings(report, findings);
-  // Gains near the limits of double have images whose squares overflow; these get no finding.
-  const auto overflowed = [](const Finding& finding) {
-    return std::any_of(finding.numbers.begin(), finding.numbers.end(),
-                       [](const auto& number) { return !std::isfinite(number.second); });
-  };
-  findings.erase(std::remove_if(findings.begin(), findings.end(), overflowed), findings.end());
-  // Findings about the whole file are reproduced by `inspect`.
-  for (Finding& finding : findings) {
-    for (const Reason& reason : reasons) {
-      if (reason.kind == finding.kind) finding.why = reason.why;
-    }
-    if (finding.reproduce.empty()) finding.reproduce = "normscope inspect " + shell_quoted(report.path);
+  if (report.norms.empty()) findings.push_back({{}, 0.5, NoNorms{}});
+  for (const auto rule :
+       {find_stretched_axes, find_concentrated_image, find_condition_range, find_null_direction,
+        find_image_change, find_large_bias, find_norms_that_do_not_normalize, find_shared_outliers,
+        find_switched_off, find_gain_range, find_signs_and_zeros, find_suspicious_norms, find_assumptions,
+        find_removed_weight, find_feature_reader, find_never_uniform, find_never_sharp, find_tokens}) {
+    rule(report, findings);
   }
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity > b.severity; });

@@ -212,7 +212,7 @@ struct Observer::State {
     }
   }
 
-  /// The same for contexts.
+  /// Keeps a uniform sample of the contexts.
   void keep_context(std::vector<double> context) {
     ++contexts_seen;
     if (contexts.size() < options.contexts) {

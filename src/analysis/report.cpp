@@ -13,12 +13,7 @@
 #include <normscope/norm/image.hpp>
 #include <normscope/norm/moments.hpp>
 
-#include "components.hpp"
-#include "embedding_uses.hpp"
-#include "features.hpp"
-#include "gain_shape.hpp"
-#include "median.hpp"
-#include "readers.hpp"
+#include "measure.hpp"
 
 namespace normscope::analysis {
 namespace {
@@ -26,7 +21,7 @@ namespace {
 constexpr std::size_t top_components = 8;
 constexpr std::size_t top_axes = 4;
 
-/// For all heads of a report together, some ten seconds of one core; `normscope heads` spends more.
+/// For all heads of a report together, some ten seconds of one core; alone they may take more.
 constexpr double work_on_heads = 0x1p39;
 
 /// Larger bases are not computed; no known norm needs one.
@@ -93,7 +88,6 @@ NormReport measure(const files::Checkpoint& checkpoint, const models::Norm& norm
                    const Progress& poll, std::size_t index, FeatureCollector& features,
                    std::unique_ptr<Measured>& measured) {
   NormReport report{.norm = norm};
-  report.reproduce = geometry_command(checkpoint, norm, 1);
   NormSpec spec = models::read_norm(checkpoint, norm);
   if (norm.gain) report.gain = statistics(spec.gain);
   if (norm.bias) report.bias = statistics(spec.bias);
@@ -158,36 +152,18 @@ ParameterStatistics statistics(const std::vector<double>& values) {
   return result;
 }
 
-std::string shell_quoted(const std::string& text) {
-  const std::string plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:+=@%,";
-  if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
-  const bool printable = std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
-  std::string quoted = printable ? "'" : "$'";
-  for (const char c : text) {
-    if (printable) {
-      quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    } else if (c >= 0x20 && c < 0x7f && c != '\'' && c != '\\') {
-      quoted += c;
-    } else {
-      quoted += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    }
+std::vector<std::size_t> thinned_ranks(std::size_t count, std::size_t points) {
+  std::vector<std::size_t> ranks;
+  if (count <= points) {
+    for (std::size_t rank = 1; rank <= count; ++rank) ranks.push_back(rank);
+    return ranks;
   }
-  return quoted + "'";
-}
-
-std::string geometry_command(const files::Checkpoint& checkpoint, const models::Norm& norm,
-                             std::size_t axes) {
-  std::string command = "normscope geometry";
-  if (norm.gain && norm.gain->count == norm.width) {
-    command += " --gain " + shell_quoted(checkpoint.path().string() + ":" + norm.gain->selector());
-  } else {
-    command += fmt::format(" --width {}", norm.width);
+  const double step = std::log(static_cast<double>(count)) / static_cast<double>(points - 1);
+  for (std::size_t i = 0; i < points; ++i) {
+    const auto rank = static_cast<std::size_t>(std::lround(std::exp(step * static_cast<double>(i))));
+    if (ranks.empty() || rank > ranks.back()) ranks.push_back(std::min(rank, count));
   }
-  if (norm.gain_offset != 0.0) command += fmt::format(" --gain-offset {}", norm.gain_offset);
-  command += fmt::format(" --norm {}", to_string(norm.kind));
-  if (norm.groups != 1) command += fmt::format(" --groups {}", norm.groups);
-  if (is_elementwise(norm.kind)) return command + fmt::format(" --axes {}", axes);
-  return command + fmt::format(" --eps {} --axes {}", norm.eps, axes);
+  return ranks;
 }
 
 Report audit(const files::Checkpoint& checkpoint, unsigned threads, const Progress& progress,

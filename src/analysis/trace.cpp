@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include <normscope/analysis/next_tokens.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/norm/image.hpp>
 
@@ -91,8 +90,8 @@ void add_reach(const files::Checkpoint& checkpoint, const TraceOptions& options,
                TokenTrace& trace) {
   const models::Linear& map = *trace.model->vocabulary->unembedding;
   if (map.in != 0 && map.out > options.most_reach / map.in) {
-    trace.within.next_refused =
-        fmt::format("the unembedding has {} × {} weights; `normscope reach` decides it", map.out, map.in);
+    trace.within.next_refused = fmt::format(
+        "the unembedding has {} × {} weights, more than are searched for a text", map.out, map.in);
     return;
   }
   const Observer& last = trace.norms.back().observer;

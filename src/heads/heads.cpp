@@ -229,7 +229,7 @@ std::vector<HeadReach> reach_of_heads(const files::Checkpoint& checkpoint, const
         };
         try {
           if (is_left_out[order[k]]) {
-            refuse("left out, beyond the budget for heads; `normscope heads` bounds all");
+            refuse("left out, beyond the budget for heads");
             found.left_out = true;
           } else {
             found = reach(checkpoint, model, task, contexts, effort);

@@ -6,6 +6,7 @@
 
 #include <normscope/analysis/report.hpp>
 #include <normscope/core/version.hpp>
+#include <normscope/results/findings.hpp>
 #include <normscope/selectability/survey.hpp>
 
 #include "head.hpp"
@@ -22,7 +23,6 @@ using Json = nlohmann::ordered_json;
 using analysis::Axis;
 using analysis::Component;
 using analysis::FileSize;
-using analysis::Finding;
 using analysis::Image;
 using analysis::Neighbour;
 using analysis::NormReport;
@@ -192,7 +192,8 @@ Json to_json(const NormReport& report, std::size_t index, const Report& whole, b
                    return Json{{"coordinate", component.coordinate}, {"share", component.weight}};
                  })}};
   });
-  json["reproduce"] = report.reproduce;
+  // What cannot be read has no image.
+  json["reproduce"] = report.not_measured.empty() ? geometry_command(whole.path, report.norm) : "";
   return json;
 }
 
@@ -312,26 +313,32 @@ Json report(const Report& audited, bool whole_spectra) {
     }
     return result;
   });
-  json["headlines"] = list(audited.headlines, [](const analysis::Headline& headline) {
-    const auto same = [](std::size_t index) { return index; };
+  const auto same = [](std::size_t index) { return index; };
+  json["headlines"] = list(audited.headlines, [&](const analysis::Headline& headline) {
+    const HeadlineText words = describe(headline, audited);
+    const auto* const stated = std::get_if<analysis::FindingIndex>(&headline.statement);
+    const auto* const axis = std::get_if<analysis::LongestAxis>(&headline.statement);
+    Json norm = axis != nullptr ? Json(axis->norm) : Json(nullptr);
+    if (stated != nullptr) norm = optional(audited.findings[stated->finding].norm, same);
     return Json{{"topic", std::string(to_string(headline.topic))},
-                {"number", headline.number},
-                {"of", headline.of},
-                {"why", headline.why},
-                {"norm_index", optional(headline.norm, same)},
-                {"finding", optional(headline.finding, same)}};
+                {"number", words.number},
+                {"of", words.of},
+                {"why", words.why},
+                {"norm_index", std::move(norm)},
+                {"finding", stated != nullptr ? Json(stated->finding) : Json(nullptr)}};
   });
-  json["findings"] = list(audited.findings, [&](const Finding& finding) {
+  json["findings"] = list(audited.findings, [&](const analysis::Finding& finding) {
+    const FindingText words = describe(finding, audited);
     Json numbers = Json::object();
-    for (const auto& [name, value] : finding.numbers) numbers[name] = value;
-    return Json{{"kind", finding.kind},
+    for (const auto& [name, value] : words.numbers) numbers[name] = value;
+    return Json{{"kind", words.kind},
                 {"norm", optional(finding.norm, [&](std::size_t i) { return audited.norms[i].norm.name; })},
-                {"norm_index", optional(finding.norm, [](std::size_t i) { return i; })},
-                {"text", finding.text},
+                {"norm_index", optional(finding.norm, same)},
+                {"text", words.text},
                 {"numbers", numbers},
                 {"severity", finding.severity},
-                {"reproduce", finding.reproduce},
-                {"why", finding.why}};
+                {"reproduce", words.reproduce},
+                {"why", words.why}};
   });
   return json;
 }

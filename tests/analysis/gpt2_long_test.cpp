@@ -1,10 +1,8 @@
-#include <algorithm>
-#include <string>
-
 #include <gtest/gtest.h>
 
 #include <normscope/analysis/report.hpp>
 
+#include "analysis/norms.hpp"
 #include "support/data.hpp"
 
 namespace normscope::analysis {
@@ -19,10 +17,9 @@ TEST(Audit, Gpt2SaysWhatIsKnownOfIt) {
   EXPECT_NEAR(last.gain->max, 17.4, 0.05);
   EXPECT_EQ(given.norms[7].gain->negative, 1U);
   EXPECT_EQ(given.norms[0].norm.eps_source, models::Source::config);
-  const auto shared = std::find_if(given.findings.begin(), given.findings.end(),
-                                   [](const Finding& finding) { return finding.kind == "shared_outlier"; });
-  ASSERT_NE(shared, given.findings.end());
-  EXPECT_NE(shared->text.find("Coordinate 138"), std::string::npos) << shared->text;
+  const SharedOutlier* const shared = find_property<SharedOutlier>(given.findings);
+  ASSERT_NE(shared, nullptr);
+  EXPECT_EQ(shared->coordinate, 138U);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -13,6 +14,22 @@
 #include "support/scratch.hpp"
 
 namespace normscope::analysis {
+
+/// The first finding of this kind; null if there is none.
+template <typename Kind>
+const Finding* find_kind(const std::vector<Finding>& findings) {
+  for (const Finding& finding : findings) {
+    if (std::holds_alternative<Kind>(finding.property)) return &finding;
+  }
+  return nullptr;
+}
+
+/// What that finding states.
+template <typename Kind>
+const Kind* find_property(const std::vector<Finding>& findings) {
+  const Finding* const finding = find_kind<Kind>(findings);
+  return finding == nullptr ? nullptr : &std::get<Kind>(finding->property);
+}
 
 /// A checkpoint of norms alone: norms.<i>.weight and .bias.
 class Norms : public testing::Test {
@@ -38,13 +55,6 @@ class Norms : public testing::Test {
 
   /// Marks their order as that of the forward pass, which names alone do not determine.
   bool order_known_ = true;
-
-  static const Finding* find_kind(const Report& report, const std::string& kind) {
-    for (const Finding& finding : report.findings) {
-      if (finding.kind == kind) return &finding;
-    }
-    return nullptr;
-  }
 
  private:
   test::Scratch scratch_;

@@ -121,8 +121,8 @@ struct ModelRanges {
 /// The extremes among the ranges of a model.
 struct RangeSummary {
   std::size_t readers = 0;
-  std::size_t known = 0;  ///< of them
-  /// Of all readers; null where none is known.
+  std::size_t known = 0;  ///< readers whose ranges are known
+  /// The norm and the reader with the largest number; null where no reader is known.
   const NormRanges* largest_norm = nullptr;
   const ReaderRanges* largest = nullptr;
   double least_ratio = 0.0, most_ratio = 0.0;          ///< of a reader's largest number and its typical size

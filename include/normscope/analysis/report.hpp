@@ -5,10 +5,10 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
+#include <normscope/analysis/findings.hpp>
 #include <normscope/analysis/ranges.hpp>
 #include <normscope/core/progress.hpp>
 #include <normscope/files/checkpoint.hpp>
@@ -33,12 +33,6 @@ struct ParameterStatistics {
 ///
 /// Shapes    values (width)
 [[nodiscard]] ParameterStatistics statistics(const std::vector<double>& values);
-
-/// An entry of a unit vector.
-struct Component {
-  std::size_t coordinate = 0;
-  double weight = 0.0;
-};
 
 /// The directions that the norm erases.
 struct NullSpace {
@@ -123,16 +117,11 @@ struct NormReport {
   std::size_t sign_changes = 0;             ///< negative gains of features that are not switched off
   std::optional<Neighbour> next{};
   std::vector<Reader> readers{};  ///< those of the norm's readers whose weights can be read
-  std::string reproduce{};        ///< the normscope command that computes the image again
 };
 
 /// Largest number of norms that are measured in one checkpoint; a note says so if a file has more.
 inline constexpr std::size_t most_norms = 4096;
 
-/// A gain is an outlier from this many times its norm's median on.
-inline constexpr double outlier_ratio = 4.0;
-/// A gain of at most this many times its norm's median switches its feature off.
-inline constexpr double off_ratio = 0.02;
 /// Number of outliers of one norm that documents and figures show; `find` considers all.
 inline constexpr std::size_t listed_outliers = 16;
 
@@ -167,40 +156,6 @@ struct UnusualFeature {
 /// Features that a report lists: those unusual in most norms.
 inline constexpr std::size_t listed_features = 32;
 
-/// Spread of scores from which one of 1024 keys can get half of a softmax: ln 1023.
-inline constexpr double singling_out = 6.930495165951;
-
-/// A remarkable property of a norm, a head or the vocabulary as a sentence, with its numbers and the command
-/// that reproduces them.
-struct Finding {
-  std::string kind;
-  std::optional<std::size_t> norm{};  ///< index into `norms`
-  std::string text;
-  std::vector<std::pair<std::string, double>> numbers{};
-  double severity = 0.0;  ///< from 0 (good to know) to 1 (changes how the model must be read)
-  std::string reproduce{};
-  std::string why{};  ///< why it matters to someone who reads or changes the model; set by `find`
-};
-
-/// What a headline is about.
-enum class Topic { axes, null_direction, features, bias, heads, tokens };
-
-/// "axes", "null direction", "features", "bias", "heads" or "tokens".
-[[nodiscard]] std::string_view to_string(Topic topic);
-
-/// One of the statements that a report begins with.
-struct Headline {
-  Topic topic = Topic::axes;
-  std::string number;                    ///< as printed, with its unit: "22.6 ×"
-  std::string of;                        ///< what it is the number of
-  std::string why;                       ///< what follows for this model, with its numbers
-  std::optional<std::size_t> norm{};     ///< index into `norms`
-  std::optional<std::size_t> finding{};  ///< index into `findings`; empty where nothing is unusual
-};
-
-/// Number of headlines of a report, at most.
-inline constexpr std::size_t most_headlines = 3;
-
 struct FileSize {
   std::string name;
   std::uint64_t bytes = 0;
@@ -234,8 +189,8 @@ struct LeftOut {
 [[nodiscard]] LeftOut left_out(const Report& report);
 
 /// Measures every norm of `checkpoint`, as many heads and the ranges of as many readers as
-/// `vocabulary.budget` allows, each, and its vocabulary as far as `vocabulary` allows. The same on every
-/// machine.
+/// `vocabulary.budget` allows, each, and its vocabulary as far as `vocabulary` allows. The
+/// result does not depend on the machine.
 ///
 /// Errors    as `reach_of_heads`, `reach_of_vocabulary`; Cancelled
 ///
@@ -244,7 +199,7 @@ struct LeftOut {
 [[nodiscard]] Report audit(const files::Checkpoint& checkpoint, models::Model model, unsigned threads = 0,
                            const Progress& progress = {},
                            const selectability::VocabularyOptions& vocabulary = {});
-/// The same, of the model that `models::describe` finds.
+/// Audits the model that `models::describe` finds.
 [[nodiscard]] Report audit(const files::Checkpoint& checkpoint, unsigned threads = 0,
                            const Progress& progress = {},
                            const selectability::VocabularyOptions& vocabulary = {});
@@ -256,21 +211,6 @@ struct LeftOut {
 /// Cost      a secular solve a norm, memory O(width)
 [[nodiscard]] Report audit_norms(const files::Checkpoint& checkpoint, models::Model model,
                                  unsigned threads = 0, const Progress& progress = {});
-
-/// The findings that follow from the other fields of a report.
-[[nodiscard]] std::vector<Finding> find(const Report& report);
-
-/// The findings that a report begins with, on different topics. A finding of which nothing definite follows
-/// for this model is passed over: its norm does not normalize, or what the model computes may not be what its
-/// tensors' names say.
-[[nodiscard]] std::vector<Headline> headlines(const Report& report);
-
-/// `text` quoted for a shell, as one word for any bytes.
-[[nodiscard]] std::string shell_quoted(const std::string& text);
-
-/// The `normscope geometry` command that computes the image of `norm` again; `axes` of them shown.
-[[nodiscard]] std::string geometry_command(const files::Checkpoint& checkpoint, const models::Norm& norm,
-                                           std::size_t axes);
 
 /// About `points` of the ranks 1 … count: all of the first ones, then spaced evenly in the logarithm,
 /// including the last.

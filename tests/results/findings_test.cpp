@@ -1,0 +1,160 @@
+#include <normscope/results/findings.hpp>
+
+#include <cmath>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "analysis/head_reports.hpp"
+#include "analysis/norms.hpp"
+#include "analysis/vocabulary_reports.hpp"
+
+namespace normscope::analysis {
+namespace {
+
+/// The words of the report's findings of this kind.
+std::vector<results::FindingText> words(const Report& report, const std::string& kind) {
+  std::vector<results::FindingText> result;
+  for (const Finding& finding : find(report)) {
+    results::FindingText text = results::describe(finding, report);
+    if (text.kind == kind) result.push_back(std::move(text));
+  }
+  return result;
+}
+
+std::string text_of(const Report& report, const std::string& kind) {
+  const std::vector<results::FindingText> found = words(report, kind);
+  return found.size() == 1 ? found[0].text : fmt::format("{} findings", found.size());
+}
+
+/// "number of what: why" of each headline.
+std::vector<std::string> headline_texts(const Report& report) {
+  std::vector<std::string> result;
+  for (const Headline& headline : headlines(report)) {
+    const results::HeadlineText text = results::describe(headline, report);
+    result.push_back(fmt::format("{} {}: {}", text.number, text.of, text.why));
+  }
+  return result;
+}
+
+Report known(const std::vector<std::pair<double, double>>& extremes) {
+  Report report = report_of(extremes);
+  report.model.architecture = "gpt2";
+  for (heads::HeadReach& head : report.heads) head.norm = "h.0.ln_1";
+  return report;
+}
+
+TEST(FindingWords, NameWhatHeadsCanNeverDo) {
+  const Report report = report_of({{0.0, 50.0}, {2.5, 40.0}, {0.0, 0.0}, {0.0, 5.0}});
+  // e^2.5 = 12.18…
+  EXPECT_EQ(
+      text_of(report, "never_uniform"),
+      "1 head can never attend to all keys alike, in any context: layer 0 head 1. For every query there "
+      "are two possible keys whose weights differ by a factor of at least e (for one of these heads, "
+      "12.1).");
+  EXPECT_EQ(words(report, "never_uniform")[0].reproduce, "normscope heads model.safetensors");
+  EXPECT_EQ(text_of(report, "never_sharp"),
+            "1 of 3 heads can never put half of their attention on one of 1024 keys: layer 1 head 1. In the "
+            "least sharp one, any two weights are within a factor of 149.");
+}
+
+TEST(FindingWords, TellPassesOfAHeadApart) {
+  EXPECT_NE(
+      text_of(report_of_passes(), "never_uniform")
+          .find("1 head can never attend to all keys alike, in any context: layer 0 head 0 (later passes)."),
+      std::string::npos);
+}
+
+TEST(FindingWords, NameUnreachableTokens) {
+  const Report report = report_of(proof::Answer::no, 0.2);
+  EXPECT_EQ(
+      text_of(report, "unreachable_tokens"),
+      "1 of 4 tokens can never have the largest logit after the final norm: token 3 \"the\". Without the "
+      "norm's bound on hidden states it would be 0.");
+  EXPECT_EQ(text_of(report, "improbable_token"), "No context gives token 3 \"the\" a probability above 0.2.");
+  EXPECT_EQ(words(report, "improbable_token")[0].reproduce, "normscope reach model.safetensors");
+}
+
+TEST(FindingWords, QuoteFilesForAShell) {
+  Report report = report_of(proof::Answer::no, 0.2);
+  const std::vector<std::pair<const char*, const char*>> quoted{{"plain/name-1.0:h.0", "plain/name-1.0:h.0"},
+                                                                {"two words", "'two words'"},
+                                                                {"it's", "'it'\\''s'"},
+                                                                {"a\n'\xff", "$'a\\x0a\\x27\\xff'"}};
+  for (const auto& [path, word] : quoted) {
+    report.path = path;
+    EXPECT_EQ(words(report, "improbable_token")[0].reproduce, fmt::format("normscope reach {}", word));
+  }
+}
+
+using FindingSentences = Norms;
+
+TEST_F(FindingSentences, NameTheNormsAndCountTheOthers) {
+  for (int i = 0; i < 30; ++i) add({1.0, 0.0, 2.0, 1.0});
+  EXPECT_EQ(
+      text_of(report(), "zero_gain"),
+      "Gains of exactly zero erase coordinates in norms.0.norm, norms.1.norm, norms.2.norm and 27 others: "
+      "1 coordinate in the first.");
+}
+
+TEST_F(FindingSentences, HaveNoNumberThatIsNotFinite) {
+  add({1e308, -1e308, 0.5e308, 1e300});
+  add({1e-200, 2e-200, 3e-200, 4e-200});
+  add({5e-324, 1e-323, 5e-324, 0.0});
+  const Report given = report();
+  for (const Finding& finding : given.findings) {
+    const results::FindingText found = results::describe(finding, given);
+    EXPECT_EQ(found.text.find("nan"), std::string::npos) << found.text;
+    EXPECT_EQ(found.text.find("inf"), std::string::npos) << found.text;
+    for (const auto& [name, value] : found.numbers) EXPECT_TRUE(std::isfinite(value)) << found.kind << name;
+    EXPECT_FALSE(found.reproduce.empty()) << found.kind;
+    EXPECT_NE(found.kind, "constant_gain");
+  }
+}
+
+TEST_F(FindingSentences, StateTheConsequenceOfALongAxis) {
+  std::vector<double> gain(64, 1.0);
+  gain[7] = 10.0;
+  add(gain);
+  Report given = report();
+  std::erase_if(given.findings, [](const Finding& finding) {
+    return !std::holds_alternative<StretchedAxis>(finding.property);
+  });
+  const double ratio = given.norms[0].image->top_axes[0].ratio_to_median;
+  EXPECT_EQ(
+      headline_texts(given).at(0),
+      fmt::format("{:.3g} × longest over median axis of norms.0.norm: With one int8 scale for the outputs "
+                  "of norms.0.norm before its bias, the median axis uses {:.3g} of the 127 steps "
+                  "that the longest uses.",
+                  ratio, 127.0 / ratio));
+}
+
+TEST(HeadlineWords, BoundTheAttentionOnOneKey) {
+  Report given = known({{0.0, 2.0}, {0.0, 300.0}});
+  given.findings = find(given);
+  // e² / (e² + 1023), rounded up.
+  EXPECT_EQ(
+      headline_texts(given),
+      std::vector<std::string>{
+          "1 head can never put half of their attention on one of 1024 keys: The least sharp one reads "
+          "h.0.ln_1: whatever its query, none of 1024 keys gets more than 0.718 % of its attention, so it "
+          "cannot copy from one token."});
+  given.heads[0].attention->distances.emplace();
+  given.heads[0].attention->distances->within = 100;
+  EXPECT_NE(headline_texts(given).at(0).find("none of 100 keys gets more than 6.95 %"), std::string::npos);
+}
+
+TEST(HeadlineWords, WriteFactorsBetweenWeightsInPowersOfTen) {
+  Report given = known({{2.5, 50.0}, {0.0, 176.6}});
+  // e^176.6 = 5.0 · 10^76.
+  EXPECT_NE(headline_texts(given).at(0).find("a key can have 10⁷⁶ times the weight of another."),
+            std::string::npos);
+  given.findings = find(given);
+  EXPECT_NE(headline_texts(given).at(0).find("at least 12.1 times the weight of another"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace normscope::analysis

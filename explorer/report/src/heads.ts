@@ -157,16 +157,16 @@ function showReach(vocabulary: Vocabulary, body: HTMLElement): void {
     showTies(reach),
     showTokens(
       alike
-        ? "Tokens nearest to unreachable, by margin and by largest probability"
-        : "Tokens nearest to unreachable, by margin",
+        ? "Tokens with the smallest margins and the smallest largest probabilities"
+        : "Tokens with the smallest margins",
       reach.nearest,
     ),
-    alike ? null : showTokens("Tokens with the smallest maximum probability", reach.least_probable),
+    alike ? null : showTokens("Tokens with the smallest largest probabilities", reach.least_probable),
   ];
   body.append(...lists.filter((list) => list !== null));
   const parts = [
     left.tokens > 0 ? `${plural(left.tokens, "token")} not decided` : "",
-    left.leads > 0 ? `${plural(left.leads, "token")} that may be nearer to unreachable than those listed` : "",
+    left.leads > 0 ? `${plural(left.leads, "token")} that may have smaller margins than those listed` : "",
     left.probabilities > 0 ? `the largest probabilities of ${plural(left.probabilities, "token")}` : "",
   ].filter((part) => part !== "");
   if (parts.length > 0) {

@@ -609,7 +609,7 @@ def one_head(entry, outcome, facts, arrays, i):
                 outcome.state(at + name, False, "is stated of a head that was refused")
         return
     if "certificates" not in entry:
-        reason = "the certificates are not in the result; see heads --certificates"
+        reason = "the certificates are not in the result; make it with certificates"
         for name in ("uniform_bounds", "sharp_bounds", "distances", "without_projection", "uniform_spread", "sharp_spread"):
             if entry.get(name) is not None:
                 outcome.state(at + name, False if arrays else None, reason)

@@ -73,8 +73,7 @@ FileFormat by_name(const std::filesystem::path& path) {
 
 /// The Python package reads some formats by the libraries that write them.
 std::string convert_with(const std::string& extra) {
-  return "the Python package converts it: `pip install 'normscope[" + extra +
-         "]'`, then `python -m normscope convert FILE -o X.safetensors`";
+  return "the Python package, normscope[" + extra + "], converts it with normscope.convert";
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ void expect_complete(const models::Model& model) {
   }
   if (!model.other_norms.empty()) refuse(models::other_norms_text(model));
   if (!model.decoder->activation) {
-    refuse("the activation, which the file does not state; --activation does, as gelu or gelu_new");
+    refuse("the activation, which the file does not state; state it as gelu or gelu_new");
   }
 }
 

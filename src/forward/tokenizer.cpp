@@ -92,7 +92,7 @@ std::vector<std::string_view> split_words(std::string_view text) {
     throw Error(
         ErrorCode::Unsupported,
         fmt::format("trace: the text has a character beyond ASCII at byte {}, which this tokenizer cannot "
-                    "split into words; give --tokens",
+                    "split into words; give tokens instead",
                     beyond - text.begin()));
   }
   std::vector<std::string_view> words;
@@ -131,9 +131,9 @@ constexpr std::size_t byte_token = 3;
 }
 
 [[noreturn]] void refuse(const std::filesystem::path& file, const std::string& what) {
-  throw Error(
-      ErrorCode::Unsupported,
-      fmt::format("{}: {}, expected byte-level BPE as GPT-2 has it; give --tokens", file.string(), what));
+  throw Error(ErrorCode::Unsupported,
+              fmt::format("{}: {}, expected byte-level BPE as GPT-2 has it; give tokens instead",
+                          file.string(), what));
 }
 
 std::string contents(const std::filesystem::path& file) {

@@ -90,9 +90,7 @@ void Builder::finish(std::span<const std::string_view> harmless) {
   }
   if (unlisted_ != 0) note(fmt::format("{} more tensors are missing than are listed", unlisted_));
   if (attends_ && counts_.heads == 0) {
-    note(
-        "the number of heads is not known: neither configuration nor shapes determine it; --heads N states "
-        "it");
+    note("the number of heads is not known: neither configuration nor shapes determine it; state it");
   }
 }
 

@@ -87,8 +87,7 @@ Match stated_match(const std::vector<const Architecture*>& architectures, const 
 void note_names_of_graph(const Match& match, Model& model) {
   model.notes.push_back(fmt::format(
       "the {} are those of {}, but what is computed is what the graph states: only its norms and the maps "
-      "that read them "
-      "are described; --arch {} describes a model of that architecture",
+      "that read them are described; state the architecture as {} to describe a model of it",
       match.evidence.starts_with("tensor names") ? "tensor names" : "configuration and tensor names",
       match.architecture->title, match.architecture->name));
 }
@@ -161,13 +160,13 @@ void keep_resemblance(const Match& match, const Config& config, Model& model) {
     norm.placement = Placement::unknown;
     norm.eps_source = Source::assumed;
   }
-  model.notes.push_back(
-      fmt::format("{} model_type {} is not known. Its tensors are named as those of {}, so the names and the "
-                  "order of the "
-                  "norms are a guess, and their kinds, every eps and the offset of the gains, {}, are "
-                  "assumed. What reads "
-                  "and writes them, heads and logits are not described; --arch states the architecture",
-                  config.where(), match.other_type, looks_like, one_has_offset ? "1" : "0"));
+  model.notes.push_back(fmt::format(
+      "{} model_type {} is not known. Its tensors are named as those of {}, so the names and the "
+      "order of the "
+      "norms are a guess, and their kinds, every eps and the offset of the gains, {}, are "
+      "assumed. What reads "
+      "and writes them, heads and logits are not described; state the architecture to describe them",
+      config.where(), match.other_type, looks_like, one_has_offset ? "1" : "0"));
 }
 
 // An architecture is described completely, or not at all if it was only guessed and the shapes contradict it.
@@ -278,10 +277,9 @@ std::string why_no_heads(const Model& model) {
       return std::any_of(norm.readers.begin(), norm.readers.end(),
                          [](const Linear& reader) { return reader.role.starts_with("query"); });
     });
-    return attends
-               ? "the number of heads is not known: neither configuration nor shapes determine it; --heads N "
-                 "states it"
-               : "no attention heads were recognized";
+    return attends ? "the number of heads is not known: neither configuration nor shapes determine it; "
+                     "state it"
+                   : "no attention heads were recognized";
   }
   std::string first;
   for (const Head& head : model.heads) {

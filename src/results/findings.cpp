@@ -418,7 +418,7 @@ class Description {
     const double weight = std::abs(largest.weight);
     // From one half of the squared length on, all other coordinates together have less.
     return fmt::format("{} along coordinate {} (weight {:.2f})",
-                       weight >= 0.99           ? "almost exactly"
+                       weight >= 0.985          ? "almost exactly"
                        : weight * weight >= 0.5 ? "mostly"
                                                 : "in largest part",
                        largest.coordinate, weight);

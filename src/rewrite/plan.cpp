@@ -161,7 +161,7 @@ std::string why_not_untied(const Checkpoint& checkpoint, const Model& model) {
 std::string advice_on_tie(const Checkpoint& checkpoint, const Model& model, std::string_view table) {
   const std::string why = why_not_untied(checkpoint, model);
   if (!why.empty()) return "the head cannot be untied: " + why;
-  return fmt::format("--untie gives the head a tensor of its own, {} bytes",
+  return fmt::format("untying gives the head a tensor of its own, {} bytes",
                      checkpoint.find(table)->bytes.size());
 }
 
@@ -187,7 +187,7 @@ Plan make_plan(const Checkpoint& checkpoint, const Model& model, const Options& 
     const files::Tensor* const stored = checkpoint.find(separate_head);
     plan.untied = Untied{table, separate_head, stored != nullptr ? 0 : checkpoint.find(table)->bytes.size()};
   } else if (options.untie) {
-    refuse(checkpoint, "has no tied head, which --untie asks to separate");
+    refuse(checkpoint, "has no tied head, which untying separates");
   }
   plan_folds(checkpoint, model, uses, plan);
   plan_streams(checkpoint, model, uses, plan);

@@ -70,7 +70,7 @@ std::vector<std::string> stacks_of(const models::Model& model, const Wanted& wan
 
 /// Why the head cannot get a tensor of its own, and what would help; empty if it can.
 [[nodiscard]] std::string why_not_untied(const files::Checkpoint& checkpoint, const models::Model& model);
-/// Advice on a table that is the token embedding and the head: --untie with what it costs, or why that is
+/// Advice on a table that is the token embedding and the head: untying with what it costs, or why that is
 /// refused.
 [[nodiscard]] std::string advice_on_tie(const files::Checkpoint& checkpoint, const models::Model& model,
                                         std::string_view table);

@@ -153,7 +153,7 @@ class RotationPlanner : Planner {
     if (is_one && fold.fold != Fold::scales) return {};
     return plan_.options.fold_gains
                ? fmt::format("{} keeps its gain: {}", norm.name, fold.reason)
-               : fmt::format("{} has a gain, which --fold gains moves into its readers", norm.name);
+               : fmt::format("{} has a gain, which folding gains moves into its readers", norm.name);
   }
 
   [[nodiscard]] std::string why_not_writer(const Linear& writer) const {

@@ -122,10 +122,8 @@ VocabularyReach reach_of_vocabulary(const files::Checkpoint& checkpoint, const m
   const models::Linear& map = *model.vocabulary->unembedding;
   const double tokens = static_cast<double>(map.out);
   if (tokens * tokens * static_cast<double>(map.in) > options.most_work) {
-    result.refused = fmt::format(
-        "a vocabulary of {} x {} takes longer than a report should; `normscope report "
-        "--deep` and `normscope reach` decide it",
-        map.out, map.in);
+    result.refused =
+        fmt::format("a vocabulary of {} x {} takes more work than the limit allows", map.out, map.in);
     result.left_out = true;
     return result;
   }

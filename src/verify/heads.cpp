@@ -62,7 +62,7 @@ class HeadCheck {
     }
     if (!entry_.has("certificates")) {
       found_.not_checkable.push_back(
-          {name_, "its bounds have no certificates in the result; see heads --certificates"});
+          {name_, "its bounds have no certificates in the result; make it with certificates"});
       return std::move(found_);
     }
     check_bounds();

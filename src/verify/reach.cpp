@@ -68,7 +68,7 @@ class ReachCheck {
 
   void missing(const std::string& item, const char* what) {
     found_.not_checkable.push_back(
-        {item, fmt::format("its {} is not in the result; see reach --certificates", what)});
+        {item, fmt::format("its {} is not in the result; make it with certificates", what)});
   }
 
   void check_counts() {

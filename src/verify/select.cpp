@@ -261,7 +261,7 @@ class SelectCheck {
       }
       if (direction.empty()) {
         found_.not_checkable.push_back(
-            {place(i, "query"), "its query is not in the result; see select --certificates"});
+            {place(i, "query"), "its query is not in the result; make it with certificates"});
         continue;
       }
       const double needed = up(*verdict.margin * up(euclidean_norm(direction)));
@@ -302,7 +302,7 @@ class SelectCheck {
         found_.check(false, place(i, "residual"), "is not stated");
       } else if (verdict.weights.empty()) {
         found_.not_checkable.push_back(
-            {place(i, "weights"), "its weights are not in the result; see select --certificates"});
+            {place(i, "weights"), "its weights are not in the result; make it with certificates"});
       } else {
         asked.push_back(i);
       }

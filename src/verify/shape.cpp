@@ -245,8 +245,8 @@ Json read_document(std::string_view text, const std::string& source) {
   TextGuard guard(text.size());
   if (!Json::sax_parse(text.begin(), text.end(), &guard)) {
     throw refuse(guard.refused() == "text that is not JSON"
-                     ? "is not JSON, expected what --json wrote"
-                     : fmt::format("has {}, expected what --json wrote", guard.refused()));
+                     ? "is not JSON, expected a result as JSON"
+                     : fmt::format("has {}, expected a result as JSON", guard.refused()));
   }
   Json document = Json::parse(text.begin(), text.end());
   constexpr std::string_view prefix = "normscope.";

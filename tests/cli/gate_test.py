@@ -284,7 +284,7 @@ class Gate(CommandTest):
         self.ok("heads", folder, "--arch", "llama")
         document = self.json("inspect", folder)
         self.assertEqual(document["architecture"]["architecture"], "unknown")
-        self.assertIn("--arch states the architecture", self.ok("inspect", folder))
+        self.assertIn("state the architecture", self.ok("inspect", folder))
         self.assertEqual([norm["name"] for norm in document["norms"]][-1], "model.norm", "the order is a guess of Llama's")
         for norm in document["norms"]:
             self.assertEqual((norm["readers"], norm["writers"], norm["connections_known"], norm["order_known"], norm["eps_source"]),

@@ -55,7 +55,7 @@ class Rewrite(CommandTest):
         before = sorted(self.folder.rglob("*"))
         text = self.ok("rewrite", self.source, "--dry-run", "--fold", "gains")
         self.assertIn("transformer.h.0.ln_1  c_attn   gain and bias folded\n", text)
-        self.assertIn("left: its reader \"transformer.wte.weight\" is the token embedding too; --untie", text)
+        self.assertIn("left: its reader \"transformer.wte.weight\" is the token embedding too; untying", text)
         document = self.json("rewrite", self.source, "--dry-run", "--fold", "gains", "--center")
         self.assertEqual(document["certificates"], [])
         self.assertEqual([norm["fold"] for norm in document["norms"]], ["gain and bias"] * 4 + ["left"])
@@ -147,7 +147,7 @@ class Rewrite(CommandTest):
                                ("1,1;0,1", "expected an orthogonal matrix")):
             self.assertIn(message, self.fails(3, "rewrite", self.source, "-o", "no", *fold, wrong))
         self.fails(2, "rewrite", self.source, "-o", "no", "--rotate", "random:x")
-        self.assertIn("has a gain, which --fold gains moves", self.fails(3, "rewrite", self.source, "-o", "no", "--rotate", "random:1"))
+        self.assertIn("has a gain, which folding gains moves", self.fails(3, "rewrite", self.source, "-o", "no", "--rotate", "random:1"))
 
     def test_undo_of_a_file_and_its_refusals(self):
         shutil.copy(self.source / "model.safetensors", self.folder / "m.safetensors")

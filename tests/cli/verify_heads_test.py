@@ -124,7 +124,7 @@ class VerifyHeads(ResultTest):
     def test_without_certificates_nothing_can_be_checked(self):
         self.result("heads", self.neox())
         got = self.passes()
-        self.assertEqual(sum("see heads --certificates" in finding["reason"] for finding in got["not_checkable"]), 4)
+        self.assertEqual(sum("make it with certificates" in finding["reason"] for finding in got["not_checkable"]), 4)
 
     def stronger(self, head):
         """For each number stated as proved or attained: its path, and a tighter value, which is not proved."""

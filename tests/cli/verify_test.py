@@ -304,7 +304,7 @@ class Verify(ResultTest):
                 token["without_ball_witness"] = "elsewhere"
         document["certificates"] = "nowhere"
         (self.folder / "result.json").write_text(json.dumps(document))
-        self.assertIn("see reach --certificates", self.passes()["not_checkable"][0]["reason"])
+        self.assertIn("make it with certificates", self.passes()["not_checkable"][0]["reason"])
         self.assertEqual(self.passes("--certificates", "c")["not_checkable"], [])
         document["certificates"] = {"folder": "c"}
         (self.folder / "result.json").write_text(json.dumps(document))
@@ -318,7 +318,7 @@ class Verify(ResultTest):
             verdict.pop("query", None)
             verdict.pop("weights", None)
         (self.folder / "result.json").write_text(json.dumps(document))
-        self.assertIn("see select --certificates", self.passes()["not_checkable"][0]["reason"])
+        self.assertIn("make it with certificates", self.passes()["not_checkable"][0]["reason"])
         self.assertEqual(self.passes("--certificates", "d")["not_checkable"], [])
 
     # inputs

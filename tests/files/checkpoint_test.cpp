@@ -230,9 +230,8 @@ TEST(Checkpoint, SaysHowToConvertFormatsThatThePythonPackageReads) {
     const std::string path = (scratch / name).string();
     const std::string expected = "checkpoint: " + path + ": format is " + format +
                                  ", expected safetensors, GGUF, ONNX, PyTorch or NumPy .npz; the Python "
-                                 "package converts it: `pip install "
-                                 "'normscope[" +
-                                 extra + "]'`, then `python -m normscope convert FILE -o X.safetensors`";
+                                 "package, normscope[" +
+                                 extra + "], converts it with normscope.convert";
     EXPECT_EQ(error_of(ErrorCode::Unsupported, [&] { const Checkpoint checkpoint(path); }), expected);
     EXPECT_EQ(error_of(ErrorCode::Unsupported, [&] { (void)read_array(path + ":gamma"); }), expected);
     EXPECT_EQ(error_of(ErrorCode::Unsupported, [&] { const Checkpoint checkpoint(path + ":member"); }),

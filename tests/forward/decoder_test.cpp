@@ -82,9 +82,8 @@ INSTANTIATE_TEST_SUITE_P(Decoder, DecoderFixture,
 TEST(Decoder, NeedsTheActivationOfAFileThatStatesNone) {
   const files::Checkpoint checkpoint(test::fixture("nanogpt"));
   models::Model model = models::describe(checkpoint, {.heads = 3});
-  EXPECT_EQ(
-      refusal_of(checkpoint, model),
-      "not modelled: the activation, which the file does not state; --activation does, as gelu or gelu_new");
+  EXPECT_EQ(refusal_of(checkpoint, model),
+            "not modelled: the activation, which the file does not state; state it as gelu or gelu_new");
   model.decoder->activation = models::Activation::gelu;
   const nlohmann::json truth = truth_of("nanogpt");
   expect_truth(truth, logits_of(checkpoint, model, tokens_of(truth)));

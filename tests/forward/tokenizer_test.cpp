@@ -44,7 +44,7 @@ TEST_F(TokenizerFiles, JoinsPairsInTheOrderOfTheMerges) {
   EXPECT_EQ(
       test::error_of(ErrorCode::Unsupported, [&] { (void)tokenizer.encode("low\xC3\xA9"); }),
       "trace: the text has a character beyond ASCII at byte 3, which this tokenizer cannot split into words; "
-      "give --tokens");
+      "give tokens instead");
   EXPECT_EQ(test::error_of(ErrorCode::Argument, [&] { (void)tokenizer.encode(std::string(65537, 'l')); }),
             "trace: the text has 65537 bytes, expected at most 65536");
 }
@@ -69,7 +69,7 @@ TEST_F(TokenizerFiles, RefusesOtherTokenizersAndBrokenFiles) {
     EXPECT_TRUE(message.starts_with(file.string())) << message;
     return message.substr(std::min(message.size(), file.string().size()));
   };
-  const std::string expected = ", expected byte-level BPE as GPT-2 has it; give --tokens";
+  const std::string expected = ", expected byte-level BPE as GPT-2 has it; give tokens instead";
   EXPECT_EQ(refused(ErrorCode::Unsupported, "tokenizer.json",
                     R"({"model": {"type": "Unigram", "vocab": {"a": 0}}})"),
             ": its model is not BPE" + expected);

@@ -256,7 +256,7 @@ TEST(RewritePlan, ATiedTableKeepsItsMeanWhereverItIsListed) {
   const Plan plan = planned("gpt2", centers, [](Model& model) {
     std::reverse(model.norms[0].writers.begin(), model.norms[0].writers.end());
   });
-  EXPECT_TRUE(says(plan.streams.at(0).reason, "\"transformer.wte.weight\" is the head too; --untie"));
+  EXPECT_TRUE(says(plan.streams.at(0).reason, "\"transformer.wte.weight\" is the head too; untying"));
 }
 
 TEST(RewritePlan, StreamsAreNotRotatedWhereSomethingElseTouchesThem) {
@@ -327,7 +327,7 @@ TEST(RewritePlan, ScalesThatMigrateLeaveAGain) {
   const Plan plan = planned(source, {.migrate = true, .rotation = RotationRequest{1, nullptr}});
   EXPECT_EQ(plan.norms[0].fold, Fold::scales);
   EXPECT_FALSE(plan.rotations.at(0).rotation);
-  EXPECT_TRUE(says(plan.rotations.at(0).reason, "input_layernorm has a gain, which --fold gains moves"));
+  EXPECT_TRUE(says(plan.rotations.at(0).reason, "input_layernorm has a gain, which folding gains moves"));
 }
 
 TEST(RewritePlan, HeadsThatCannotBeSeparatedAreNamed) {

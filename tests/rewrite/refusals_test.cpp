@@ -111,10 +111,10 @@ TEST(RewriteRefusals, StreamsThatKeepTheirMean) {
   EXPECT_TRUE(mentions(reason("llama"), "RMSNorm"));
   EXPECT_TRUE(mentions(reason("bert"), "post-norm"));
   EXPECT_TRUE(mentions(reason("bloom"), "post-norm"));
-  EXPECT_TRUE(mentions(reason("gpt2"), "--untie"));
-  // Its head is a copy of the table, and --untie would be refused.
+  EXPECT_TRUE(mentions(reason("gpt2"), "untying"));
+  // Its head is a copy of the table, and untying it would be refused.
   EXPECT_TRUE(mentions(reason("nanogpt"), "the head cannot be untied: without a config.json"));
-  EXPECT_FALSE(mentions(reason("nanogpt"), "--untie"));
+  EXPECT_FALSE(mentions(reason("nanogpt"), "untying"));
   EXPECT_TRUE(mentions(reason("whisper"), "not all of what writes"));
   EXPECT_TRUE(plan_of("gpt2", {.center = true, .untie = true}).streams.at(0).centered);
 }

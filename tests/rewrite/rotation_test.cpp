@@ -268,7 +268,7 @@ TEST(RewriteRotation, RefusesByName) {
     return text.find(part) != std::string::npos ? testing::AssertionSuccess()
                                                 : testing::AssertionFailure() << text;
   };
-  EXPECT_TRUE(mentions(reason("llama", false), "input_layernorm has a gain, which --fold gains"));
+  EXPECT_TRUE(mentions(reason("llama", false), "input_layernorm has a gain, which folding gains"));
   EXPECT_TRUE(mentions(reason("gpt2"), "transformer.ln_f keeps its gain: its reader"));
   EXPECT_TRUE(mentions(reason("bert"), "post-norm"));
   EXPECT_TRUE(mentions(reason("gemma2"), "writes to the stream, whose features its gain scales"));

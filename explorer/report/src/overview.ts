@@ -110,13 +110,13 @@ function provenance({ model }: Report): HTMLElement {
   );
 }
 
-/** What the budget did not suffice for; empty where it did. */
+/** What the budget did not suffice for and the commands that compute it; empty where it did. */
 function coverage({ complete, left_out: left }: Report): string {
   if (complete) return "";
   const parts = [
-    left.heads > 0 ? plural(left.heads, "head") : "",
-    left.readers > 0 ? plural(left.readers, "reader") : "",
-    left.tokens > 0 ? plural(left.tokens, "token") : "",
+    left.heads > 0 ? `${plural(left.heads, "head")} (normscope heads)` : "",
+    left.readers > 0 ? `${plural(left.readers, "reader")} (normscope ranges)` : "",
+    left.tokens > 0 ? `${plural(left.tokens, "token")} (normscope reach)` : "",
   ];
   return `left out, beyond the budget: ${parts.filter((part) => part !== "").join(", ")}`;
 }

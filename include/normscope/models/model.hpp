@@ -29,7 +29,7 @@ struct Slice {
   /// Index on the tensor's first axis where the slice is one entry of a stacked tensor.
   std::optional<std::uint64_t> index{};
 
-  /// In the form that `read_array` and `normscope geometry --gain` accept: "name" or "name[3]".
+  /// In the form that `read_array` accepts: "name" or "name[3]".
   [[nodiscard]] std::string selector() const;
 };
 

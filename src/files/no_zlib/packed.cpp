@@ -17,7 +17,7 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& where, const char* what) {
   throw Error(ErrorCode::Unsupported,
-              fmt::format("{}: is {}, which this build cannot read; use the normscope command", where, what));
+              fmt::format("{}: is {}, which only a build with zlib can read", where, what));
 }
 
 /// The CRC-32 of zip, before its last inversion, after these bytes too.

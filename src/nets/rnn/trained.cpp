@@ -29,7 +29,7 @@ Network made(CellKind cell, Language language, std::span<const int> weights) {
 TrainSpec trained_spec(CellKind cell, Language language) {
   if (cell != CellKind::lstm && cell != CellKind::gru) {
     throw Error(ErrorCode::Unsupported,
-                fmt::format("count: no trained {} is stored, expected lstm or gru; or train one with --train",
+                fmt::format("count: no trained {} is stored, expected lstm or gru; train one instead",
                             to_string(cell)));
   }
   // The first of a few seeds whose lstm is exact far beyond its training lengths; all grus are similar.

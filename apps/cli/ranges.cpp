@@ -8,12 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/analysis/ranges.hpp>
-#include <normscope/analysis/text.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/core/nearest.hpp>
 #include <normscope/results/documents.hpp>
 #include <normscope/results/figures.hpp>
+#include <normscope/results/words.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"
@@ -32,7 +32,7 @@ std::string range_of(const analysis::End& low, const analysis::End& high) {
   return fmt::format("{} to {}", at_least(low.bound, 4), at_most(high.bound, 4));
 }
 
-std::string number_or_dash(double value) { return value > 0.0 ? analysis::number(value) : "-"; }
+std::string number_or_dash(double value) { return value > 0.0 ? results::format_number(value) : "-"; }
 
 void print_reader(const Session& session, const std::string& norm, std::size_t width,
                   const analysis::ReaderRanges& reader) {
@@ -91,7 +91,7 @@ void say_int8(const Session& session, const analysis::ModelRanges& found) {
   }
   if (worst == nullptr) return;
   const std::string least = fmt::format("a typical feature of {} uses {} of 127 steps, the fewest",
-                                        printable(worst->name), analysis::number(fewest));
+                                        printable(worst->name), results::format_number(fewest));
   session.say(
       coarse == 0
           ? fmt::format("int8: one scale for each norm's output suffices: {}", least)
@@ -108,7 +108,7 @@ void say_uneven(const Session& session, const analysis::ModelRanges& found) {
   session.say(
       fmt::format("features: the largest of {} reaches {} times as far as its median one; "
                   "`normscope rewrite MODEL -o OUT --migrate` evens them out",
-                  printable(norm->name), analysis::number(norm->unevenness())));
+                  printable(norm->name), results::format_number(norm->unevenness())));
 }
 
 void print_ranges(const Session& session, const analysis::ModelRanges& found) {

@@ -9,12 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/analysis/report.hpp>
-#include <normscope/analysis/text.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/results/documents.hpp>
 #include <normscope/results/figures.hpp>
-#include <normscope/results/findings.hpp>
+#include <normscope/results/words.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"
@@ -53,9 +52,9 @@ void say_images(const Session& session, const analysis::Report& report) {
     stretch = std::max(stretch, norm.image->top_axes[0].ratio_to_median);
   }
   if (most == 0.0) return;
-  session.say(
-      fmt::format("  images: condition numbers {} to {}, longest semi-axis at most {} times the median",
-                  analysis::number(least), analysis::number(most), analysis::number_at_most(stretch)));
+  session.say(fmt::format(
+      "  images: condition numbers {} to {}, longest semi-axis at most {} times the median",
+      results::format_number(least), results::format_number(most), results::format_at_most(stretch)));
 }
 
 /// The smallest and the largest score spreads of the heads.
@@ -75,7 +74,7 @@ void say_heads(const Session& session, const analysis::Report& report) {
       bounded == 0
           ? ""
           : fmt::format(", spread (largest difference between the scores of two keys) at most {} to {}",
-                        analysis::number_at_most(least), analysis::number_at_most(most))));
+                        results::format_at_most(least), results::format_at_most(most))));
 }
 
 /// The largest number computed from a norm's output, and the number types that it would overflow.
@@ -85,10 +84,10 @@ void say_ranges(const Session& session, const analysis::Report& report) {
   std::string text = fmt::format("  ranges: {} of {} (linear maps that read a norm) bounded", summary.known,
                                  counted(summary.readers, "reader"));
   if (summary.largest != nullptr) {
-    const std::string least = analysis::number(summary.least_ratio);
-    const std::string most = analysis::number(summary.most_ratio);
+    const std::string least = results::format_number(summary.least_ratio);
+    const std::string most = results::format_number(summary.most_ratio);
     text += fmt::format(", numbers up to {} over every input ({} times typical)",
-                        analysis::number_at_most(summary.largest->size()),
+                        results::format_at_most(summary.largest->size()),
                         least == most ? most : fmt::format("{} to {}", least, most));
     if (summary.never_positive > 0) {
       text += fmt::format(", {} never positive", counted(summary.never_positive, "output"));

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/analysis/text.hpp>
 #include <normscope/analysis/trace.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
@@ -18,6 +17,7 @@
 #include <normscope/models/token_names.hpp>
 #include <normscope/results/documents.hpp>
 #include <normscope/results/figures.hpp>
+#include <normscope/results/words.hpp>
 #include <normscope/selectability/vocabulary.hpp>
 
 #include "command.hpp"
@@ -75,7 +75,7 @@ void state_activation(const std::string& name, models::Model& model) {
   model.decoder->activation = name == "gelu" ? models::Activation::gelu : models::Activation::gelu_tanh;
 }
 
-std::string percentage(double share) { return analysis::number(100.0 * share) + " %"; }
+std::string percentage(double share) { return results::format_number(100.0 * share) + " %"; }
 
 std::string likely(const std::vector<std::string>& names, const forward::Continuation& next) {
   return fmt::format("{} {}", printable(selectability::token_name(names, next.token)),
@@ -102,10 +102,11 @@ void print_norms(const Session& session, const analysis::TokenTrace& trace) {
       if (!token.place.empty() && std::abs(token.place[0]) > std::abs(along)) along = token.place[0];
     }
     const bool centers = norm.observer.spec().centers();
-    session.say(fmt::format(
-        "{:<{}}  {:>20}  {:>13}  {:>9.6f}  {:+.3f}", printable(trace.model->norms[norm.norm].name), width,
-        fmt::format("{} to {}", analysis::number(range.first->sigma), analysis::number(range.second->sigma)),
-        centers ? "<= " + percentage(removed) : "-", radius, along));
+    session.say(fmt::format("{:<{}}  {:>20}  {:>13}  {:>9.6f}  {:+.3f}",
+                            printable(trace.model->norms[norm.norm].name), width,
+                            fmt::format("{} to {}", results::format_number(range.first->sigma),
+                                        results::format_number(range.second->sigma)),
+                            centers ? "<= " + percentage(removed) : "-", radius, along));
   }
 }
 

@@ -1,4 +1,4 @@
-#include <normscope/results/findings.hpp>
+#include <normscope/results/words.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -6,15 +6,9 @@
 
 #include <fmt/format.h>
 
-#include <normscope/analysis/text.hpp>
-#include <normscope/core/text.hpp>
-
 namespace normscope::results {
 namespace {
 
-using analysis::exp_at_least;
-using analysis::number;
-using analysis::number_at_most;
 using analysis::off_ratio;
 using analysis::outlier_ratio;
 using Indices = std::vector<std::size_t>;
@@ -76,7 +70,7 @@ class Description {
   FindingText operator()(const analysis::StretchedAxis& found) const {
     return {"stretched_axis",
             fmt::format("The longest axis of the image of {} is {} times the median axis; it lies {}.",
-                        name(), number(found.ratio_to_median), along(found.largest)),
+                        name(), format_number(found.ratio_to_median), along(found.largest)),
             {{"ratio_to_median", found.ratio_to_median},
              {"length", found.length},
              {"coordinate", as_number(found.largest.coordinate)},
@@ -101,8 +95,8 @@ class Description {
         "concentrated_image",
         fmt::format("{} has the most concentrated image: its effective dimension is {} of {}; its longest "
                     "axis holds {} % of the energy (the sum of squared semi-axes), its eight longest {} %.",
-                    name(), number(found.effective_dimension), norm().image->semi_axes,
-                    number(100.0 * found.energy_top_1), number(100.0 * found.energy_top_8)),
+                    name(), format_number(found.effective_dimension), norm().image->semi_axes,
+                    format_number(100.0 * found.energy_top_1), format_number(100.0 * found.energy_top_8)),
         {{"effective_dimension", found.effective_dimension},
          {"energy_top_1", found.energy_top_1},
          {"energy_top_8", found.energy_top_8}},
@@ -116,11 +110,12 @@ class Description {
     if (found.without_switched_off) {
       without = fmt::format(
           " {} switches off {}; without as many of its shortest axes, its condition number is {}.", name(),
-          counted(found.switched_off, "feature"), number(*found.without_switched_off));
+          counted(found.switched_off, "feature"), format_number(*found.without_switched_off));
     }
     return {"condition_range",
-            fmt::format("The images' condition numbers run from {} ({}) to {} ({}).{}", number(found.least),
-                        name(found.least_norm), number(found.most), name(), without),
+            fmt::format("The images' condition numbers run from {} ({}) to {} ({}).{}",
+                        format_number(found.least), name(found.least_norm), format_number(found.most), name(),
+                        without),
             {{"least", found.least}, {"most", found.most}},
             "Along the shortest axes the norm's output hardly varies: recovering its input from its "
             "output amplifies errors there by up to this factor.",
@@ -160,7 +155,7 @@ class Description {
         "large_bias",
         fmt::format("The bias of {} is {} times as long as the root-mean-square radius of its image: what it "
                     "outputs is {} one constant vector.",
-                    name(), number(ratio), ratio >= 1.0 ? "mostly" : "in good part"),
+                    name(), format_number(ratio), ratio >= 1.0 ? "mostly" : "in good part"),
         {{"shift_over_radius", ratio}},
         "Cosine similarities and attention scores of the norm's outputs are dominated by this constant.",
         geometry() + " --bias " + shell_quoted(report_.path + ":" + norm().norm.bias->selector())};
@@ -219,13 +214,14 @@ class Description {
   }
 
   FindingText operator()(const analysis::GainRange& found) const {
-    return {"gain_range",
-            fmt::format("The median magnitude of a norm's gains runs from {} in {} to {} in {}.",
-                        number(found.least), name(found.least_norm), number(found.most), name()),
-            {{"least", found.least}, {"most", found.most}},
-            "Layers read the residual stream at different strengths; learning rates and pruning "
-            "thresholds that ignore gains treat layers differently.",
-            geometry()};
+    return {
+        "gain_range",
+        fmt::format("The median magnitude of a norm's gains runs from {} in {} to {} in {}.",
+                    format_number(found.least), name(found.least_norm), format_number(found.most), name()),
+        {{"least", found.least}, {"most", found.most}},
+        "Layers read the residual stream at different strengths; learning rates and pruning "
+        "thresholds that ignore gains treat layers differently.",
+        geometry()};
   }
 
   FindingText operator()(const analysis::ZeroGain& found) const {
@@ -267,7 +263,7 @@ class Description {
     return about(
         found.norms, "image_out_of_range",
         fmt::format("Gains up to {} leave {} without an image: its semi-axes are beyond float64's range.",
-                    number(found.largest), names(found.norms)));
+                    format_number(found.largest), names(found.norms)));
   }
 
   FindingText operator()(const analysis::BiasNotFinite& found) const {
@@ -279,7 +275,7 @@ class Description {
   FindingText operator()(const analysis::ConstantGain& found) const {
     return about(found.norms, "constant_gain",
                  fmt::format("All gains are equal in {}, as in an untrained or a folded norm: {}{}.",
-                             names(found.norms), number(found.gain), in_the_first(found.norms)),
+                             names(found.norms), format_number(found.gain), in_the_first(found.norms)),
                  "The norm rotates nothing and stretches nothing: its image is a sphere.");
   }
 
@@ -320,14 +316,15 @@ class Description {
   }
 
   FindingText operator()(const analysis::RemovedWeight& found) const {
-    return {"removed_weight",
-            fmt::format(
-                "{} % of the squared weight of {} lies along what the projection of {} removes, against "
-                "{} % by chance: it has no effect.",
-                number(100.0 * found.removed), reader(found.reader), name(), number(100.0 * found.chance)),
-            {{"removed", found.removed}, {"chance", found.chance}},
-            "Centring or folding removes this part; lengths and comparisons of raw weights include it.",
-            geometry()};
+    return {
+        "removed_weight",
+        fmt::format("{} % of the squared weight of {} lies along what the projection of {} removes, against "
+                    "{} % by chance: it has no effect.",
+                    format_number(100.0 * found.removed), reader(found.reader), name(),
+                    format_number(100.0 * found.chance)),
+        {{"removed", found.removed}, {"chance", found.chance}},
+        "Centring or folding removes this part; lengths and comparisons of raw weights include it.",
+        geometry()};
   }
 
   FindingText operator()(const analysis::FeatureReader& found) const {
@@ -337,7 +334,7 @@ class Description {
                     "{}: it has {} % of that map's squared weight with the gain, {} times the mean of all "
                     "coordinates.",
                     found.coordinate, found.unusual, found.norms, reader(found.reader),
-                    number(100.0 * found.share), number(found.over_mean)),
+                    format_number(100.0 * found.share), format_number(found.over_mean)),
         {{"coordinate", as_number(found.coordinate)}, {"share", found.share}},
         "A layer that depends on one feature is most sensitive to its quantization or pruning.",
         geometry()};
@@ -348,7 +345,7 @@ class Description {
             fmt::format(
                 "{} can never attend to all keys alike, in any context: {}. For every query there are two "
                 "possible keys whose weights differ by a factor of at least e (for one of these heads, {}).",
-                counted(found.different, "head"), head_names(found.heads), exp_at_least(found.spread)),
+                counted(found.different, "head"), head_names(found.heads), format_exp_at_least(found.spread)),
             {{"heads", as_number(found.different)}, {"spread", found.spread}},
             "Such a head cannot average over its context; it prefers some keys whatever the query.",
             command("heads")};
@@ -360,7 +357,7 @@ class Description {
         fmt::format("{} of {} can never put half of their attention on one of 1024 keys: {}. In the least "
                     "sharp one, any two weights are within a factor of {}.",
                     found.different, counted(found.known, "head"), head_names(found.heads),
-                    number_at_most(std::exp(found.spread))),
+                    format_at_most(std::exp(found.spread))),
         {{"heads", as_number(found.different)}, {"spread", found.spread}},
         "Such a head always mixes many tokens: it cannot copy from one.",
         command("heads")};
@@ -393,7 +390,7 @@ class Description {
   FindingText operator()(const analysis::ImprobableToken& found) const {
     return {"improbable_token",
             fmt::format("No context gives {} a probability above {}.", token_names(report_, {found.token}),
-                        number_at_most(found.probability)),
+                        format_at_most(found.probability)),
             {{"probability", found.probability}},
             "Sampling rarely produces this token, whatever the prompt.",
             command("reach")};
@@ -466,7 +463,10 @@ class Description {
 }  // namespace
 
 FindingText describe(const analysis::Finding& finding, const analysis::Report& report) {
-  return std::visit(Description(finding, report), finding.property);
+  FindingText text = std::visit(Description(finding, report), finding.property);
+  text.norm = finding.norm;
+  text.severity = finding.severity;
+  return text;
 }
 
 std::string geometry_command(const std::string& path, const models::Norm& norm) {

@@ -1,4 +1,4 @@
-#include <normscope/results/findings.hpp>
+#include <normscope/results/words.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -6,21 +6,14 @@
 
 #include <fmt/format.h>
 
-#include <normscope/analysis/text.hpp>
-#include <normscope/core/text.hpp>
-
 namespace normscope::results {
 namespace {
 
-using analysis::exp_at_least;
-using analysis::number;
-using analysis::number_at_least;
-using analysis::number_at_most;
 using analysis::off_ratio;
 using analysis::outlier_ratio;
 
-std::string percent(double share) { return number(100.0 * share) + " %"; }
-std::string times(double ratio) { return number(ratio) + " ×"; }
+std::string percent(double share) { return format_number(100.0 * share) + " %"; }
+std::string times(double ratio) { return format_number(ratio) + " ×"; }
 
 /// The words of a headline that states a finding, by kind; of one that states something else, by its type.
 class HeadlineWords {
@@ -32,7 +25,7 @@ class HeadlineWords {
   HeadlineText operator()(const analysis::LongestAxis& found) const { return longest_axis(found.norm); }
 
   HeadlineText operator()(const analysis::ConcentratedImage& found) const {
-    return {number(found.effective_dimension),
+    return {format_number(found.effective_dimension),
             fmt::format("effective dimension of {}, of {}", name(), norm().image->semi_axes),
             fmt::format("Averaged over inputs in all directions alike, {} of the squared length of what {} "
                         "outputs{} lies along one axis, and {} along eight.",
@@ -41,12 +34,13 @@ class HeadlineWords {
   }
 
   HeadlineText operator()(const analysis::ConditionRange& found) const {
-    return {fmt::format("{} : 1", number(found.most)), fmt::format("longest to shortest axis of {}", name()),
+    return {fmt::format("{} : 1", format_number(found.most)),
+            fmt::format("longest to shortest axis of {}", name()),
             fmt::format("What {} outputs{} reaches {} along its longest axis and {} along its shortest: "
                         "recovering the input multiplies an error along the second {} times as much "
                         "as one along the first.",
-                        name(), before_bias(norm().norm), number(norm().image->longest),
-                        number(norm().image->shortest), number(found.most))};
+                        name(), before_bias(norm().norm), format_number(norm().image->longest),
+                        format_number(norm().image->shortest), format_number(found.most))};
   }
 
   HeadlineText operator()(const analysis::NullDirection& found) const {
@@ -73,7 +67,7 @@ class HeadlineWords {
             fmt::format(
                 "Each multiplies it by at least {:g} times the median of its gains: with one int8 scale for "
                 "all features, a typical feature uses at most {} of 127 steps, before biases.{}",
-                outlier_ratio, number(127.0 / outlier_ratio), embedding_sentence(found.coordinate))};
+                outlier_ratio, format_number(127.0 / outlier_ratio), embedding_sentence(found.coordinate))};
   }
 
   HeadlineText operator()(const analysis::SwitchedOff& found) const {
@@ -104,14 +98,14 @@ class HeadlineWords {
             fmt::format(
                 "The least sharp one reads {}: whatever its query, none of {} keys gets more than {} % "
                 "of its attention, so it cannot copy from one token.",
-                head.norm, keys, number_at_most(100.0 * factor / (factor + static_cast<double>(keys - 1))))};
+                head.norm, keys, format_at_most(100.0 * factor / (factor + static_cast<double>(keys - 1))))};
   }
 
   HeadlineText operator()(const analysis::NeverUniform& found) const {
     return {counted(found.different, "head"), "can never attend to all keys alike",
             fmt::format("For one that reads {}, whatever its query, some possible key has at least "
                         "{} times the weight of another: it cannot average over every context.",
-                        report_.heads[found.extreme].norm, exp_at_least(found.spread))};
+                        report_.heads[found.extreme].norm, format_exp_at_least(found.spread))};
   }
 
   HeadlineText operator()(const analysis::SharpHeads& found) const {
@@ -119,7 +113,7 @@ class HeadlineWords {
     return {fmt::format("{} of {}", found.sharp, counted(found.known, "head")),
             "can put half of their attention on one of 1024 keys",
             fmt::format("In the sharpest one, which reads {}, a key can have {} times the weight of another.",
-                        sharpest.norm, exp_at_least(sharpest.attention->sharpest.lower))};
+                        sharpest.norm, format_exp_at_least(sharpest.attention->sharpest.lower))};
   }
 
   HeadlineText operator()(const analysis::UnreachableTokens& found) const {
@@ -130,13 +124,13 @@ class HeadlineWords {
   }
 
   HeadlineText operator()(const analysis::ImprobableToken& found) const {
-    return {number_at_most(found.probability),
+    return {format_at_most(found.probability),
             fmt::format("is the largest probability of {} in any context",
                         selectability::token_name(report_.vocabulary.names, found.token)),
             fmt::format(
                 "No output of {} gives it more: sampled at temperature 1, another token comes next in "
                 "at least {} % of draws, whatever the prompt.",
-                report_.model.vocabulary->final_norm, number_at_least(100.0 * (1.0 - found.probability)))};
+                report_.model.vocabulary->final_norm, format_at_least(100.0 * (1.0 - found.probability)))};
   }
 
   HeadlineText operator()(const analysis::ReachableTokens& found) const {
@@ -182,12 +176,12 @@ class HeadlineWords {
     const analysis::NormReport& norm = report_.norms[index];
     const double ratio = norm.image->top_axes[0].ratio_to_median;
     const std::string readers = readers_of(norm.norm);
-    return {
-        times(ratio), fmt::format("longest over median axis of {}", norm.norm.name),
-        fmt::format("With one int8 scale for the outputs of {}{}{}, the median axis uses {} of the 127 steps "
-                    "that the longest uses.",
-                    norm.norm.name, before_bias(norm.norm),
-                    readers.empty() ? "" : fmt::format(" (read by {})", readers), number(127.0 / ratio))};
+    return {times(ratio), fmt::format("longest over median axis of {}", norm.norm.name),
+            fmt::format(
+                "With one int8 scale for the outputs of {}{}{}, the median axis uses {} of the 127 steps "
+                "that the longest uses.",
+                norm.norm.name, before_bias(norm.norm),
+                readers.empty() ? "" : fmt::format(" (read by {})", readers), format_number(127.0 / ratio))};
   }
 
   /// The token that uses a coordinate of the norm's stream most, as a sentence; empty where no embedding was
@@ -200,7 +194,7 @@ class HeadlineWords {
       return fmt::format(
           " In the token embedding its mean square is {} times that of a coordinate, and it is {} "
           "of the squared length of the row of {}.",
-          number(feature.embedding->over_mean), percent(row.share),
+          format_number(feature.embedding->over_mean), percent(row.share),
           row.name.empty() ? fmt::format("token {}", row.token)
                            : fmt::format("token {} \"{}\"", row.token, row.name));
     }
@@ -214,7 +208,15 @@ class HeadlineWords {
 }  // namespace
 
 HeadlineText describe(const analysis::Headline& headline, const analysis::Report& report) {
-  return std::visit(HeadlineWords(report, {}), headline.statement);
+  HeadlineText text = std::visit(HeadlineWords(report, {}), headline.statement);
+  text.topic = headline.topic;
+  if (const auto* const stated = std::get_if<analysis::FindingIndex>(&headline.statement)) {
+    text.finding = stated->finding;
+    text.norm = report.findings[stated->finding].norm;
+  } else if (const auto* const axis = std::get_if<analysis::LongestAxis>(&headline.statement)) {
+    text.norm = axis->norm;
+  }
+  return text;
 }
 
 }  // namespace normscope::results

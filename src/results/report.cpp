@@ -6,7 +6,7 @@
 
 #include <normscope/analysis/report.hpp>
 #include <normscope/core/version.hpp>
-#include <normscope/results/findings.hpp>
+#include <normscope/results/words.hpp>
 #include <normscope/selectability/survey.hpp>
 
 #include "head.hpp"
@@ -314,31 +314,27 @@ Json report(const Report& audited, bool whole_spectra) {
     return result;
   });
   const auto same = [](std::size_t index) { return index; };
-  json["headlines"] = list(audited.headlines, [&](const analysis::Headline& headline) {
-    const HeadlineText words = describe(headline, audited);
-    const auto* const stated = std::get_if<analysis::FindingIndex>(&headline.statement);
-    const auto* const axis = std::get_if<analysis::LongestAxis>(&headline.statement);
-    Json norm = axis != nullptr ? Json(axis->norm) : Json(nullptr);
-    if (stated != nullptr) norm = optional(audited.findings[stated->finding].norm, same);
+  json["headlines"] = list(audited.headlines, [&](const analysis::Headline& one) {
+    const HeadlineText headline = describe(one, audited);
     return Json{{"topic", std::string(to_string(headline.topic))},
-                {"number", words.number},
-                {"of", words.of},
-                {"why", words.why},
-                {"norm_index", std::move(norm)},
-                {"finding", stated != nullptr ? Json(stated->finding) : Json(nullptr)}};
+                {"number", headline.number},
+                {"of", headline.of},
+                {"why", headline.why},
+                {"norm_index", optional(headline.norm, same)},
+                {"finding", optional(headline.finding, same)}};
   });
-  json["findings"] = list(audited.findings, [&](const analysis::Finding& finding) {
-    const FindingText words = describe(finding, audited);
+  json["findings"] = list(audited.findings, [&](const analysis::Finding& one) {
+    const FindingText finding = describe(one, audited);
     Json numbers = Json::object();
-    for (const auto& [name, value] : words.numbers) numbers[name] = value;
-    return Json{{"kind", words.kind},
+    for (const auto& [name, value] : finding.numbers) numbers[name] = value;
+    return Json{{"kind", finding.kind},
                 {"norm", optional(finding.norm, [&](std::size_t i) { return audited.norms[i].norm.name; })},
                 {"norm_index", optional(finding.norm, same)},
-                {"text", words.text},
+                {"text", finding.text},
                 {"numbers", numbers},
                 {"severity", finding.severity},
-                {"reproduce", words.reproduce},
-                {"why", words.why}};
+                {"reproduce", finding.reproduce},
+                {"why", finding.why}};
   });
   return json;
 }

@@ -49,7 +49,7 @@ const Json& largest_row(const Json& rows, const char* field) {
   });
 }
 
-std::string in_percent(double share) { return number(100.0 * share) + "%"; }
+std::string in_percent(double share) { return format_number(100.0 * share) + "%"; }
 
 Json sigma_chart(const std::vector<ObservedNorm>& norms) {
   Json rows = observed_rows(norms, [](const ObservedNorm& norm, Json& row) {
@@ -60,7 +60,7 @@ Json sigma_chart(const std::vector<ObservedNorm>& norms) {
   });
   const Json& top = largest_row(rows, "median");
   const std::string answer = fmt::format("The median is largest in {}: {}.", top["name"].get<std::string>(),
-                                         number(top["median"].get<double>()));
+                                         format_number(top["median"].get<double>()));
   const bool positive =
       std::all_of(rows.begin(), rows.end(), [](const Json& row) { return row["low"] > 0.0; });
   const char* const title = "deviation of a row (5 %, 50 %, 95 %)";

@@ -48,8 +48,9 @@ Json image_charts(std::span<const double> semi_axes, double median) {
       fmt::format(
           "An ellipsoid with {} semi-axes from {} to {}, longest first: flat is a sphere, a cliff at the "
           "left is a few outlier axes.",
-          semi_axes.size(), number(semi_axes.back()), number(semi_axes.front())),
-      fmt::format("Semi-axes by rank, from {} to {}.", number(semi_axes.back()), number(semi_axes.front())),
+          semi_axes.size(), format_number(semi_axes.back()), format_number(semi_axes.front())),
+      fmt::format("Semi-axes by rank, from {} to {}.", format_number(semi_axes.back()),
+                  format_number(semi_axes.front())),
       {{"data", values(table)},
        {"height", 240},
        {"encoding",
@@ -85,7 +86,7 @@ Json selection_charts(const selectability::Selection& selection) {
                   selection.count(Selectability::selectable), counted(selection.keys.size(), "key"),
                   selection.count(Selectability::unselectable), selection.count(Selectability::undecided)),
       fmt::format("Margins of {} by rank, from {} to {}.", counted(order.size(), "key"),
-                  number_at_least(margin(order.back())), number_at_least(margin(order.front()))),
+                  format_at_least(margin(order.back())), format_at_least(margin(order.front()))),
       {{"data", values(table)},
        {"height", 240},
        {"encoding",
@@ -139,7 +140,7 @@ Json reach_charts(const selectability::Survey& survey) {
           survey.with(Answer::yes).size(), counted(survey.tokens.size(), "token"),
           survey.with(Answer::no).size()),
       fmt::format("Leads of {} by rank, from {} to {}.", counted(order.size(), "token"),
-                  number(lead(order.front())), number(lead(order.back()))),
+                  format_number(lead(order.front())), format_number(lead(order.back()))),
       {{"height", 240}, {"layer", {zero, points}}}));
 }
 
@@ -191,7 +192,7 @@ Json separation_charts(std::span<const double> along, std::span<const std::size_
                                boundary ? "normal of the hyperplane, which is dashed"
                                         : "direction that separates the classes best"),
                    fmt::format("Histogram of {} along a direction, from {} to {}.",
-                               counted(along.size(), "row"), number(*least), number(*most)),
+                               counted(along.size(), "row"), format_number(*least), format_number(*most)),
                    {{"height", 220}, {"layer", std::move(layers)}}));
 }
 

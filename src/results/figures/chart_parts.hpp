@@ -10,20 +10,20 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/analysis/report.hpp>
-#include <normscope/analysis/text.hpp>
 #include <normscope/core/rounding.hpp>
 #include <normscope/results/figures/vega.hpp>
+#include <normscope/results/words.hpp>
 
 /// Parts that the figures of a report share.
 namespace normscope::figures {
 
 using Json = nlohmann::ordered_json;
 using analysis::NormReport;
-using analysis::number;
-using analysis::number_at_least;
-using analysis::number_at_most;
 using analysis::Report;
 using heads::HeadReach;
+using results::format_at_least;
+using results::format_at_most;
+using results::format_number;
 using vega::logarithmic;
 using vega::ordinal;
 using vega::quantity;
@@ -80,7 +80,7 @@ using vega::values;
 [[nodiscard]] Json role_colour(const Json& rows);
 
 /// "from 2.1 to 41", or the number itself where both are printed alike.
-[[nodiscard]] std::string from_to(double low, double high, std::string (*text)(double) = number);
+[[nodiscard]] std::string from_to(double low, double high, std::string (*text)(double) = format_number);
 
 /// Least and largest value of a field.
 [[nodiscard]] std::pair<double, double> extent(const Json& rows, const char* field);

@@ -125,7 +125,7 @@ void head_distances(const models::Model& model, const std::vector<HeadReach>& he
           "The scores of two keys at one distance from the query can differ by {}, where that distance is "
           "{}; at distance 0 by {}. Computed at {} and joined by lines, which do not show what lies "
           "between. Keys at different distances can differ by more: see the bounds of each head.",
-          number_at_least(most.spread), counted(most.distance, "position"), number_at_least(at_zero),
+          format_at_least(most.spread), counted(most.distance, "position"), format_at_least(at_zero),
           counted(distances.size(), "distance")),
       fmt::format("Attained spread of scores between two keys at equal distance, by distance, for {}.",
                   counted(count_heads(heads, has_curve), "head")),
@@ -209,11 +209,11 @@ void head_spreads(const models::Model& model, const std::vector<HeadReach>& head
   charts.push_back(chart(
       "head-spread", "How uniform and how sharp can each head be?",
       fmt::format("Over {}, a head's sharpest query makes the scores of two keys differ by {}{} to {}. {}",
-                  scope(heads), known ? "" : "at most ", number_at_most(*least), number_at_most(*most),
+                  scope(heads), known ? "" : "at most ", format_at_most(*least), format_at_most(*most),
                   alike),
       fmt::format("Spread of scores for {} by layer, from {} to {} at their sharpest.",
                   counted(count_heads(heads, [](const heads::Attention&) { return true; }), "head"),
-                  number_at_most(*least), number_at_most(*most)),
+                  format_at_most(*least), format_at_most(*most)),
       {{"height", 240}, {"layer", {rule, points}}}));
 }
 
@@ -269,10 +269,10 @@ Json rows(const Report& report, Keep keep, Fill fill) {
 
 bool has_image(const NormReport& norm) { return norm.image && norm.image->semi_axes > 0; }
 
-std::string percent(double value) { return number(100.0 * value) + " %"; }
+std::string percent(double value) { return format_number(100.0 * value) + " %"; }
 
 /// "from 2.1 to 41" over a field of the rows.
-std::string range(const Json& table, const char* field, std::string (*text)(double) = number) {
+std::string range(const Json& table, const char* field, std::string (*text)(double) = format_number) {
   const auto [low, high] = extent(table, field);
   return from_to(low, high, text);
 }

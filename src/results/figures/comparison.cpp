@@ -51,8 +51,8 @@ void condition(const Report& before, const Report& after, Json& charts) {
   const std::string answer =
       most == 0.0 ? "The condition numbers are the same."
                   : fmt::format("Most changed is {}, from {} to {}.", after.norms[furthest].norm.name,
-                                number(before.norms[furthest].image->condition),
-                                number(after.norms[furthest].image->condition));
+                                format_number(before.norms[furthest].image->condition),
+                                format_number(after.norms[furthest].image->condition));
   const Json x = depth_axis(rows, norm_names(after));
   const Json y = ratio_axis(rows, "drawn", "longest over shortest axis");
   const std::string norms = counted(rows.size() / 2, "norm");
@@ -140,7 +140,7 @@ void drift(const rewrite::Comparison& comparison, Json& charts) {
   charts.push_back(chart(
       "drift", "How far has each norm moved?",
       norm.gain_change > 0.0 ? fmt::format("The gain of {} has changed most, by {} of its length.",
-                                           norm.new_name, number(norm.gain_change))
+                                           norm.new_name, format_number(norm.gain_change))
                              : "No gain has changed.",
       fmt::format("Relative changes of gains, biases and composites of {} norms, on a logarithmic axis.",
                   comparison.norms.size()),
@@ -162,7 +162,7 @@ void turn(const rewrite::Comparison& comparison, Json& charts) {
   const std::size_t count = rows.size();
   charts.push_back(
       chart("turn", "Has the direction of the gains turned?",
-            fmt::format("By {} degrees at most.", number(largest)),
+            fmt::format("By {} degrees at most.", format_number(largest)),
             fmt::format("Angle between old and new gain of {} norms in the order of the forward "
                         "pass.",
                         count),

@@ -88,7 +88,7 @@ std::string margins(const ModelRanges& found, double largest) {
     text += text.empty() ? " " : "; ";
     text += beyond > 0 ? fmt::format("{} overflows at some input of {}", type.title, counted(beyond, "map"))
                        : fmt::format("{} holds {} times as much", type.title,
-                                     number_at_least(type.largest / largest));
+                                     format_at_least(type.largest / largest));
   }
   return text + ".";
 }
@@ -105,7 +105,7 @@ Json limits(double largest) {
 
 /// Whether all maps have the same ratio as printed: without biases it is the root of the width.
 bool constant_ratio(const analysis::RangeSummary& summary) {
-  return number(summary.least_ratio) == number(summary.most_ratio);
+  return format_number(summary.least_ratio) == format_number(summary.most_ratio);
 }
 
 void sizes(const ModelRanges& found, const analysis::RangeSummary& summary, const Json& table, Json& charts) {
@@ -140,13 +140,14 @@ void sizes(const ModelRanges& found, const analysis::RangeSummary& summary, cons
   }
   charts.push_back(chart(
       "ranges", "How large can the numbers behind each norm become?",
-      fmt::format(
-          "For every input, the outputs of linear maps behind a norm are at most {} in magnitude ({} "
-          "behind {}).{} Dots are the largest size over every input, lines reach down to the typical "
-          "size{}.",
-          number_at_most(largest), summary.largest->role, summary.largest_norm->name, margins(found, largest),
-          constant_ratio(summary) ? fmt::format(", smaller by a factor of {}", number(summary.most_ratio))
-                                  : ""),
+      fmt::format("For every input, the outputs of linear maps behind a norm are at most {} in magnitude ({} "
+                  "behind {}).{} Dots are the largest size over every input, lines reach down to the typical "
+                  "size{}.",
+                  format_at_most(largest), summary.largest->role, summary.largest_norm->name,
+                  margins(found, largest),
+                  constant_ratio(summary)
+                      ? fmt::format(", smaller by a factor of {}", format_number(summary.most_ratio))
+                      : ""),
       fmt::format("Largest and typical size of the outputs of {} on a logarithmic axis, in the order of the "
                   "forward pass.",
                   counted(summary.known, "linear map")),
@@ -171,9 +172,9 @@ void ratios(const ModelRanges& found, const analysis::RangeSummary& summary, con
       "worst-over-typical", "What does it cost a quantizer to hold every input?",
       fmt::format("The largest number is {} to {} times the typical one. Of the 127 steps of an int8 scale "
                   "that no input exceeds, a typical number takes {} to {}.",
-                  number(summary.least_ratio), number(summary.most_ratio),
-                  number(analysis::int8_steps(summary.most_ratio, 1.0)),
-                  number(analysis::int8_steps(summary.least_ratio, 1.0))),
+                  format_number(summary.least_ratio), format_number(summary.most_ratio),
+                  format_number(analysis::int8_steps(summary.most_ratio, 1.0)),
+                  format_number(analysis::int8_steps(summary.least_ratio, 1.0))),
       fmt::format("Largest over typical size of the outputs of {} in the order of the forward pass.",
                   counted(summary.known, "linear map")),
       {{"data", values(table)},

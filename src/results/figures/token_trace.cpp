@@ -125,7 +125,7 @@ class TraceCharts {
     Json rows = rows_of("sigma", [](const TokenAtNorm& token) { return token.sigma; });
     const auto least_most = extent(rows, "sigma");
     const std::string answer =
-        fmt::format("By {} to {}.", number(least_most.first), number(least_most.second));
+        fmt::format("By {} to {}.", format_number(least_most.first), format_number(least_most.second));
     const bool is_logarithmic = least_most.first > 0.0 && least_most.second > 10.0 * least_most.first;
     return chart("trace-sigma", "What does each norm divide each token by?", answer,
                  fmt::format("The deviation of {} tokens at {} norms.{}", trace_.tokens.size(),
@@ -137,7 +137,7 @@ class TraceCharts {
     Json rows = rows_of("share", [](const TokenAtNorm& token) { return token.ones_share; });
     const double most = extent(rows, "share").second;
     return chart("trace-ones", "How much of each token does projection remove?",
-                 fmt::format("At most {} % of |x|².", number(100.0 * most)),
+                 fmt::format("At most {} % of |x|².", format_number(100.0 * most)),
                  fmt::format("Share of the squared length along all-ones of {} tokens at {} norms.{}",
                              trace_.tokens.size(), trace_.norms.size(), first_tokens()),
                  squares(std::move(rows), "share", "share of |x|² along all-ones", false));
@@ -162,9 +162,9 @@ class TraceCharts {
     Json spec = squares(rows, "along", "place on the longest axis", false);
     spec["encoding"]["color"]["scale"] = {{"scheme", "blueorange"}, {"domain", {-1, 1}}};
     return chart("trace-place", "Where does each token land on the longest axis of each norm's ellipsoid?",
-                 where.empty()
-                     ? "No norm has an axis."
-                     : fmt::format("The farthest out is {}, at {} of the semi-axis.", where, number(most)),
+                 where.empty() ? "No norm has an axis."
+                               : fmt::format("The farthest out is {}, at {} of the semi-axis.", where,
+                                             format_number(most)),
                  fmt::format("Output without bias along the longest axis, in units of the semi-axis.{}",
                              first_tokens()),
                  std::move(spec));
@@ -251,7 +251,7 @@ class TraceCharts {
     return chart("trace-next", "What does the model expect next?",
                  fmt::format("After the last token: \"{}\", with probability {}.",
                              name_of(names_, last.likeliest.front().token),
-                             number(last.likeliest.front().probability)),
+                             format_number(last.likeliest.front().probability)),
                  fmt::format("The likeliest tokens after each token.{}", first_tokens()), std::move(spec));
   }
 

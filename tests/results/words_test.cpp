@@ -1,4 +1,4 @@
-#include <normscope/results/findings.hpp>
+#include <normscope/results/words.hpp>
 
 #include <cmath>
 #include <string>
@@ -154,6 +154,17 @@ TEST(HeadlineWords, WriteFactorsBetweenWeightsInPowersOfTen) {
             std::string::npos);
   given.findings = find(given);
   EXPECT_NE(headline_texts(given).at(0).find("at least 12.1 times the weight of another"), std::string::npos);
+}
+
+TEST(NumberText, WritesPowersOfEAsLowerBounds) {
+  EXPECT_EQ(results::format_exp_at_least(2.5), "12.1");
+  EXPECT_EQ(results::format_exp_at_least(5.0), "148");
+  EXPECT_EQ(results::format_exp_at_least(13.8155), "999989");
+  EXPECT_EQ(results::format_exp_at_least(13.8156), "10⁶");
+  // The logarithm of 10^9 is 20.72326…
+  EXPECT_EQ(results::format_exp_at_least(20.7232), "10⁸");
+  EXPECT_EQ(results::format_exp_at_least(20.7233), "10⁹");
+  EXPECT_EQ(results::format_exp_at_least(1e4), "10⁴³⁴²");
 }
 
 }  // namespace

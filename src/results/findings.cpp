@@ -68,16 +68,17 @@ class Description {
   }
 
   FindingText operator()(const analysis::StretchedAxis& found) const {
-    return {"stretched_axis",
-            fmt::format("The longest axis of the image of {} is {} times the median axis; it lies {}.",
-                        name(), format_number(found.ratio_to_median), along(found.largest)),
-            {{"ratio_to_median", found.ratio_to_median},
-             {"length", found.length},
-             {"coordinate", as_number(found.largest.coordinate)},
-             {"weight", found.largest.weight}},
-            "Every map that reads the norm sees this axis larger than the others: it dominates dot products, "
-            "and the range that quantized activations need.",
-            geometry()};
+    return {
+        "stretched_axis",
+        fmt::format("The longest axis of the image of {} is {} times the median axis; it lies {}.", name(),
+                    format_number(found.ratio_to_median), along(found.largest)),
+        {{"ratio_to_median", found.ratio_to_median},
+         {"length", found.length},
+         {"coordinate", as_number(found.largest.coordinate)},
+         {"weight", found.largest.weight}},
+        "It adds more to dot products of the norm's outputs than any other axis, and widens the range that "
+        "quantized activations need.",
+        geometry()};
   }
 
   FindingText operator()(const analysis::StretchedAxesCount& found) const {
@@ -86,7 +87,8 @@ class Description {
                 "In {} of {} norms, the longest axis of the image is at least {:g} times the median axis.",
                 found.norms, report_.norms.size(), outlier_ratio),
             {{"norms", as_number(found.norms)}},
-            "Axes far longer than the median one dominate dot products and quantization ranges.",
+            "Long axes add most to dot products of the norms' outputs, and widen the range that quantized "
+            "activations need.",
             geometry(found.most)};
   }
 
@@ -100,8 +102,8 @@ class Description {
         {{"effective_dimension", found.effective_dimension},
          {"energy_top_1", found.energy_top_1},
          {"energy_top_8", found.energy_top_8}},
-        "Few directions carry most of what readers of the norm get; methods that treat directions alike "
-        "(cosine similarity, random probes) mostly measure these.",
+        "Directions differ in how much of the norm's output they carry; methods that treat them alike "
+        "(cosine similarity, random probes) weigh the longest axes most.",
         geometry()};
   }
 
@@ -157,7 +159,7 @@ class Description {
                     "outputs is {} one constant vector.",
                     name(), format_number(ratio), ratio >= 1.0 ? "mostly" : "in good part"),
         {{"shift_over_radius", ratio}},
-        "Cosine similarities and attention scores of the norm's outputs are dominated by this constant.",
+        "All outputs share this constant: it raises their cosine similarities and shifts attention scores.",
         geometry() + " --bias " + shell_quoted(report_.path + ":" + norm().norm.bias->selector())};
   }
 
@@ -347,7 +349,8 @@ class Description {
                 "possible keys whose weights differ by a factor of at least e (for one of these heads, {}).",
                 counted(found.different, "head"), head_names(found.heads), format_exp_at_least(found.spread)),
             {{"heads", as_number(found.different)}, {"spread", found.spread}},
-            "Such a head cannot average over its context; it prefers some keys whatever the query.",
+            "Such a head cannot average over every context: whatever the query, some possible keys get more "
+            "weight than others.",
             command("heads")};
   }
 
@@ -359,7 +362,7 @@ class Description {
                     found.different, counted(found.known, "head"), head_names(found.heads),
                     format_at_most(std::exp(found.spread))),
         {{"heads", as_number(found.different)}, {"spread", found.spread}},
-        "Such a head always mixes many tokens: it cannot copy from one.",
+        "Over 1024 keys such a head mixes many tokens: it cannot copy from one.",
         command("heads")};
   }
 
@@ -392,7 +395,7 @@ class Description {
             fmt::format("No context gives {} a probability above {}.", token_names(report_, {found.token}),
                         format_at_most(found.probability)),
             {{"probability", found.probability}},
-            "Sampling rarely produces this token, whatever the prompt.",
+            "Whatever the prompt, sampling at temperature 1 more often produces another token.",
             command("reach")};
   }
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <normscope/core/sha256.hpp>
+#include <normscope/core/snapshot.hpp>
 #include <normscope/selectability/survey.hpp>
 
 namespace normscope::cli {

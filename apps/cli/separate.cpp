@@ -8,7 +8,7 @@
 
 #include <fmt/core.h>
 
-#include <normscope/core/accepted.hpp>
+#include <normscope/core/binary_scale.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/text.hpp>
 #include <normscope/proof/exact_separation.hpp>

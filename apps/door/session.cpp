@@ -20,7 +20,6 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
-#include <normscope/core/nearest.hpp>
 #include <normscope/core/text.hpp>
 
 namespace normscope::cli {

@@ -12,7 +12,6 @@
 
 #include <normscope/core/file.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/core/progress.hpp>
 
 /// Common code of Normscope's programs: shared options, exit statuses, atomic outputs, signals.
 namespace normscope::cli {

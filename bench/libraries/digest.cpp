@@ -4,7 +4,7 @@
 
 #include <openssl/evp.h>
 
-#include <normscope/core/sha256.hpp>
+#include <normscope/core/snapshot.hpp>
 
 #include "pairs.hpp"
 

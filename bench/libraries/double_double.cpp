@@ -4,7 +4,7 @@
 
 #include <qd/dd_real.h>
 
-#include <normscope/core/double_double.hpp>
+#include <normscope/core/exact.hpp>
 #include <normscope/core/random.hpp>
 
 #include "pairs.hpp"

@@ -6,8 +6,8 @@
 #include <gmpxx.h>
 #include <boost/multiprecision/cpp_int.hpp>
 
+#include <normscope/core/exact.hpp>
 #include <normscope/core/random.hpp>
-#include <normscope/core/rational.hpp>
 
 #include "pairs.hpp"
 

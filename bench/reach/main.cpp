@@ -9,8 +9,8 @@
 
 #include <fmt/core.h>
 
+#include <normscope/core/linear_algebra.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/core/product.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/selectability/reach.hpp>
 

@@ -20,8 +20,8 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/analysis/report.hpp>
+#include <normscope/core/dtype.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/core/float16.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/files/checkpoint.hpp>

@@ -10,9 +10,8 @@
 #include <fmt/core.h>
 
 #include <normscope/core/adam.hpp>
-#include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/core/packed.hpp>
+#include <normscope/core/snapshot.hpp>
 #include <normscope/core/text.hpp>
 
 #include "kernels.hpp"

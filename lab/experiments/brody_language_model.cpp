@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 #include <normscope/core/error.hpp>
-#include <normscope/core/packed.hpp>
 #include <normscope/core/random.hpp>
+#include <normscope/core/snapshot.hpp>
 
 #include "frame/experiment.hpp"
 #include "frame/figures.hpp"

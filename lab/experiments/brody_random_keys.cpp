@@ -3,7 +3,7 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 #include <normscope/core/text.hpp>
 #include <normscope/norm/norm.hpp>
 #include <normscope/results/figures.hpp>

@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include <fmt/core.h>
-#include <normscope/core/assert.hpp>
-#include <normscope/core/sha256.hpp>
+#include <normscope/core/error.hpp>
+#include <normscope/core/snapshot.hpp>
 #include <normscope/core/text.hpp>
 
 namespace normscope::lab {

@@ -11,7 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <normscope/core/progress.hpp>
+#include <normscope/core/parallel.hpp>
 
 #include "store/store.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <normscope/core/packed.hpp>
+#include <normscope/core/snapshot.hpp>
 
 #include "wordlist_gpt/adamw.hpp"
 

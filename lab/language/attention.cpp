@@ -6,7 +6,7 @@
 #include <iterator>
 #include <vector>
 
-#include <normscope/core/assert.hpp>
+#include <normscope/core/error.hpp>
 
 #include "lanes/lanes.hpp"
 

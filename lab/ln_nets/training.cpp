@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include <normscope/core/assert.hpp>
-#include <normscope/core/packed.hpp>
+#include <normscope/core/error.hpp>
+#include <normscope/core/snapshot.hpp>
 #include <normscope/results/figures.hpp>
 
 namespace normscope::lab::ln_nets {

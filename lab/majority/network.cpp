@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include <normscope/core/assert.hpp>
+#include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
 
 namespace normscope::lab::majority {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
 

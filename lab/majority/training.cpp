@@ -5,10 +5,9 @@
 #include <numeric>
 
 #include <fmt/format.h>
-#include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/core/packed.hpp>
 #include <normscope/core/random.hpp>
+#include <normscope/core/snapshot.hpp>
 
 namespace normscope::lab::majority {
 namespace {

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include <fmt/ranges.h>
-#include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/text.hpp>
 #include <normscope/core/version.hpp>

@@ -12,7 +12,6 @@
 
 #include <fmt/format.h>
 
-#include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <normscope/core/progress.hpp>
+#include <normscope/core/parallel.hpp>
 #include <normscope/core/random.hpp>
 
 #include "adamw.hpp"

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 

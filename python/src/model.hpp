@@ -9,7 +9,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
-#include <normscope/core/nearest.hpp>
+#include <normscope/core/text.hpp>
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/files/source.hpp>
 #include <normscope/models/model.hpp>

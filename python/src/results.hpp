@@ -8,7 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <normscope/core/norm_spec.hpp>
-#include <normscope/core/progress.hpp>
+#include <normscope/core/parallel.hpp>
 #include <normscope/results/documents.hpp>
 #include <normscope/selectability/vocabulary.hpp>
 #include <normscope/verify/verify.hpp>

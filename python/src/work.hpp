@@ -8,7 +8,7 @@
 #include <nanobind/stl/string.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/core/progress.hpp>
+#include <normscope/core/parallel.hpp>
 
 namespace normscope::python {
 

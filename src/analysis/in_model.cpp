@@ -13,8 +13,8 @@
 #include <fmt/format.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/core/linear_algebra.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/core/product.hpp>
 #include <normscope/heads/projection.hpp>
 #include <normscope/models/token_names.hpp>
 #include <normscope/selectability/select.hpp>

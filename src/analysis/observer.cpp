@@ -10,7 +10,6 @@
 
 #include <fmt/format.h>
 
-#include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/norm/curvature.hpp>

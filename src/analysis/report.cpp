@@ -9,7 +9,7 @@
 #include <normscope/core/binary_scale.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 #include <normscope/norm/image.hpp>
 #include <normscope/norm/moments.hpp>
 

@@ -16,7 +16,7 @@
 
 #include <fmt/core.h>
 
-#include <normscope/core/assert.hpp>
+#include <normscope/core/error.hpp>
 
 #include "descriptor.hpp"
 

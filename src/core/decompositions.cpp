@@ -1,4 +1,4 @@
-#include <normscope/core/eigen/decompositions.hpp>
+#include <normscope/core/eigen/linear_algebra.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -11,8 +11,7 @@
 #include <Eigen/QR>
 #include <Eigen/SVD>
 
-#include <normscope/core/eigen/row_major.hpp>
-#include <normscope/core/svd.hpp>
+#include <normscope/core/linear_algebra.hpp>
 
 namespace normscope {
 namespace {

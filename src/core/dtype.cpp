@@ -7,8 +7,7 @@
 #include <limits>
 #include <type_traits>
 
-#include <normscope/core/assert.hpp>
-#include <normscope/core/float16.hpp>
+#include <normscope/core/error.hpp>
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "elements are copied as they lie in the file");
 

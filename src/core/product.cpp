@@ -1,10 +1,10 @@
-#include <normscope/core/product.hpp>
+#include <normscope/core/linear_algebra.hpp>
 
 #include <algorithm>
 #include <memory>
 #include <new>
 
-#include <normscope/core/assert.hpp>
+#include <normscope/core/error.hpp>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "product.cpp"

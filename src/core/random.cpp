@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include <normscope/core/assert.hpp>
+#include <normscope/core/error.hpp>
 
 namespace normscope {
 namespace {

@@ -1,4 +1,4 @@
-#include <normscope/core/secular.hpp>
+#include <normscope/core/linear_algebra.hpp>
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <limits>
 #include <mutex>
 
-#include <normscope/core/assert.hpp>
+#include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
 
 #include "secular_kernel.hpp"

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <span>
 
-#include <normscope/core/secular.hpp>
+#include <normscope/core/linear_algebra.hpp>
 
 namespace normscope::detail {
 

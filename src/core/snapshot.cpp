@@ -6,7 +6,6 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
-#include <normscope/core/packed.hpp>
 
 namespace normscope {
 namespace {

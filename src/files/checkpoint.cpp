@@ -6,7 +6,6 @@
 
 #include <fmt/core.h>
 
-#include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/files/fail.hpp>
 

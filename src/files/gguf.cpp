@@ -13,10 +13,8 @@
 
 #include <fmt/core.h>
 
-#include <normscope/core/assert.hpp>
 #include <normscope/core/dtype.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/core/float16.hpp>
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/files/fail.hpp>
 #include <normscope/files/little_endian.hpp>

@@ -10,7 +10,6 @@
 
 #include <fmt/core.h>
 
-#include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/files/array.hpp>
 #include <normscope/files/fail.hpp>

@@ -5,10 +5,9 @@
 
 #include <fmt/core.h>
 
-#include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
-#include <normscope/core/nearest.hpp>
+#include <normscope/core/text.hpp>
 #include <normscope/files/array.hpp>
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/files/fail.hpp>

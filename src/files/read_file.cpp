@@ -5,7 +5,7 @@
 #include <mutex>
 #include <utility>
 
-#include <normscope/core/assert.hpp>
+#include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/files/source.hpp>
 

@@ -14,7 +14,6 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/files/fail.hpp>
 #include <normscope/files/little_endian.hpp>

@@ -9,11 +9,9 @@
 
 #include <fmt/format.h>
 
-#include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/core/linear_algebra.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/core/product.hpp>
-#include <normscope/core/progress.hpp>
 #include <normscope/core/view.hpp>
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/models/model.hpp>

@@ -5,10 +5,10 @@
 
 #include <fmt/core.h>
 
-#include <normscope/core/eigen/row_major.hpp>
+#include <normscope/core/eigen/linear_algebra.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/core/linear_algebra.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/core/svd.hpp>
 
 #include "attention_side.hpp"
 #include "equal_distance.hpp"

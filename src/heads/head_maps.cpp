@@ -4,8 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include <normscope/core/eigen/decompositions.hpp>
-#include <normscope/core/eigen/product.hpp>
+#include <normscope/core/eigen/linear_algebra.hpp>
 #include <normscope/core/rounding.hpp>
 
 namespace normscope::heads {

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <normscope/core/double_double.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/exact.hpp>
 #include <normscope/core/parallel.hpp>

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <normscope/core/eigen/decompositions.hpp>
+#include <normscope/core/eigen/linear_algebra.hpp>
 #include <normscope/core/rounding.hpp>
 
 #include "rotary_distances.hpp"

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <numeric>
 
-#include <normscope/core/product.hpp>
+#include <normscope/core/linear_algebra.hpp>
 #include <normscope/core/rounding.hpp>
 
 namespace normscope::heads {

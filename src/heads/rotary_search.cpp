@@ -6,8 +6,7 @@
 #include <numbers>
 #include <optional>
 
-#include <normscope/core/eigen/decompositions.hpp>
-#include <normscope/core/eigen/row_major.hpp>
+#include <normscope/core/eigen/linear_algebra.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/core/rounding.hpp>
 #include <normscope/proof/trust_region.hpp>

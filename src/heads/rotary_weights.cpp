@@ -4,9 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include <normscope/core/eigen/decompositions.hpp>
-#include <normscope/core/eigen/product.hpp>
-#include <normscope/core/eigen/row_major.hpp>
+#include <normscope/core/eigen/linear_algebra.hpp>
 #include <normscope/core/rounding.hpp>
 #include <normscope/proof/trust_region.hpp>
 

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/files/source.hpp>
 #include <normscope/models/model.hpp>

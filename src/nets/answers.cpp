@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <normscope/core/assert.hpp>
+#include <normscope/core/error.hpp>
 #include <normscope/nets/evaluate.hpp>
 
 namespace normscope::nets {

@@ -5,7 +5,7 @@
 #include <numbers>
 #include <span>
 
-#include <normscope/core/assert.hpp>
+#include <normscope/core/error.hpp>
 #include <normscope/nets/evaluate.hpp>
 
 namespace normscope::nets {

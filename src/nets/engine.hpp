@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include <normscope/core/sha256.hpp>
+#include <normscope/core/snapshot.hpp>
 #include <normscope/nets/train.hpp>
 
 #include "pass.hpp"

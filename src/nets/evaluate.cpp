@@ -7,8 +7,8 @@
 
 #include <fmt/core.h>
 
-#include <normscope/core/double_double.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/core/exact.hpp>
 #include <normscope/core/parallel.hpp>
 
 namespace normscope::nets {

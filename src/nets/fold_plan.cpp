@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include <normscope/core/double_double.hpp>
+#include <normscope/core/exact.hpp>
 
 namespace normscope::nets {
 namespace {

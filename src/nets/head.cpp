@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include <normscope/core/double_double.hpp>
+#include <normscope/core/exact.hpp>
 
 #include "predict.hpp"
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include <normscope/core/double_double.hpp>
+#include <normscope/core/exact.hpp>
 #include <normscope/nets/construct.hpp>
 
 /// The line of clusters in stable mode. Three neurons store q = √2/w in the third of them: with

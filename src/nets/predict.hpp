@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include <normscope/core/double_double.hpp>
+#include <normscope/core/exact.hpp>
 #include <normscope/nets/net.hpp>
 
 /// Predicts the outputs of constructed layers in T, double or DoubleDouble. It is written only for layers of

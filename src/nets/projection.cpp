@@ -5,7 +5,7 @@
 #include <limits>
 #include <numeric>
 
-#include <normscope/core/double_double.hpp>
+#include <normscope/core/exact.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/random.hpp>
 

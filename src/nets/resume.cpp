@@ -6,7 +6,6 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/core/packed.hpp>
 #include <normscope/core/snapshot.hpp>
 
 namespace normscope::nets {

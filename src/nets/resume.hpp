@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include <normscope/core/sha256.hpp>
+#include <normscope/core/snapshot.hpp>
 #include <normscope/nets/construct.hpp>
 
 #include "line.hpp"

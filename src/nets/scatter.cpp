@@ -15,12 +15,11 @@
 #include <Eigen/Core>
 
 #include <normscope/core/binary_scale.hpp>
-#include <normscope/core/eigen/decompositions.hpp>
+#include <normscope/core/eigen/linear_algebra.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/exact.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/core/progress.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 #include <normscope/core/view.hpp>
 
 namespace normscope::nets {

@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/core/error.hpp>
-#include <normscope/core/packed.hpp>
 #include <normscope/core/snapshot.hpp>
 
 #include "engine.hpp"

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include <normscope/core/parallel.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 
 namespace normscope::norm::detail {
 namespace {

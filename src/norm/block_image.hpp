@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include <normscope/core/secular.hpp>
+#include <normscope/core/linear_algebra.hpp>
 
 namespace normscope::norm::detail {
 

@@ -9,7 +9,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 
 namespace normscope::norm::detail {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <normscope/core/binary_scale.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 
 namespace normscope::norm {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 #include <normscope/norm/hessian.hpp>
 #include <normscope/norm/jacobian.hpp>
 #include <normscope/norm/kernels.hpp>

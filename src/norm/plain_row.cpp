@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 
 #include "kernel_jobs.hpp"
 

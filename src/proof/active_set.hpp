@@ -7,7 +7,7 @@
 
 #include <Eigen/Core>
 
-#include <normscope/core/double_double.hpp>
+#include <normscope/core/exact.hpp>
 
 namespace Eigen {
 

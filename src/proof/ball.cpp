@@ -7,7 +7,6 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/core/sum.hpp>
 
 namespace normscope::proof {
 namespace {

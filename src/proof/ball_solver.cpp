@@ -10,7 +10,7 @@
 #include <Eigen/Core>
 #include <Eigen/Jacobi>
 
-#include <normscope/core/assert.hpp>
+#include <normscope/core/error.hpp>
 
 namespace normscope::proof {
 namespace {

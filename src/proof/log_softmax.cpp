@@ -10,7 +10,6 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/core/sum.hpp>
 
 #include "log_softmax_ascent.hpp"
 #include "log_softmax_newton.hpp"

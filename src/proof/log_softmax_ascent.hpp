@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
+#include <normscope/core/linear_algebra.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/core/product.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 
 namespace normscope::proof {
 

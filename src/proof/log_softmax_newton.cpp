@@ -6,7 +6,7 @@
 
 #include <Eigen/Cholesky>
 
-#include <normscope/core/eigen/decompositions.hpp>
+#include <normscope/core/eigen/linear_algebra.hpp>
 
 #include "log_softmax_ascent.hpp"
 

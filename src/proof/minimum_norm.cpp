@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include <normscope/core/assert.hpp>
+#include <normscope/core/error.hpp>
 
 #include "active_set.hpp"
 

@@ -8,7 +8,7 @@
 
 #include <normscope/core/exact.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 
 namespace normscope::proof {
 namespace {

@@ -6,9 +6,9 @@
 
 #include <fmt/core.h>
 
-#include <normscope/core/accepted.hpp>
+#include <normscope/core/binary_scale.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 
 #include "nearest_hulls.hpp"
 #include "separation_bounds.hpp"

@@ -8,11 +8,10 @@
 #include <Eigen/Core>
 
 #include <normscope/core/binary_scale.hpp>
-#include <normscope/core/eigen/decompositions.hpp>
-#include <normscope/core/eigen/row_major.hpp>
+#include <normscope/core/eigen/linear_algebra.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/core/linear_algebra.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/core/svd.hpp>
 
 namespace normscope::proof {
 namespace {

@@ -4,7 +4,6 @@
 
 #include <normscope/core/exact.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/core/sum.hpp>
 #include <normscope/proof/exact_separation.hpp>
 
 #include "nearest_hulls.hpp"

@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include <normscope/core/parallel.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 
 #include "matrix.hpp"
 #include "probes.hpp"

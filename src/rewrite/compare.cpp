@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 
 #include "compare_configuration.hpp"

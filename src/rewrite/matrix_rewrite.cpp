@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include <normscope/core/parallel.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 
 namespace normscope::rewrite {
 namespace {

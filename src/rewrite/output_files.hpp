@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <normscope/core/file.hpp>
-#include <normscope/core/progress.hpp>
+#include <normscope/core/parallel.hpp>
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/files/safetensors.hpp>
 

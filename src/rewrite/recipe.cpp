@@ -11,7 +11,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
-#include <normscope/core/sha256.hpp>
+#include <normscope/core/snapshot.hpp>
 #include <normscope/files/json_value.hpp>
 #include <normscope/files/safetensors.hpp>
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include <normscope/core/sha256.hpp>
+#include <normscope/core/snapshot.hpp>
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/models/model.hpp>
 #include <normscope/rewrite/plan.hpp>

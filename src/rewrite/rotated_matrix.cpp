@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include <normscope/core/parallel.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 
 #include "fiber_pass.hpp"
 #include "probes.hpp"

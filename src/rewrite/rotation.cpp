@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/core/linear_algebra.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/core/product.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/core/view.hpp>
 

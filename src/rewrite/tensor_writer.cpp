@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 #include <normscope/files/fail.hpp>
 
 #include "matrix_rewrite.hpp"

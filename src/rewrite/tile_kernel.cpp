@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include <normscope/core/assert.hpp>
-#include <normscope/core/float16.hpp>
+#include <normscope/core/dtype.hpp>
+#include <normscope/core/error.hpp>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tile_kernel.cpp"

@@ -10,7 +10,6 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
-#include <normscope/core/packed.hpp>
 #include <normscope/core/snapshot.hpp>
 
 #include "fingerprint.hpp"

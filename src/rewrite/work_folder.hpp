@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <normscope/core/file.hpp>
-#include <normscope/core/sha256.hpp>
+#include <normscope/core/snapshot.hpp>
 #include <normscope/rewrite/rewrite.hpp>
 
 #include "recipe.hpp"

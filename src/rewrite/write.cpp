@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/files/json_value.hpp>
 #include <normscope/files/source.hpp>

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <vector>
 
-#include <normscope/core/packed.hpp>
 #include <normscope/core/parallel.hpp>
+#include <normscope/core/snapshot.hpp>
 #include <normscope/selectability/probability.hpp>
 #include <normscope/selectability/reach.hpp>
 

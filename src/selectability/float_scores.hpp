@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <normscope/core/linear_algebra.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/core/product.hpp>
 
 /// Scores of many rows at many points or directions, in float32: what most rows are decided by.
 namespace normscope::selectability {

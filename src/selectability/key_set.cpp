@@ -6,13 +6,11 @@
 
 #include <fmt/core.h>
 
-#include <normscope/core/accepted.hpp>
 #include <normscope/core/binary_scale.hpp>
-#include <normscope/core/eigen/decompositions.hpp>
+#include <normscope/core/eigen/linear_algebra.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/core/sum.hpp>
 
 namespace normscope::selectability {
 namespace {

@@ -7,7 +7,6 @@
 #include <normscope/core/exact.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/core/sum.hpp>
 
 #include "float_scores.hpp"
 #include "rows.hpp"

@@ -7,11 +7,10 @@
 
 #include <fmt/core.h>
 
-#include <normscope/core/accepted.hpp>
+#include <normscope/core/binary_scale.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/exact.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/core/sum.hpp>
 
 #include "rows.hpp"
 

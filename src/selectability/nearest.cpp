@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include <normscope/core/eigen/decompositions.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/eigen/linear_algebra.hpp>
+#include <normscope/core/rounding.hpp>
 #include <normscope/selectability/select.hpp>
 
 #include "key_set.hpp"

@@ -8,7 +8,6 @@
 
 #include <normscope/core/exact.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/core/sum.hpp>
 #include <normscope/proof/log_softmax.hpp>
 
 #include "sphere.hpp"

@@ -7,7 +7,7 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 
 #include "decide_tokens.hpp"
 #include "exchange.hpp"

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include <normscope/core/parallel.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 
 #include "lead_oracle.hpp"
 #include "sphere.hpp"

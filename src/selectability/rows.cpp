@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include <normscope/core/rounding.hpp>
-#include <normscope/core/sum.hpp>
 
 namespace normscope::selectability {
 namespace {

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include <normscope/core/binary_scale.hpp>
-#include <normscope/core/packed.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
+#include <normscope/core/snapshot.hpp>
 
 #include "float_scores.hpp"
 

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include <normscope/core/parallel.hpp>
-#include <normscope/core/progress.hpp>
 #include <normscope/selectability/logits.hpp>
 
 namespace normscope::selectability {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include <normscope/core/assert.hpp>
 #include <normscope/core/binary_scale.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/error.hpp>
+#include <normscope/core/rounding.hpp>
 
 #include "search.hpp"
 #include "working_sets.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <normscope/core/sha256.hpp>
+#include <normscope/core/snapshot.hpp>
 #include <normscope/selectability/select.hpp>
 
 #include "nearest.hpp"

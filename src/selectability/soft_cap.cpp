@@ -6,7 +6,6 @@
 
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/core/sum.hpp>
 #include <normscope/selectability/vocabulary.hpp>
 
 namespace normscope::selectability {

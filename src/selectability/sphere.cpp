@@ -5,7 +5,6 @@
 
 #include <normscope/core/random.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/core/sum.hpp>
 
 namespace normscope::selectability {
 namespace {

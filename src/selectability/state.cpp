@@ -9,7 +9,6 @@
 #include <vector>
 
 #include <normscope/core/error.hpp>
-#include <normscope/core/packed.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/snapshot.hpp>
 #include <normscope/selectability/select.hpp>

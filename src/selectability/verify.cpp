@@ -9,7 +9,6 @@
 #include <normscope/core/exact.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/core/sum.hpp>
 #include <normscope/proof/exact_separation.hpp>
 
 #include "key_set.hpp"

@@ -8,10 +8,9 @@
 
 #include <fmt/format.h>
 
-#include <normscope/core/accepted.hpp>
+#include <normscope/core/binary_scale.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/core/sum.hpp>
 #include <normscope/models/token_names.hpp>
 
 namespace normscope::selectability {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include <normscope/core/parallel.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 #include <normscope/signature/ellipse.hpp>
 
 #include "subspace.hpp"

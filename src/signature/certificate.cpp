@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include <normscope/core/rounding.hpp>
-#include <normscope/core/sum.hpp>
 
 namespace normscope::signature {
 

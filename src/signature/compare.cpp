@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 #include <normscope/signature/kind.hpp>
 #include <normscope/signature/model_head.hpp>
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include <normscope/core/eigen/decompositions.hpp>
+#include <normscope/core/eigen/linear_algebra.hpp>
 #include <normscope/core/error.hpp>
 
 namespace normscope::signature {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include <normscope/core/packed.hpp>
+#include <normscope/core/snapshot.hpp>
 
 #include "quadric.hpp"
 

@@ -6,10 +6,9 @@
 #include <cstdint>
 #include <cstring>
 
-#include <normscope/core/eigen/decompositions.hpp>
-#include <normscope/core/eigen/row_major.hpp>
+#include <normscope/core/eigen/linear_algebra.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 
 #include "subspace.hpp"
 

@@ -7,13 +7,11 @@
 
 #include <fmt/format.h>
 
-#include <normscope/core/eigen/decompositions.hpp>
-#include <normscope/core/eigen/row_major.hpp>
+#include <normscope/core/eigen/linear_algebra.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/core/packed.hpp>
+#include <normscope/core/linear_algebra.hpp>
 #include <normscope/core/rounding.hpp>
 #include <normscope/core/snapshot.hpp>
-#include <normscope/core/svd.hpp>
 
 #include "conjugate.hpp"
 #include "coordinates.hpp"

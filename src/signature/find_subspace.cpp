@@ -6,7 +6,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 #include <normscope/signature/extract.hpp>
 
 #include "subspace.hpp"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <normscope/core/linear_algebra.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/core/product.hpp>
 
 namespace normscope::signature {
 namespace {

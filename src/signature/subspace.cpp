@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include <normscope/core/eigen/decompositions.hpp>
-#include <normscope/core/eigen/row_major.hpp>
+#include <normscope/core/eigen/linear_algebra.hpp>
+#include <normscope/core/linear_algebra.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/core/svd.hpp>
 
 namespace normscope::signature {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include <normscope/core/product.hpp>
+#include <normscope/core/linear_algebra.hpp>
 #include <normscope/core/view.hpp>
 
 namespace normscope::signature {

@@ -4,7 +4,7 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/core/sha256.hpp>
+#include <normscope/core/snapshot.hpp>
 #include <normscope/core/text.hpp>
 
 #include "document.hpp"

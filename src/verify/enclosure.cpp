@@ -8,7 +8,7 @@
 #include <utility>
 
 #include <normscope/core/binary_scale.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 
 namespace normscope::verify {
 

@@ -7,7 +7,6 @@
 #include <span>
 #include <vector>
 
-#include <normscope/core/double_double.hpp>
 #include <normscope/core/exact.hpp>
 #include <normscope/core/view.hpp>
 

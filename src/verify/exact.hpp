@@ -10,7 +10,7 @@
 
 #include <gmpxx.h>
 
-#include <normscope/core/progress.hpp>
+#include <normscope/core/parallel.hpp>
 #include <normscope/core/view.hpp>
 
 #include "enclosure.hpp"

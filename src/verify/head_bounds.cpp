@@ -4,7 +4,7 @@
 #include <numbers>
 
 #include <normscope/core/binary_scale.hpp>
-#include <normscope/core/product.hpp>
+#include <normscope/core/linear_algebra.hpp>
 #include <normscope/core/rounding.hpp>
 
 #include "enclosure.hpp"

@@ -11,7 +11,6 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/core/sum.hpp>
 #include <normscope/core/text.hpp>
 #include <normscope/verify/verify.hpp>
 

@@ -6,11 +6,9 @@
 #include <fmt/core.h>
 
 #include <normscope/core/binary_scale.hpp>
-#include <normscope/core/double_double.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/exact.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/core/sum.hpp>
 #include <normscope/verify/verify.hpp>
 
 #include "document.hpp"

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <normscope/core/eigen/decompositions.hpp>
+#include <normscope/core/eigen/linear_algebra.hpp>
 #include <normscope/core/random.hpp>
 
 namespace normscope {

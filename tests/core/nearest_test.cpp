@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <normscope/core/nearest.hpp>
+#include <normscope/core/text.hpp>
 
 namespace {
 

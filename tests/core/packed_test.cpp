@@ -1,4 +1,4 @@
-#include <normscope/core/packed.hpp>
+#include <normscope/core/snapshot.hpp>
 
 #include <cstdint>
 

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <normscope/core/product.hpp>
+#include <normscope/core/linear_algebra.hpp>
 #include <normscope/core/random.hpp>
 
 #include "support/instruction_sets.hpp"

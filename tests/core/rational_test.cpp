@@ -1,4 +1,4 @@
-#include <normscope/core/rational.hpp>
+#include <normscope/core/exact.hpp>
 
 #include <cmath>
 #include <limits>

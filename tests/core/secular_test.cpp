@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <normscope/core/secular.hpp>
+#include <normscope/core/linear_algebra.hpp>
 
 #include "support/gains.hpp"
 

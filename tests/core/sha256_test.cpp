@@ -1,4 +1,4 @@
-#include <normscope/core/sha256.hpp>
+#include <normscope/core/snapshot.hpp>
 
 #include <string>
 #include <vector>

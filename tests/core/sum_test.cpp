@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include <normscope/core/double_double.hpp>
+#include <normscope/core/exact.hpp>
 #include <normscope/core/random.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 
 namespace normscope {
 namespace {

@@ -1,4 +1,4 @@
-#include <normscope/core/svd.hpp>
+#include <normscope/core/linear_algebra.hpp>
 
 #include <algorithm>
 #include <cmath>

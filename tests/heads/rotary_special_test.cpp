@@ -7,8 +7,8 @@
 #include <Eigen/Dense>
 
 #include <normscope/core/error.hpp>
+#include <normscope/core/linear_algebra.hpp>
 #include <normscope/core/random.hpp>
-#include <normscope/core/svd.hpp>
 #include <normscope/heads/attention.hpp>
 #include <normscope/norm/norm.hpp>
 

@@ -5,11 +5,11 @@
 #include <rapidcheck/gtest.h>
 #include <Eigen/Core>
 
-#include <normscope/core/eigen/decompositions.hpp>
+#include <normscope/core/eigen/linear_algebra.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/exact.hpp>
+#include <normscope/core/linear_algebra.hpp>
 #include <normscope/core/random.hpp>
-#include <normscope/core/svd.hpp>
 #include <normscope/nets/scatter.hpp>
 #include <normscope/norm/norm.hpp>
 

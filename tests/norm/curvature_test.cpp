@@ -7,7 +7,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 #include <normscope/norm/curvature.hpp>
 #include <normscope/norm/norm.hpp>
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 #include <normscope/norm/jacobian.hpp>
 #include <normscope/norm/norm.hpp>
 

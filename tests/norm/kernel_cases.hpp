@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <normscope/core/double_double.hpp>
+#include <normscope/core/exact.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/norm/kernels.hpp>
 

@@ -7,7 +7,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 #include <normscope/norm/image.hpp>
 #include <normscope/norm/moments.hpp>
 #include <normscope/norm/norm.hpp>

@@ -8,7 +8,6 @@
 
 #include <normscope/core/random.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/core/sum.hpp>
 #include <normscope/norm/image.hpp>
 #include <normscope/norm/norm.hpp>
 #include <normscope/norm/steps.hpp>

@@ -10,7 +10,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 #include <normscope/proof/ball.hpp>
 
 #include "mixed_sizes.hpp"

@@ -9,7 +9,6 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/core/sum.hpp>
 #include <normscope/proof/log_softmax.hpp>
 
 #include "mixed_sizes.hpp"

@@ -8,7 +8,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 #include <normscope/proof/exact_separation.hpp>
 #include <normscope/proof/separate.hpp>
 

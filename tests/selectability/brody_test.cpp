@@ -8,7 +8,7 @@
 
 #include <Eigen/Dense>
 
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 #include <normscope/selectability/select.hpp>
 
 #include "selectability/test_keys.hpp"

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 #include <normscope/selectability/random_table.hpp>
 
 #include "selectability/test_keys.hpp"

@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/core/packed.hpp>
 #include <normscope/core/random.hpp>
+#include <normscope/core/snapshot.hpp>
 #include <normscope/selectability/select.hpp>
 
 #include "selectability/test_keys.hpp"

@@ -9,7 +9,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 #include <normscope/selectability/select.hpp>
 
 #include "proof/mixed_sizes.hpp"

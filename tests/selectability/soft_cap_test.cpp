@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <normscope/core/random.hpp>
-#include <normscope/core/sum.hpp>
+#include <normscope/core/rounding.hpp>
 #include <normscope/selectability/vocabulary.hpp>
 
 #include "models/tiny_models.hpp"

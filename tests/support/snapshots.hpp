@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <normscope/core/packed.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/core/snapshot.hpp>
 

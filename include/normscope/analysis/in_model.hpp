@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <normscope/analysis/observer.hpp>
-#include <normscope/core/progress.hpp>
+#include <normscope/core/parallel.hpp>
 #include <normscope/core/view.hpp>
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/models/model.hpp>

@@ -10,7 +10,7 @@
 
 #include <normscope/analysis/findings.hpp>
 #include <normscope/analysis/ranges.hpp>
-#include <normscope/core/progress.hpp>
+#include <normscope/core/parallel.hpp>
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/heads/heads.hpp>
 #include <normscope/models/model.hpp>

@@ -8,7 +8,7 @@
 
 #include <normscope/analysis/in_model.hpp>
 #include <normscope/analysis/observer.hpp>
-#include <normscope/core/progress.hpp>
+#include <normscope/core/parallel.hpp>
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/forward/decoder.hpp>
 #include <normscope/models/model.hpp>

@@ -4,10 +4,36 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
+#include <normscope/core/error.hpp>
+
 namespace normscope {
+
+/// Callback for reporting progress and cancelling work. It is called from one thread at a time, and returns
+/// false to cancel.
+class Progress {
+ public:
+  using Callback = std::function<bool(std::string_view what, std::size_t done, std::size_t total)>;
+
+  Progress() = default;
+  explicit Progress(Callback callback) : callback_(std::move(callback)) {}
+
+  /// Reports `done` of `total` steps of `what`.
+  ///
+  /// Errors    Cancelled when the callback asks to stop
+  void operator()(std::string_view what, std::size_t done, std::size_t total) const {
+    if (callback_ && !callback_(what, done, total)) {
+      throw Error(ErrorCode::Cancelled, "cancelled");
+    }
+  }
+
+ private:
+  Callback callback_;
+};
 
 /// A reference to the callable that `parallel_for` calls as `body(begin, end)`; it does not own it.
 class PieceBody {

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <span>
 
-#include <normscope/core/assert.hpp>
+#include <normscope/core/error.hpp>
 
 /// Conventions of the whole library: a matrix is `rows` vectors of `width` features, row-major,
 /// the last axis is the features; strides count elements, not bytes. Views own nothing.

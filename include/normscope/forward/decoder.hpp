@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include <normscope/core/progress.hpp>
+#include <normscope/core/parallel.hpp>
 #include <normscope/core/view.hpp>
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/models/model.hpp>

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <normscope/core/progress.hpp>
+#include <normscope/core/parallel.hpp>
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/heads/attention.hpp>
 #include <normscope/models/model.hpp>

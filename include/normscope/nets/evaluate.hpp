@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <normscope/core/progress.hpp>
+#include <normscope/core/parallel.hpp>
 #include <normscope/core/view.hpp>
 #include <normscope/nets/net.hpp>
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include <normscope/core/progress.hpp>
+#include <normscope/core/parallel.hpp>
 #include <normscope/core/view.hpp>
 
 /// How well classes are separated, as they are and after the best linear map. Rows with the same label are a

@@ -10,7 +10,7 @@
 
 #include <normscope/core/dtype.hpp>
 #include <normscope/core/norm_spec.hpp>
-#include <normscope/core/sha256.hpp>
+#include <normscope/core/snapshot.hpp>
 #include <normscope/nets/dataset.hpp>
 #include <normscope/nets/net.hpp>
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include <normscope/core/progress.hpp>
+#include <normscope/core/parallel.hpp>
 #include <normscope/nets/dataset.hpp>
 #include <normscope/nets/tasks.hpp>
 #include <normscope/nets/train.hpp>

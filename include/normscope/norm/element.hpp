@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include <normscope/core/float16.hpp>
+#include <normscope/core/dtype.hpp>
 
 /// Element types of activations besides float and double. They only store bits: kernels compute in `Wide<T>`
 /// and round the result once, to nearest, ties to even; values beyond the type's range become infinite.

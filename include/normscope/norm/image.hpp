@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <normscope/core/norm_spec.hpp>
-#include <normscope/core/progress.hpp>
+#include <normscope/core/parallel.hpp>
 #include <normscope/core/view.hpp>
 
 namespace normscope::norm {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <normscope/core/exact.hpp>
-#include <normscope/core/progress.hpp>
+#include <normscope/core/parallel.hpp>
 #include <normscope/core/view.hpp>
 #include <normscope/proof/separate.hpp>
 

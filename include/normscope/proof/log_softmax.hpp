@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <normscope/core/exact.hpp>
-#include <normscope/core/progress.hpp>
+#include <normscope/core/parallel.hpp>
 #include <normscope/core/view.hpp>
 #include <normscope/proof/minimum_norm.hpp>
 

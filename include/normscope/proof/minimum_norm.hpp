@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include <normscope/core/progress.hpp>
+#include <normscope/core/parallel.hpp>
 #include <normscope/core/view.hpp>
 
 namespace normscope::proof {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <normscope/core/norm_kind.hpp>
-#include <normscope/core/progress.hpp>
+#include <normscope/core/parallel.hpp>
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/models/model.hpp>
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <normscope/core/dtype.hpp>
-#include <normscope/core/progress.hpp>
+#include <normscope/core/parallel.hpp>
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/models/model.hpp>
 #include <normscope/rewrite/activations.hpp>

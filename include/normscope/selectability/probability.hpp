@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include <normscope/core/progress.hpp>
+#include <normscope/core/parallel.hpp>
 #include <normscope/selectability/reach.hpp>
 
 namespace normscope::selectability {

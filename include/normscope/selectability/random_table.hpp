@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include <normscope/core/progress.hpp>
+#include <normscope/core/parallel.hpp>
 #include <normscope/core/view.hpp>
 
 /// How often random keys cannot be selected, over their width and number.

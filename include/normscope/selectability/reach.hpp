@@ -5,7 +5,6 @@
 #include <vector>
 
 #include <normscope/core/parallel.hpp>
-#include <normscope/core/progress.hpp>
 #include <normscope/proof/ball.hpp>
 #include <normscope/selectability/logits.hpp>
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include <normscope/core/progress.hpp>
+#include <normscope/core/parallel.hpp>
 #include <normscope/core/view.hpp>
 #include <normscope/proof/exact_separation.hpp>
 #include <normscope/proof/minimum_norm.hpp>

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <normscope/core/parallel.hpp>
-#include <normscope/core/progress.hpp>
 #include <normscope/signature/ellipse.hpp>
 #include <normscope/signature/outputs.hpp>
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include <normscope/core/progress.hpp>
+#include <normscope/core/parallel.hpp>
 #include <normscope/selectability/logits.hpp>
 #include <normscope/signature/ellipse.hpp>
 #include <normscope/signature/outputs.hpp>

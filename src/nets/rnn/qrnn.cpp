@@ -1,6 +1,6 @@
 #include <normscope/nets/rnn/qrnn.hpp>
 
-#include <normscope/core/assert.hpp>
+#include <normscope/core/error.hpp>
 
 #include "threshold.hpp"
 

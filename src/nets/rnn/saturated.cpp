@@ -5,7 +5,6 @@
 
 #include <fmt/core.h>
 
-#include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 
 #include "activation.hpp"

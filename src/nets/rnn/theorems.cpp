@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include <normscope/core/assert.hpp>
+#include <normscope/core/error.hpp>
 
 namespace normscope::nets::rnn {
 namespace {

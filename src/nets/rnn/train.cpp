@@ -9,10 +9,9 @@
 #include <fmt/core.h>
 
 #include <normscope/core/adam.hpp>
-#include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/core/packed.hpp>
 #include <normscope/core/random.hpp>
+#include <normscope/core/snapshot.hpp>
 
 #include "unroll.hpp"
 

@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 
 #include "trained_weights.hpp"

@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include <normscope/core/assert.hpp>
+#include <normscope/core/error.hpp>
 
 #include "backward.hpp"
 #include "head.hpp"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include <normscope/core/assert.hpp>
+#include <normscope/core/error.hpp>
 
 namespace normscope::nets::rnn {
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include <normscope/core/assert.hpp>
+#include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
 
 namespace normscope::proof::exact {

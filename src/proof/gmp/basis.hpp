@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <normscope/core/progress.hpp>
+#include <normscope/core/parallel.hpp>
 
 #include "dyadic.hpp"
 

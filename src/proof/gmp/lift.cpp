@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include <normscope/core/assert.hpp>
+#include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
 
 #include "basis.hpp"

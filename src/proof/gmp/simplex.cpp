@@ -7,7 +7,7 @@
 
 #include <fmt/core.h>
 
-#include <normscope/core/assert.hpp>
+#include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
 
 namespace normscope::proof::exact {

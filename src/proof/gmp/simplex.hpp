@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <normscope/core/progress.hpp>
+#include <normscope/core/parallel.hpp>
 #include <normscope/proof/exact_separation.hpp>
 
 #include "basis.hpp"

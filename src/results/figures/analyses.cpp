@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/analysis/report.hpp>
-#include <normscope/core/assert.hpp>
+#include <normscope/core/error.hpp>
 #include <normscope/core/text.hpp>
 
 #include "chart_parts.hpp"

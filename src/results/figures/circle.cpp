@@ -10,7 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <normscope/core/assert.hpp>
+#include <normscope/core/error.hpp>
 #include <normscope/core/rounding.hpp>
 #include <normscope/nets/circle.hpp>
 #include <normscope/results/figures/vega.hpp>

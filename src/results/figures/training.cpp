@@ -6,7 +6,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/core/assert.hpp>
+#include <normscope/core/error.hpp>
 #include <normscope/core/rounding.hpp>
 #include <normscope/nets/answers.hpp>
 #include <normscope/nets/evaluate.hpp>

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include <normscope/core/progress.hpp>
+#include <normscope/core/parallel.hpp>
 #include <normscope/nets/rnn/network.hpp>
 
 /// Training by backpropagation through time, small enough to run in a browser.

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include <normscope/core/rational.hpp>
+#include <normscope/core/exact.hpp>
 #include <normscope/nets/rnn/language.hpp>
 
 /// Weighted automata over the rationals, and Hankel matrices, which decide what they can compute.

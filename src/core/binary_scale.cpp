@@ -1,4 +1,4 @@
-#include <normscope/core/accepted.hpp>
+#include <normscope/core/binary_scale.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,12 +1,71 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include <Eigen/Core>
 
-/// Decompositions of Eigen that several modules use, compiled once because each instance takes the compiler 5
-/// to 20 s. Not installed, since no public header needs it.
+#include <normscope/core/error.hpp>
+#include <normscope/core/linear_algebra.hpp>
+#include <normscope/core/view.hpp>
+
+/// Row-major arrays as matrices of Eigen, and the reverse, for modules that use it; not installed, as no
+/// public header needs it.
 namespace normscope {
+
+using RowMajorMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+/// The array as a matrix of rows × columns, without a copy.
+[[nodiscard]] inline Eigen::Map<const RowMajorMatrix> row_major(const std::vector<double>& values,
+                                                                Eigen::Index rows, Eigen::Index columns) {
+  NORMSCOPE_ASSERT(values.size() == static_cast<std::size_t>(rows * columns));
+  return {values.data(), rows, columns};
+}
+[[nodiscard]] inline Eigen::Map<RowMajorMatrix> row_major(std::vector<double>& values, Eigen::Index rows,
+                                                          Eigen::Index columns) {
+  NORMSCOPE_ASSERT(values.size() == static_cast<std::size_t>(rows * columns));
+  return {values.data(), rows, columns};
+}
+
+/// A row-major matrix that converts to a MatrixView.
+class RowMajor {
+ public:
+  explicit RowMajor(const Eigen::MatrixXd& matrix) : rows_(matrix) {}
+  // NOLINTNEXTLINE(google-explicit-constructor): implicit, to be passed as an argument
+  operator MatrixView<const double>() const {
+    return {rows_.data(), static_cast<std::size_t>(rows_.rows()), static_cast<std::size_t>(rows_.cols())};
+  }
+
+ private:
+  RowMajorMatrix rows_;
+};
+
+[[nodiscard]] inline std::span<const double> as_span(const Eigen::VectorXd& values) {
+  return {values.data(), static_cast<std::size_t>(values.size())};
+}
+
+// Not installed, as no public header needs it.
+
+/// A B by `multiply`, which is several times as fast as Eigen's own product where that is compiled for any
+/// processor of its family.
+[[nodiscard]] inline Eigen::MatrixXd product(const Eigen::MatrixXd& a, const Eigen::MatrixXd& b) {
+  NORMSCOPE_ASSERT(a.cols() == b.rows());
+  // Columns in memory are rows of the transpose: Bᵀ Aᵀ.
+  const auto transposed = [](const Eigen::MatrixXd& matrix) {
+    const auto rows = static_cast<std::size_t>(matrix.rows());
+    return Factor<double>(matrix.data(), static_cast<std::size_t>(matrix.cols()), rows, rows);
+  };
+  Eigen::MatrixXd result(a.rows(), b.cols());
+  multiply(transposed(b), transposed(a),
+           MatrixView<double>(result.data(), static_cast<std::size_t>(b.cols()),
+                              static_cast<std::size_t>(a.rows())));
+  return result;
+}
+
+// Decompositions of Eigen that several modules use, compiled once because each instance takes the compiler 5
+// to 20 s. Not installed, since no public header needs it.
 
 /// A = V diag(values) Vᵀ, values ascending.
 struct SymmetricEigen {

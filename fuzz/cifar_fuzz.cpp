@@ -1,7 +1,7 @@
 #include <span>
 
 #include <normscope/core/error.hpp>
-#include <normscope/files/idx.hpp>
+#include <normscope/files/array.hpp>
 
 #include "fuzz_target.hpp"
 

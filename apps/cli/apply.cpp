@@ -10,7 +10,6 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/version.hpp>
 #include <normscope/files/array.hpp>
-#include <normscope/files/opened_array.hpp>
 
 #include "apply_rows.hpp"
 #include "command.hpp"

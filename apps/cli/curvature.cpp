@@ -8,7 +8,6 @@
 #include <normscope/core/random.hpp>
 #include <normscope/core/text.hpp>
 #include <normscope/files/array.hpp>
-#include <normscope/files/opened_array.hpp>
 #include <normscope/norm/curvature.hpp>
 #include <normscope/results/documents.hpp>
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <normscope/files/array.hpp>
 #include <normscope/files/checkpoint.hpp>
-#include <normscope/files/opened_array.hpp>
 #include <normscope/models/model.hpp>
 
 namespace normscope::cli {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <normscope/core/view.hpp>
-#include <normscope/files/opened_array.hpp>
+#include <normscope/files/array.hpp>
 
 namespace normscope::cli {
 

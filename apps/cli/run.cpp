@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/files/array.hpp>
-#include <normscope/files/opened_array.hpp>
 #include <normscope/nets/evaluate.hpp>
 #include <normscope/nets/net_file.hpp>
 #include <normscope/results/documents.hpp>

@@ -7,7 +7,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/text.hpp>
-#include <normscope/files/opened_array.hpp>
+#include <normscope/files/array.hpp>
 #include <normscope/verify/model.hpp>
 
 #include "command.hpp"

@@ -24,8 +24,8 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/random.hpp>
+#include <normscope/files/array.hpp>
 #include <normscope/files/checkpoint.hpp>
-#include <normscope/files/opened_array.hpp>
 #include <normscope/models/model.hpp>
 
 #include "bench.hpp"

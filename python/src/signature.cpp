@@ -14,7 +14,7 @@
 #include <nanobind/stl/vector.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/files/opened_array.hpp>
+#include <normscope/files/array.hpp>
 #include <normscope/results/documents.hpp>
 #include <normscope/results/figures.hpp>
 #include <normscope/selectability/vocabulary.hpp>

@@ -10,11 +10,10 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/text.hpp>
-#include <normscope/files/fail.hpp>
+#include <normscope/files/source.hpp>
 
-#include "idx_elements.hpp"
 #include "npy.hpp"
-#include "npz.hpp"
+#include "readers.hpp"
 
 namespace normscope::files {
 namespace {

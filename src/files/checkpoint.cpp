@@ -7,10 +7,9 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/files/fail.hpp>
+#include <normscope/files/source.hpp>
 
 #include "file_format.hpp"
-#include "hub.hpp"
 #include "parsed_file.hpp"
 #include "readers.hpp"
 #include "shard.hpp"

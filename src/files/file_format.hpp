@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,5 +45,45 @@ enum class FileFormat {
 
 /// Advice for a file of an unsupported format, such as "export it to safetensors"; empty if there is none.
 [[nodiscard]] std::string advice(FileFormat format);
+
+// The cache of downloads of Hugging Face's libraries:
+// CACHE/models--ORG--NAME/snapshots/REVISION/FILES, with the revision of a branch in refs/BRANCH. Nothing is
+// ever fetched.
+
+/// For a folder models--ORG--NAME of the cache the folder of its snapshot: that of refs/main, else its only
+/// one; any other path stays as it is.
+///
+/// Errors    Argument for a folder with several snapshots and no refs/main; Io
+[[nodiscard]] std::filesystem::path snapshot_of(const std::filesystem::path& path);
+
+/// The folder of a model named "NAME" or "ORG/NAME" in the cache, whether it exists or not: in $HF_HUB_CACHE,
+/// else $HF_HOME/hub, else $XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub. Empty if `name` is
+/// no such name.
+[[nodiscard]] std::filesystem::path place_in_cache(const std::filesystem::path& name);
+
+/// The snapshot of a model of that name; nothing where the cache does not hold it.
+///
+/// Errors    as `snapshot_of`
+[[nodiscard]] std::optional<std::filesystem::path> cached(const std::filesystem::path& name);
+
+// File layout of model folders of the Hugging Face hub.
+
+/// The file to open for `path`: itself, or, for a folder, its `model.safetensors`, else its
+/// `model.safetensors.index.json`, else its only `.safetensors` file, else its `pytorch_model.bin` or
+/// `pytorch_model.bin.index.json`, else its only PyTorch, ONNX or GGUF file (the first part of a model that
+/// is split). NAME stands for NAME.index if that exists, as TensorFlow names checkpoints. Folders and names
+/// of the hub's cache are resolved by `snapshot_of`.
+///
+/// Errors    Argument for a folder with several candidates; Unsupported for one with other formats only; Io
+[[nodiscard]] std::filesystem::path entry_file(const std::filesystem::path& path);
+
+/// Whether a `config.json` in the same folder describes weights of this file name. Files of other names may
+/// share a folder with unrelated files.
+[[nodiscard]] bool is_hub_weights_name(const std::string& name);
+
+/// Text of the `config.json` in the folder of `file`.
+///
+/// Errors    Io; Format beyond 16 MiB
+[[nodiscard]] std::optional<std::string> config_beside(const std::filesystem::path& file);
 
 }  // namespace normscope::files

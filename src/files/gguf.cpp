@@ -16,9 +16,8 @@
 #include <normscope/core/dtype.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/files/checkpoint.hpp>
-#include <normscope/files/fail.hpp>
-#include <normscope/files/little_endian.hpp>
-#include <normscope/files/shape.hpp>
+#include <normscope/files/source.hpp>
+#include "parsed_file.hpp"
 
 namespace normscope::files {
 namespace {

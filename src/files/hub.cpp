@@ -1,4 +1,4 @@
-#include "hub.hpp"
+#include "file_format.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -15,9 +15,8 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
-#include <normscope/files/fail.hpp>
+#include <normscope/files/source.hpp>
 
-#include "file_format.hpp"
 #include "readers.hpp"
 
 namespace normscope::files {

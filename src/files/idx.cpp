@@ -1,4 +1,4 @@
-#include <normscope/files/idx.hpp>
+#include <normscope/files/array.hpp>
 
 #include <algorithm>
 #include <array>
@@ -9,11 +9,10 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/files/fail.hpp>
-#include <normscope/files/shape.hpp>
+#include <normscope/files/source.hpp>
+#include "parsed_file.hpp"
 
-#include "idx_elements.hpp"
-#include "packed_source.hpp"
+#include "readers.hpp"
 
 namespace normscope::files {
 namespace {

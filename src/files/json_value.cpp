@@ -9,8 +9,8 @@
 
 #include <fmt/core.h>
 
-#include <normscope/files/fail.hpp>
 #include <normscope/files/json_value.hpp>
+#include <normscope/files/source.hpp>
 
 namespace normscope::files {
 namespace {

@@ -13,8 +13,8 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/files/array.hpp>
-#include <normscope/files/fail.hpp>
-#include <normscope/files/shape.hpp>
+#include <normscope/files/source.hpp>
+#include "parsed_file.hpp"
 
 namespace normscope::files {
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <normscope/core/dtype.hpp>
+#include <normscope/files/zip.hpp>
 
 /// Layout of the `.npy` format:
 ///   1. 6 bytes: 0x93 "NUMPY"; 2 bytes: major and minor version
@@ -64,5 +65,20 @@ struct NpyArray {
 
 /// The header of a row-major array, padded to 64-byte alignment.
 [[nodiscard]] std::string npy_preamble(Dtype dtype, std::span<const std::uint64_t> shape);
+
+// Arrays in the members of a zip file; `bytes` are those of the file.
+
+/// Reads the header of the array in `member` and checks the member's size against it.
+///
+/// Errors    Format, Shape, Unsupported; messages begin with `where`
+[[nodiscard]] NpyHeader read_npz_header(std::span<const std::byte> bytes, const ZipMember& member,
+                                        const std::string& where);
+
+/// Unpacks the elements as they are stored. Memory is allocated only after the member's size is known to
+/// equal that of its array.
+///
+/// Errors    as `read_npz_header`; Format for a wrong checksum; Unsupported beyond `most_unpacked`
+[[nodiscard]] std::vector<std::byte> read_npz_data(std::span<const std::byte> bytes, const ZipMember& member,
+                                                   const std::string& where);
 
 }  // namespace normscope::files

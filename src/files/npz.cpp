@@ -12,10 +12,9 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/files/array.hpp>
-#include <normscope/files/fail.hpp>
+#include <normscope/files/source.hpp>
 
 #include "npy.hpp"
-#include "npz.hpp"
 #include "readers.hpp"
 
 namespace normscope::files {

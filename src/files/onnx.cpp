@@ -14,10 +14,9 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/files/fail.hpp>
 #include <normscope/files/onnx_graph.hpp>
+#include <normscope/files/source.hpp>
 
-#include "onnx_tensor.hpp"
 #include "parsed_file.hpp"
 #include "protobuf.hpp"
 

@@ -1,4 +1,4 @@
-#include "onnx_tensor.hpp"
+#include "readers.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -10,8 +10,8 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/files/fail.hpp>
-#include <normscope/files/shape.hpp>
+#include <normscope/files/source.hpp>
+#include "parsed_file.hpp"
 
 #include "protobuf.hpp"
 

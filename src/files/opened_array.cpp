@@ -1,4 +1,4 @@
-#include <normscope/files/opened_array.hpp>
+#include <normscope/files/array.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -8,15 +8,12 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/core/text.hpp>
-#include <normscope/files/array.hpp>
 #include <normscope/files/checkpoint.hpp>
-#include <normscope/files/fail.hpp>
-#include <normscope/files/shape.hpp>
+#include <normscope/files/source.hpp>
 #include <normscope/files/zip.hpp>
+#include "parsed_file.hpp"
 
 #include "file_format.hpp"
-#include "hub.hpp"
-#include "parsed_file.hpp"
 #include "readers.hpp"
 
 namespace normscope::files {

@@ -8,8 +8,7 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/files/fail.hpp>
-#include <normscope/files/shape.hpp>
+#include <normscope/files/source.hpp>
 
 namespace normscope::files {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,6 +14,35 @@
 #include <normscope/files/onnx_graph.hpp>
 
 namespace normscope::files {
+
+/// Product of the extents, 1 for none; empty if a partial product overflows.
+[[nodiscard]] inline std::optional<std::uint64_t> element_count(std::span<const std::uint64_t> shape) {
+  std::uint64_t product = 1;
+  for (const std::uint64_t extent : shape) {
+    if (__builtin_mul_overflow(product, extent, &product)) return std::nullopt;
+  }
+  return product;
+}
+
+/// Splits off and returns the first `size` bytes of `rest`.
+///
+/// Requires  size <= rest.size()
+[[nodiscard]] inline std::span<const std::byte> take_front(std::span<const std::byte>& rest,
+                                                           std::size_t size) {
+  const std::span<const std::byte> taken = rest.first(size);
+  rest = rest.subspan(size);
+  return taken;
+}
+
+/// A little-endian number in this machine's representation.
+///
+/// Requires  bytes.size() == sizeof(Number)
+template <typename Number>
+[[nodiscard]] Number load(std::span<const std::byte> bytes) {
+  Number value;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
 
 /// Memory that a file may cause its reader to use beyond the file's own size.
 inline constexpr std::size_t memory_beyond_file = std::size_t{32} << 20;

@@ -16,7 +16,7 @@
 
 #include <normscope/core/dtype.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/files/little_endian.hpp>
+#include "parsed_file.hpp"
 
 namespace normscope::files {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <fmt/core.h>
 
-#include <normscope/files/little_endian.hpp>
+#include "parsed_file.hpp"
 
 namespace normscope::files {
 namespace {

@@ -3,20 +3,73 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <normscope/core/dtype.hpp>
 #include <normscope/files/source.hpp>
 #include <normscope/files/zip.hpp>
 
-#include "onnx_tensor.hpp"
 #include "parsed_file.hpp"
 
 namespace normscope::files {
+
+/// Reads a file with one array front to back, gzipped or not.
+///
+/// Errors    Format; Unsupported where more than `most_unpacked` bytes are read; messages begin with `where`
+class PackedSource {
+ public:
+  PackedSource(std::span<const std::byte> bytes, std::string where);
+  PackedSource(const PackedSource&) = delete;
+  PackedSource& operator=(const PackedSource&) = delete;
+  ~PackedSource();
+
+  /// Throws if the file cannot contain that many bytes, or if they are more than are unpacked from a file of
+  /// its size.
+  void require(std::uint64_t size) const;
+  /// Fills `out` with the next bytes.
+  void read(std::span<std::byte> out);
+  /// Reads up to `out.size()` of the next bytes and returns their number.
+  std::size_t take(std::span<std::byte> out);
+  /// Throws unless everything has been read.
+  void finish();
+
+ private:
+  std::span<const std::byte> bytes_;
+  std::string where_;
+  std::size_t at_ = 0;  ///< bytes taken
+  struct Inflater;
+  std::unique_ptr<Inflater> inflater_;  ///< null for an uncompressed file
+};
+
+/// An IDX file's array, its elements unpacked and little-endian.
+struct IdxElements {
+  std::vector<std::uint64_t> shape;
+  Dtype dtype = Dtype::F64;
+  std::vector<std::byte> bytes;
+};
+
+/// As `read_idx`, without decoding.
+[[nodiscard]] IdxElements read_idx_elements(std::span<const std::byte> bytes, const std::string& where);
+
+/// Opens a file in the model's folder, by its name, that holds elements of the tensor of that name.
+using OpenExternal = std::function<StoredBytes(std::string_view tensor, const std::string& file)>;
+
+/// The tensor in a TensorProto, named `name` if that is not empty. Elements stored in memory layout become a
+/// part of `message`; others are decoded into the arena. Elements in another file are a view of what
+/// `external` opens. Empty for strings.
+///
+/// Errors    Format, Shape, also for another file that is not in the model's folder; Unsupported for data in
+///           another file without `external`, and for types without a Dtype; messages begin with `where`
+[[nodiscard]] std::optional<Tensor> read_onnx_tensor(const StoredBytes& message, std::string_view name,
+                                                     Arena& arena, const std::string& where,
+                                                     const OpenExternal& external = {});
 
 // The format of llama.cpp's models:
 //   "GGUF", version (uint32), number of tensors and of metadata entries (uint64)

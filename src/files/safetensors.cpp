@@ -15,12 +15,10 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/core/error.hpp>
-#include <normscope/files/fail.hpp>
-#include <normscope/files/little_endian.hpp>
-#include <normscope/files/shape.hpp>
+#include <normscope/files/source.hpp>
+#include "parsed_file.hpp"
 
 #include "json_events.hpp"
-#include "parsed_file.hpp"
 
 namespace normscope::files {
 namespace {

@@ -11,7 +11,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/files/checkpoint.hpp>
-#include <normscope/files/fail.hpp>
+#include <normscope/files/source.hpp>
 #include <normscope/files/zip.hpp>
 
 #include "file_format.hpp"

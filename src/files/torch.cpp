@@ -13,11 +13,9 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/files/fail.hpp>
-#include <normscope/files/little_endian.hpp>
-#include <normscope/files/shape.hpp>
-
+#include <normscope/files/source.hpp>
 #include "parsed_file.hpp"
+
 #include "pickle.hpp"
 
 namespace normscope::files {

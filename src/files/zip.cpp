@@ -7,8 +7,8 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/files/fail.hpp>
-#include <normscope/files/little_endian.hpp>
+#include <normscope/files/source.hpp>
+#include "parsed_file.hpp"
 
 namespace normscope::files {
 namespace {

@@ -13,8 +13,8 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
-#include <normscope/files/fail.hpp>
 #include <normscope/files/json_value.hpp>
+#include <normscope/files/source.hpp>
 #include <normscope/forward/words.hpp>
 #include <normscope/models/token_names.hpp>
 

@@ -9,8 +9,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/core/random.hpp>
-#include <normscope/files/idx.hpp>
-#include <normscope/files/opened_array.hpp>
+#include <normscope/files/array.hpp>
 
 namespace normscope::nets {
 namespace {

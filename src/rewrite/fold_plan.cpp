@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <normscope/files/fail.hpp>
+#include <normscope/files/source.hpp>
 
 #include "planning.hpp"
 

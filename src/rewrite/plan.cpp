@@ -8,8 +8,8 @@
 
 #include <normscope/core/dtype.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/files/fail.hpp>
 #include <normscope/files/json_value.hpp>
+#include <normscope/files/source.hpp>
 
 #include "planning.hpp"
 

@@ -10,7 +10,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/files/fail.hpp>
+#include <normscope/files/source.hpp>
 
 #include "matrix_rewrite.hpp"
 #include "probes.hpp"

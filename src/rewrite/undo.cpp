@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/core/error.hpp>
-#include <normscope/files/fail.hpp>
 #include <normscope/files/json_value.hpp>
+#include <normscope/files/source.hpp>
 #include <normscope/rewrite/rewrite.hpp>
 
 #include "fingerprint.hpp"

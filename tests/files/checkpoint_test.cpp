@@ -19,8 +19,8 @@
 #include <gtest/gtest.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/files/array.hpp>
 #include <normscope/files/checkpoint.hpp>
-#include <normscope/files/opened_array.hpp>
 #include <normscope/files/safetensors.hpp>
 
 #include "files/test_files.hpp"

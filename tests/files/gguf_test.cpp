@@ -8,8 +8,8 @@
 #include <rapidcheck/gtest.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/files/array.hpp>
 #include <normscope/files/checkpoint.hpp>
-#include <normscope/files/opened_array.hpp>
 
 #include "files/gguf_files.hpp"
 #include "support/files.hpp"

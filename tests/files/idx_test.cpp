@@ -8,7 +8,6 @@
 #include <normscope/core/file.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/files/array.hpp>
-#include <normscope/files/idx.hpp>
 
 #include "files/zip_files.hpp"
 #include "support/data.hpp"

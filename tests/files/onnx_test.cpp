@@ -5,9 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <normscope/files/array.hpp>
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/files/onnx_graph.hpp>
-#include <normscope/files/opened_array.hpp>
 
 #include "files/onnx_files.hpp"
 #include "files/test_files.hpp"

@@ -1,4 +1,4 @@
-#include <normscope/files/opened_array.hpp>
+#include <normscope/files/array.hpp>
 
 #include <filesystem>
 #include <memory>
@@ -9,7 +9,6 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
-#include <normscope/files/array.hpp>
 
 #include "files/test_files.hpp"
 #include "files/zip_files.hpp"

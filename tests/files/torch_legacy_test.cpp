@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/files/array.hpp>
 #include <normscope/files/checkpoint.hpp>
-#include <normscope/files/opened_array.hpp>
 
 #include "files/torch_files.hpp"
 #include "support/files.hpp"

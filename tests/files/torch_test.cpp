@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include <normscope/files/array.hpp>
 #include <normscope/files/checkpoint.hpp>
-#include <normscope/files/opened_array.hpp>
 
 #include "files/test_files.hpp"
 #include "files/torch_files.hpp"

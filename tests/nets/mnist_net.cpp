@@ -11,7 +11,7 @@
 
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/random.hpp>
-#include <normscope/files/opened_array.hpp>
+#include <normscope/files/array.hpp>
 #include <normscope/nets/construct.hpp>
 #include <normscope/nets/evaluate.hpp>
 

@@ -7,10 +7,24 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
-/// Access to the bytes of a checkpoint, in memory or read in ranges on request.
+#include <normscope/core/error.hpp>
+
 namespace normscope::files {
+
+/// Throws the error "<where>: <what>".
+[[noreturn]] inline void fail(ErrorCode code, const std::string& where, const std::string& what) {
+  throw Error(code, where + ": " + what);
+}
+
+/// A name from a file, in quotes and safe for one line of a message: control characters as \xNN, cut after
+/// 100 bytes.
+[[nodiscard]] std::string quote(std::string_view name);
+
+// Access to the bytes of a checkpoint, in memory or read in ranges on request.
 
 /// The bytes of a file. Thread-safe for reading.
 class Source {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <normscope/core/dtype.hpp>
-#include <normscope/files/opened_array.hpp>
+#include <normscope/files/array.hpp>
 
 /// Identifies the model behind given outputs. The logits after a final norm lie on one ellipsoid, by which a
 /// model can be recognized, and which can be estimated from outputs alone.

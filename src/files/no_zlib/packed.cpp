@@ -6,10 +6,10 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/files/fail.hpp>
+#include <normscope/files/source.hpp>
 #include <normscope/files/zip.hpp>
 
-#include "packed_source.hpp"
+#include "readers.hpp"
 
 /// Replacement of zlib/ for builds without zlib: uncompressed files are read, others rejected.
 namespace normscope::files {

@@ -6,8 +6,6 @@
 
 #include <normscope/core/random.hpp>
 #include <normscope/norm/curvature.hpp>
-#include <normscope/norm/hessian.hpp>
-#include <normscope/norm/jacobian.hpp>
 #include <normscope/norm/norm.hpp>
 
 namespace norm = normscope::norm;

@@ -10,7 +10,7 @@
 #include <normscope/core/parallel.hpp>
 #include <normscope/files/array.hpp>
 #include <normscope/norm/kernels.hpp>
-#include <normscope/norm/steps.hpp>
+#include <normscope/norm/norm.hpp>
 
 namespace normscope::cli {
 namespace {

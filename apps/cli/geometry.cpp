@@ -9,7 +9,6 @@
 #include <normscope/analysis/report.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/norm/image.hpp>
-#include <normscope/norm/moments.hpp>
 #include <normscope/results/documents.hpp>
 
 #include "command.hpp"

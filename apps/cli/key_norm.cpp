@@ -7,7 +7,6 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/norm/norm.hpp>
-#include <normscope/norm/steps.hpp>
 
 namespace normscope::cli {
 

@@ -11,7 +11,7 @@
 #include <normscope/core/binary_scale.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/text.hpp>
-#include <normscope/proof/exact_separation.hpp>
+#include <normscope/proof/separate.hpp>
 #include <normscope/results/documents.hpp>
 
 #include "command.hpp"

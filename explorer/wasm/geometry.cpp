@@ -1,7 +1,7 @@
 #include <emscripten/bind.h>
 
 #include <normscope/norm/image.hpp>
-#include <normscope/norm/steps.hpp>
+#include <normscope/norm/norm.hpp>
 
 #include "values.hpp"
 

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/norm/norm.hpp>
-#include <normscope/norm/steps.hpp>
 #include <normscope/proof/minimum_norm.hpp>
 #include <normscope/results/documents.hpp>
 #include <normscope/results/figures.hpp>

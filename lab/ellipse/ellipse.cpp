@@ -12,7 +12,7 @@
 #include <normscope/core/random.hpp>
 #include <normscope/core/rounding.hpp>
 #include <normscope/norm/image.hpp>
-#include <normscope/norm/steps.hpp>
+#include <normscope/norm/norm.hpp>
 #include <normscope/results/figures/vega.hpp>
 
 namespace normscope::lab {

@@ -9,7 +9,6 @@
 #include <normscope/core/random.hpp>
 #include <normscope/norm/image.hpp>
 #include <normscope/norm/norm.hpp>
-#include <normscope/norm/steps.hpp>
 
 #include "dense/eigen.hpp"
 #include "ellipse/ellipse.hpp"

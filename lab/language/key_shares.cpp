@@ -2,7 +2,6 @@
 
 #include <normscope/core/random.hpp>
 #include <normscope/norm/norm.hpp>
-#include <normscope/norm/steps.hpp>
 #include <normscope/selectability/select.hpp>
 
 namespace normscope::lab::language {

@@ -15,7 +15,6 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/nets/scatter.hpp>
-#include <normscope/proof/exact_separation.hpp>
 #include <normscope/proof/separate.hpp>
 #include <normscope/results/documents.hpp>
 #include <normscope/results/figures.hpp>

@@ -12,7 +12,7 @@
 #include <nanobind/stl/string.h>
 
 #include <normscope/core/view.hpp>
-#include <normscope/norm/element.hpp>
+#include <normscope/norm/kernels.hpp>
 
 /// Arrays of Python as the library sees them. NumPy's are read by `__array_struct__` and PyTorch's by
 /// `__dlpack__`, whose layouts are fixed: neither's headers are needed, nor one of their versions.

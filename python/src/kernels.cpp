@@ -17,9 +17,8 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/norm_spec.hpp>
 #include <normscope/norm/curvature.hpp>
-#include <normscope/norm/hessian.hpp>
-#include <normscope/norm/jacobian.hpp>
 #include <normscope/norm/kernels.hpp>
+#include <normscope/norm/norm.hpp>
 
 #include "arguments.hpp"
 #include "array.hpp"

@@ -13,9 +13,8 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/norm/curvature.hpp>
-#include <normscope/norm/element.hpp>
 #include <normscope/norm/image.hpp>
-#include <normscope/norm/moments.hpp>
+#include <normscope/norm/kernels.hpp>
 
 namespace normscope::analysis {
 

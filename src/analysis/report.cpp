@@ -11,7 +11,6 @@
 #include <normscope/core/file.hpp>
 #include <normscope/core/rounding.hpp>
 #include <normscope/norm/image.hpp>
-#include <normscope/norm/moments.hpp>
 
 #include "measure.hpp"
 

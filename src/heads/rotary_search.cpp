@@ -9,7 +9,7 @@
 #include <normscope/core/eigen/linear_algebra.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/proof/trust_region.hpp>
+#include <normscope/proof/ball.hpp>
 
 #include "rotary_distances.hpp"
 #include "turned_gram.hpp"

@@ -6,7 +6,7 @@
 
 #include <normscope/core/eigen/linear_algebra.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/proof/trust_region.hpp>
+#include <normscope/proof/ball.hpp>
 
 namespace normscope::heads {
 namespace {

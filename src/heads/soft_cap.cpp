@@ -5,7 +5,7 @@
 
 #include <normscope/core/eigen/linear_algebra.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/proof/trust_region.hpp>
+#include <normscope/proof/ball.hpp>
 
 #include "equal_distance.hpp"
 

@@ -12,7 +12,7 @@
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/rounding.hpp>
 
-#include "elementwise.hpp"
+#include "kernel_jobs.hpp"
 
 namespace normscope::norm {
 namespace {

@@ -1,4 +1,4 @@
-#include "elementwise.hpp"
+#include "kernel_jobs.hpp"
 
 #include <algorithm>
 #include <cmath>

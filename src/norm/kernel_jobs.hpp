@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
+#include <normscope/core/norm_spec.hpp>
+#include <normscope/core/view.hpp>
 #include <normscope/norm/kernels.hpp>
 
 /// Arguments and results of the kernels, which are compiled once per instruction set.
@@ -137,5 +140,22 @@ template <typename T>
 void plain_forward(const Layer<T>& layer, std::size_t begin, const T* x, T* y);
 template <typename T>
 void plain_backward(const Layer<T>& layer, std::size_t begin, const T* x, const T* dy, T* dx, Shares<T> to);
+
+// The elementwise kinds: y_i = g_i f(α x_i + s) + b_i, with one function f per kind.
+
+/// `normalize`, `add_normalize` and `normalize_backward` of these kinds, and their reference definitions.
+template <typename T>
+void elementwise_forward(const ForwardJob<T>& job, unsigned threads);
+template <typename T>
+void elementwise_backward(const BackwardJob<T>& job, const Gradients<T>& gradients, unsigned threads);
+
+/// out = g α f'(αx + s) v, for J v and Jᵀ v alike.
+void elementwise_jacobian(const NormSpec& spec, MatrixView<const double> x, MatrixView<const double> v,
+                          MatrixView<double> out, unsigned threads);
+/// out = g α² f''(αx + s) u v.
+void elementwise_second(const NormSpec& spec, MatrixView<const double> x, MatrixView<const double> u,
+                        MatrixView<const double> v, MatrixView<double> out, unsigned threads);
+/// Σ_i (g_i α² f''(αx_i + s))² of a row.
+double elementwise_curvature(const NormSpec& spec, std::span<const double> x);
 
 }  // namespace normscope::norm::detail

@@ -11,7 +11,6 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
 
-#include "elementwise.hpp"
 #include "kernel_jobs.hpp"
 
 namespace normscope::norm {

@@ -1,4 +1,4 @@
-#include <normscope/norm/moments.hpp>
+#include <normscope/norm/image.hpp>
 
 #include <algorithm>
 #include <cmath>

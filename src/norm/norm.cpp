@@ -10,11 +10,9 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/norm/hessian.hpp>
-#include <normscope/norm/jacobian.hpp>
 #include <normscope/norm/kernels.hpp>
 
-#include "elementwise.hpp"
+#include "kernel_jobs.hpp"
 
 /// The plain definitions of the norm and its first two derivatives, block by block in double.
 namespace normscope::norm {

@@ -1,4 +1,4 @@
-#include <normscope/norm/steps.hpp>
+#include <normscope/norm/norm.hpp>
 
 #include <algorithm>
 #include <cmath>

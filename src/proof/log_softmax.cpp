@@ -1,4 +1,4 @@
-#include <normscope/proof/log_softmax.hpp>
+#include <normscope/proof/ball.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,6 @@
 #include <normscope/core/rounding.hpp>
 
 #include "log_softmax_ascent.hpp"
-#include "log_softmax_newton.hpp"
 
 namespace normscope::proof {
 namespace {

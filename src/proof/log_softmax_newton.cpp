@@ -1,4 +1,4 @@
-#include "log_softmax_newton.hpp"
+#include "log_softmax_ascent.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,6 @@
 #include <Eigen/Cholesky>
 
 #include <normscope/core/eigen/linear_algebra.hpp>
-
-#include "log_softmax_ascent.hpp"
 
 namespace normscope::proof {
 namespace {

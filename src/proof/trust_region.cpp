@@ -1,4 +1,4 @@
-#include <normscope/proof/trust_region.hpp>
+#include <normscope/proof/ball.hpp>
 
 #include <algorithm>
 #include <cmath>

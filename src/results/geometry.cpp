@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <normscope/core/version.hpp>
-#include <normscope/norm/moments.hpp>
+#include <normscope/norm/image.hpp>
 
 namespace normscope::results {
 

@@ -8,7 +8,7 @@
 
 #include <normscope/core/exact.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/proof/log_softmax.hpp>
+#include <normscope/proof/ball.hpp>
 
 #include "sphere.hpp"
 

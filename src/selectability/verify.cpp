@@ -9,7 +9,7 @@
 #include <normscope/core/exact.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/proof/exact_separation.hpp>
+#include <normscope/proof/separate.hpp>
 
 #include "key_set.hpp"
 #include "rows.hpp"

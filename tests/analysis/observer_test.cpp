@@ -9,8 +9,8 @@
 #include <normscope/analysis/in_model.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
-#include <normscope/norm/element.hpp>
-#include <normscope/norm/moments.hpp>
+#include <normscope/norm/image.hpp>
+#include <normscope/norm/kernels.hpp>
 #include <normscope/norm/norm.hpp>
 
 namespace normscope::analysis {

@@ -8,8 +8,6 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/norm/curvature.hpp>
-#include <normscope/norm/hessian.hpp>
-#include <normscope/norm/jacobian.hpp>
 #include <normscope/norm/kernels.hpp>
 #include <normscope/norm/norm.hpp>
 

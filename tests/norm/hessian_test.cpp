@@ -9,8 +9,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/rounding.hpp>
 #include <normscope/norm/curvature.hpp>
-#include <normscope/norm/hessian.hpp>
-#include <normscope/norm/jacobian.hpp>
+#include <normscope/norm/norm.hpp>
 
 #include "support/dual.hpp"
 #include "support/norms.hpp"

@@ -5,7 +5,6 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/norm/jacobian.hpp>
 #include <normscope/norm/norm.hpp>
 
 #include "support/dual.hpp"

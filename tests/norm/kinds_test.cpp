@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <normscope/norm/curvature.hpp>
-#include <normscope/norm/jacobian.hpp>
 #include <normscope/norm/kernels.hpp>
 #include <normscope/norm/norm.hpp>
 

@@ -9,7 +9,6 @@
 #include <normscope/core/random.hpp>
 #include <normscope/core/rounding.hpp>
 #include <normscope/norm/image.hpp>
-#include <normscope/norm/moments.hpp>
 #include <normscope/norm/norm.hpp>
 
 #include "support/gains.hpp"

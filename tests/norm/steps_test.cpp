@@ -10,7 +10,6 @@
 #include <normscope/core/rounding.hpp>
 #include <normscope/norm/image.hpp>
 #include <normscope/norm/norm.hpp>
-#include <normscope/norm/steps.hpp>
 
 namespace normscope::norm {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
-#include <normscope/proof/exact_separation.hpp>
+#include <normscope/proof/separate.hpp>
 
 #include "points.hpp"
 
@@ -91,7 +91,7 @@ RC_GTEST_PROP(ExactSeparation, CertificatesHoldInIntegers, (std::uint64_t seed))
   RC_ASSERT(verify(a.view(), b.view(), result));
 }
 
-/// The primes that `src/proof/gmp/basis.cpp` computes with.
+/// The primes that `src/proof/gmp/simplex.cpp` computes with.
 constexpr double primes[] = {1073741789, 1073741783, 1073741741, 1073741723};
 
 /// Modulo the first prime every column of coordinates is 0, so that the basis is inverted anew modulo the

@@ -9,7 +9,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/proof/log_softmax.hpp>
+#include <normscope/proof/ball.hpp>
 
 #include "mixed_sizes.hpp"
 

@@ -9,7 +9,6 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/proof/exact_separation.hpp>
 #include <normscope/proof/separate.hpp>
 
 #include "mixed_sizes.hpp"

@@ -7,7 +7,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
-#include <normscope/proof/trust_region.hpp>
+#include <normscope/proof/ball.hpp>
 
 namespace normscope::proof {
 namespace {

@@ -9,7 +9,7 @@
 #include <normscope/core/view.hpp>
 
 /// Measures how nonlinear a norm is at a point: the Hessian measure H = Σ_i ‖∂²y_i/∂x²‖_F², summed over a
-/// row's blocks. On a block, with z, R, s, Π and G as in `jacobian.hpp`, r = |z|, ẑ = z/r, n the dimension of
+/// row's blocks. On a block, with z, R, s, Π and G as in `norm.hpp`, r = |z|, ẑ = z/r, n the dimension of
 /// the space of z (for layer one less than the block's width), A = −3 R r R²eps/s⁵ the curvature along ẑ and
 /// B = −R r/s³ that across it:
 ///   H = A² |Gẑ|² + 2 B² (tr ΠG²Π − |Gẑ|²) + (n−1) B² |Gẑ|²

@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include <normscope/core/exact.hpp>
+#include <normscope/core/parallel.hpp>
 #include <normscope/core/view.hpp>
 #include <normscope/proof/minimum_norm.hpp>
 #include <normscope/proof/separate.hpp>
@@ -95,5 +97,115 @@ class BallSolver {
   class Work;
   std::unique_ptr<Work> work_;
 };
+
+/// Proved bounds of one row's largest log-probability; they include rounding.
+struct LogSoftmaxMaximum {
+  std::vector<double> point{};  ///< |u| <= 1, where `lower` is attained
+  /// Where f(u) + |g| − g·u is `upper`, g the gradient of f at u; perhaps outside the ball, as f is concave
+  /// everywhere. Empty while `upper` is 0.
+  std::vector<double> tangent{};
+  /// Probabilities p of rows, where those at `tangent` depend on the rounding of logits too much; else empty:
+  ///   |Σ p_j (A_i − A_j)| + Σ p_j (a_i − a_j) + Σ p_j log p_j <= `upper`.
+  std::vector<PointWeight> weights{};
+  double lower = -std::numeric_limits<double>::infinity();
+  double upper = 0.0;
+  std::size_t iterations = 0;
+};
+
+struct LogSoftmaxOptions {
+  double gap = 1e-3;             ///< between the bounds
+  std::size_t iterations = 300;  ///< of the gradient method, per target
+  /// Operations that Newton's method may take for a target that the gradient method does not solve.
+  double newton_work = 2e10;
+  /// Error of the logits that rows and offsets stand for. Without `LogSoftmaxMaximum::weights`, whoever
+  /// computes the probabilities at `tangent` from logits with this error gets no larger bound than `upper`
+  /// (test: LogSoftmax.OthersFindNoLargerBound).
+  double rounding = 0.0;
+  unsigned threads = 1;
+  Progress progress{};
+};
+
+/// max over |u| <= 1 of log softmax(rows u + offsets)_target for each target, in batches: by accelerated
+/// projected gradient steps from the target's own direction, in float32 if that suffices, and for the
+/// remaining targets by Newton's method over the rows with non-negligible probability. The objective f is
+/// concave, so its gradient g at any point bounds it from above: f(u) + |g| − g·u. Both bounds are computed
+/// in float64.
+///
+/// Source    [Beck, Teboulle 2009]; [Moré, Sorensen 1983]; [Frank, Wolfe 1956] for the bound
+///
+/// Shapes    rows (any >= 1, width), offsets (rows), targets: row numbers
+///
+/// Errors    Shape; Argument for numbers beyond 2²⁰⁰; Cancelled
+///
+/// Accuracy  upper − lower <= `gap` where iterations and work suffice; both hold in any case
+///           (tests: LogSoftmax.BoundsBracketLongRuns, LogSoftmax.AgreesWithASearchAtAnySizeOfLogits);
+///           independent of the number of threads
+///
+/// Cost      4 targets · rows · width operations and targets · rows exponentials per iteration; five
+///           numbers per row and target of a batch of 32
+[[nodiscard]] std::vector<LogSoftmaxMaximum> largest_log_softmax(MatrixView<const double> rows,
+                                                                 std::span<const double> offsets,
+                                                                 std::span<const std::size_t> targets,
+                                                                 const LogSoftmaxOptions& options = {});
+
+/// The bounds that given points prove, two points for each target, as `largest_log_softmax` returns them;
+/// `rounding` as in `LogSoftmaxOptions`.
+///
+/// Errors    as above; Shape for a point of another width
+[[nodiscard]] std::vector<LogSoftmaxMaximum> prove_log_softmax(MatrixView<const double> rows,
+                                                               std::span<const double> offsets,
+                                                               std::span<const std::size_t> targets,
+                                                               const std::vector<std::vector<double>>& points,
+                                                               double rounding = 0.0, unsigned threads = 1);
+
+/// log softmax(rows point + offsets)_target at any point, with a bound of its rounding error.
+///
+/// Errors    as above
+[[nodiscard]] Bounded log_softmax_at(MatrixView<const double> rows, std::span<const double> offsets,
+                                     std::size_t target, std::span<const double> point);
+
+// The least and the largest length of an affine image of the unit ball, |M u + m| over |u| <= 1, each proved
+// from both sides. The largest is not a convex problem, but solvable: the trust-region subproblem.
+
+struct ExtremeLength {
+  std::vector<double> point{};  ///< |u| <= 1
+  /// The y by which (yᵀm − |Mᵀy|)/|y| proves `lower` of a least length, M u + m up to rounding; empty
+  /// where that is 0.
+  std::vector<double> dual{};
+  double multiplier = 0.0;  ///< of |u|² <= 1; at most the largest double
+  /// The extreme provably lies in [lower, upper], rounding included. `point` attains `upper` of a least
+  /// length and `lower` of a largest length.
+  double lower = 0.0;
+  double upper = 0.0;
+};
+
+/// min over |u| <= 1 of |M u + m|.
+///
+/// Source    [Moré, Sorensen 1983, Computing a trust region step], by one singular value decomposition
+///
+/// Shapes    matrix (rows >= 1, width >= 1), offset (rows)
+///
+/// Errors    Shape; Argument for an entry that is not finite
+///
+/// Accuracy  upper − lower <= (1e-12 + 8 width² 2⁻⁵³) (|M|_F + |m|) (test: TrustRegion.BoundsMeet), for
+///           numbers of any size (test: TrustRegion.NumbersOfAnySize)
+///
+/// Cost      O((rows + width) · min(rows, width)²)
+[[nodiscard]] ExtremeLength least_length(MatrixView<const double> matrix, std::span<const double> offset);
+
+/// max over |u| <= 1 of |M u + m|; otherwise as `least_length`.
+[[nodiscard]] ExtremeLength largest_length(MatrixView<const double> matrix, std::span<const double> offset);
+
+/// Bounds of the least length from the data, a point and a dual y alone: |M u + m| above, and below
+/// (yᵀm − |Mᵀy|)/|y|. Upper is +infinity for a point that is not finite or outside the ball, lower is 0 for a
+/// y that is 0, not finite or of another size.
+[[nodiscard]] ExtremeLength proved_least(MatrixView<const double> matrix, std::span<const double> offset,
+                                         std::span<const double> point, std::span<const double> dual);
+
+/// Bounds of the largest length from the data, a point and a multiplier alone: |M u + m| below, and above,
+/// once A = μI − MᵀM is proved positive definite by a Cholesky factor, the square root of
+/// μ + |m|² + bᵀA⁻¹b with b = Mᵀm. μ is the first not below `multiplier` to pass.
+[[nodiscard]] ExtremeLength proved_largest(MatrixView<const double> matrix, std::span<const double> offset,
+                                           std::span<const double> point, double multiplier);
 
 }  // namespace normscope::proof

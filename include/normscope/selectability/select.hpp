@@ -11,7 +11,6 @@
 
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/view.hpp>
-#include <normscope/proof/exact_separation.hpp>
 #include <normscope/proof/minimum_norm.hpp>
 #include <normscope/proof/separate.hpp>
 

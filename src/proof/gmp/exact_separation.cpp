@@ -1,4 +1,4 @@
-#include <normscope/proof/exact_separation.hpp>
+#include <normscope/proof/separate.hpp>
 
 #include <algorithm>
 #include <cmath>

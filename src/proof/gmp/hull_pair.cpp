@@ -1,4 +1,4 @@
-#include "hull_pair.hpp"
+#include "simplex.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
 
-#include "basis.hpp"
+#include "simplex.hpp"
 
 namespace normscope::proof::exact {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "files/readers.hpp"
 #include "fuzz_target.hpp"
-#include "models/onnx_norms.hpp"
+#include "models/found_norms.hpp"
 
 using namespace normscope;
 

@@ -3,6 +3,9 @@
 #include <string_view>
 #include <vector>
 
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/models/model.hpp>
+
 #include "config.hpp"
 
 namespace normscope::models {
@@ -32,5 +35,9 @@ struct Architecture {
 
 /// Every architecture of src/models/architectures; generated from the folder.
 std::vector<const Architecture*> all_architectures();
+
+/// Like `describe`, with a given list of architectures.
+[[nodiscard]] Model describe_as_one_of(const std::vector<const Architecture*>& architectures,
+                                       const files::Checkpoint& checkpoint, const Stated& stated = {});
 
 }  // namespace normscope::models

@@ -18,7 +18,6 @@
 
 #include "config.hpp"
 #include "inventory.hpp"
-#include "rope.hpp"
 
 namespace normscope::models {
 

@@ -9,7 +9,7 @@
 
 #include "blocks.hpp"
 #include "builder.hpp"
-#include "not_modelled.hpp"
+#include "config.hpp"
 
 namespace normscope::models {
 

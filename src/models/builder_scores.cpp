@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "builder.hpp"
-#include "not_modelled.hpp"
+#include "config.hpp"
 
 namespace normscope::models {
 

@@ -1,4 +1,4 @@
-#include "describe.hpp"
+#include "architecture.hpp"
 
 #include <algorithm>
 #include <map>
@@ -13,8 +13,6 @@
 #include "config.hpp"
 #include "found_norms.hpp"
 #include "inventory.hpp"
-#include "keras_norms.hpp"
-#include "stated_norms.hpp"
 
 namespace normscope::models {
 

@@ -7,9 +7,6 @@
 #include <fmt/format.h>
 
 #include "inventory.hpp"
-#include "norm_names.hpp"
-#include "onnx_norms.hpp"
-#include "stated_norms.hpp"
 
 namespace normscope::models {
 

@@ -1,4 +1,4 @@
-#include "keras_norms.hpp"
+#include "found_norms.hpp"
 
 #include <algorithm>
 #include <map>

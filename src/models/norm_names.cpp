@@ -1,4 +1,4 @@
-#include "norm_names.hpp"
+#include "found_norms.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "onnx_norms.hpp"
+#include "found_norms.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,6 @@
 #include <normscope/core/error.hpp>
 
 #include "onnx_pattern.hpp"
-#include "onnx_shapes.hpp"
 
 namespace normscope::models {
 namespace {

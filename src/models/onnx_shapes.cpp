@@ -1,4 +1,4 @@
-#include "onnx_shapes.hpp"
+#include "onnx_pattern.hpp"
 
 #include <algorithm>
 #include <iterator>

@@ -1,4 +1,4 @@
-#include "rope.hpp"
+#include "config.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "stated_norms.hpp"
+#include "found_norms.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -7,7 +7,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/files/checkpoint.hpp>
-#include <normscope/models/stated_norm.hpp>
+#include <normscope/models/model.hpp>
 
 #include "files/onnx_files.hpp"
 #include "support/data.hpp"

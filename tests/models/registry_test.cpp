@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "describe.hpp"
+#include "architecture.hpp"
 #include "models/synthetic.hpp"
 
 namespace normscope::models {

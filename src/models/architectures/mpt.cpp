@@ -5,7 +5,7 @@
 
 #include "architecture.hpp"
 #include "builder.hpp"
-#include "not_modelled.hpp"
+#include "config.hpp"
 
 namespace normscope::models::architectures {
 

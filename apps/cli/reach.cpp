@@ -11,7 +11,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/text.hpp>
 #include <normscope/results/documents.hpp>
-#include <normscope/selectability/survey.hpp>
+#include <normscope/selectability/reach.hpp>
 
 #include "command.hpp"
 #include "reach_certificates.hpp"

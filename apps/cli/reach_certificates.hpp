@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include <normscope/selectability/survey.hpp>
+#include <normscope/selectability/reach.hpp>
 
 namespace normscope::cli {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <normscope/core/snapshot.hpp>
-#include <normscope/selectability/survey.hpp>
+#include <normscope/selectability/reach.hpp>
 
 namespace normscope::cli {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <normscope/selectability/random_table.hpp>
+#include <normscope/selectability/select.hpp>
 
 #include "command.hpp"
 #include "key_norm.hpp"

@@ -7,7 +7,6 @@
 #include <normscope/proof/minimum_norm.hpp>
 #include <normscope/results/documents.hpp>
 #include <normscope/results/figures.hpp>
-#include <normscope/selectability/random_table.hpp>
 #include <normscope/selectability/select.hpp>
 
 #include "values.hpp"

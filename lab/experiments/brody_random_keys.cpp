@@ -7,7 +7,7 @@
 #include <normscope/core/text.hpp>
 #include <normscope/norm/norm.hpp>
 #include <normscope/results/figures.hpp>
-#include <normscope/selectability/random_table.hpp>
+#include <normscope/selectability/select.hpp>
 
 #include "frame/experiment.hpp"
 

@@ -26,7 +26,7 @@
 #include <normscope/results/figures.hpp>
 #include <normscope/rewrite/compare.hpp>
 #include <normscope/rewrite/rewrite.hpp>
-#include <normscope/selectability/survey.hpp>
+#include <normscope/selectability/reach.hpp>
 #include <normscope/verify/model.hpp>
 #include <normscope/verify/verify.hpp>
 

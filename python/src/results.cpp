@@ -10,7 +10,7 @@
 #include <normscope/norm/image.hpp>
 #include <normscope/results/documents.hpp>
 #include <normscope/results/figures.hpp>
-#include <normscope/selectability/survey.hpp>
+#include <normscope/selectability/reach.hpp>
 
 namespace normscope::python {
 

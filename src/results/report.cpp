@@ -7,7 +7,7 @@
 #include <normscope/analysis/report.hpp>
 #include <normscope/core/version.hpp>
 #include <normscope/results/words.hpp>
-#include <normscope/selectability/survey.hpp>
+#include <normscope/selectability/reach.hpp>
 
 #include "head.hpp"
 #include "layout.hpp"

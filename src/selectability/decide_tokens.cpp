@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "sphere.hpp"
-#include "working_sets.hpp"
+#include "lead_oracle.hpp"
+#include "rows.hpp"
 
 namespace normscope::selectability {
 namespace {

@@ -1,15 +1,37 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include <normscope/core/parallel.hpp>
 #include <normscope/core/view.hpp>
 #include <normscope/proof/ball.hpp>
-
-#include "screen.hpp"
+#include <normscope/selectability/logits.hpp>
 
 namespace normscope::selectability {
+
+/// The lead of a token at its own direction.
+struct Lead {
+  double lower = 0.0;          ///< proved, with the rounding error subtracted
+  std::size_t constraint = 0;  ///< next highest there, or equal within float32 rounding
+};
+
+/// The rows in float32, divided by a power of two so that the largest is near 1.
+struct SinglePrecision {
+  std::vector<float> rows{};
+  std::vector<float> offsets{};
+  int exponent = 0;
+  /// Error bound of a float32 logit at a point of the ball, including the rounding of the point.
+  double error = 0.0;
+};
+[[nodiscard]] SinglePrecision single_precision(const Logits& logits);
+
+/// The lead of every token at A_i/|A_i|, from half of A Aᵀ: each tile serves its rows and its columns. Rows
+/// too short to have a direction in float32 get no lead. The members of a team share the tiles.
+[[nodiscard]] std::vector<Lead> screen(const Logits& logits, const SinglePrecision& single, unsigned threads,
+                                       const Progress& progress, const Team& team);
 
 /// The tokens that a token is compared with: logits over a ball in both precisions and, optionally, one more
 /// inequality `scale · u_last > 0` with the index `tokens`.
@@ -69,5 +91,27 @@ void evaluate_leads(const LeadOracle& oracle, std::vector<EvaluationPoint>& eval
 
 /// Whether offsets differ. If they do not, the bound on the norm's output changes no answer.
 [[nodiscard]] bool has_offsets(const Logits& logits);
+
+// With eps = 0 a norm only gives points of the sphere, in two dimensions or more (`fold`). A lead there is
+// found by moving outward from a point inside the ball: the points at which a token leads form a convex set,
+// so it leads on the whole segment to any such point outside.
+
+/// The point of the sphere nearest to `point`: without its mean if the norm centres, divided by its length,
+/// and inside the ball up to rounding. Zero if nothing remains.
+[[nodiscard]] std::vector<double> on_sphere(const Logits& logits, std::span<const double> point);
+
+/// Bound of |u − point| for the nearest point u of the sphere; infinite unless it is negligible.
+[[nodiscard]] double distance_to_sphere(const Logits& logits, std::span<const double> point);
+
+/// A lower bound of the lead over all tokens at the point of the sphere nearest to `point`; −infinity if the
+/// distance is more than rounding.
+[[nodiscard]] double lead_on_sphere(const LeadOracle& oracle, std::size_t token,
+                                    std::span<const double> point, unsigned threads);
+
+/// A point of the sphere at which `token` provably leads, searched from `inside`, a point of the ball where
+/// it leads: along several directions while it leads, then along the faces reached. Empty if all paths end
+/// inside the ball, which proves nothing.
+[[nodiscard]] std::optional<std::vector<double>> lift(const LeadOracle& oracle, std::size_t token,
+                                                      std::span<const double> inside, unsigned threads);
 
 }  // namespace normscope::selectability

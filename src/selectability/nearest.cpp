@@ -1,4 +1,4 @@
-#include "nearest.hpp"
+#include "search.hpp"
 
 #include <algorithm>
 #include <cmath>

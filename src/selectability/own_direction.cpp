@@ -1,4 +1,4 @@
-#include "own_direction.hpp"
+#include "search.hpp"
 
 #include <cmath>
 

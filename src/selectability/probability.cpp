@@ -1,4 +1,4 @@
-#include <normscope/selectability/probability.hpp>
+#include <normscope/selectability/reach.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include <normscope/core/rounding.hpp>
 #include <normscope/proof/ball.hpp>
 
-#include "sphere.hpp"
+#include "lead_oracle.hpp"
 
 namespace normscope::selectability {
 namespace {

@@ -1,11 +1,10 @@
-#include <normscope/selectability/random_table.hpp>
+#include <normscope/selectability/select.hpp>
 
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/random.hpp>
-#include <normscope/selectability/select.hpp>
 
 namespace normscope::selectability {
 namespace {

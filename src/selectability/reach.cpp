@@ -10,9 +10,7 @@
 #include <normscope/core/rounding.hpp>
 
 #include "decide_tokens.hpp"
-#include "exchange.hpp"
 #include "lead_oracle.hpp"
-#include "sphere.hpp"
 
 namespace normscope::selectability {
 namespace {

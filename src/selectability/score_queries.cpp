@@ -1,4 +1,4 @@
-#include "score_queries.hpp"
+#include "search.hpp"
 
 #include <algorithm>
 #include <cmath>

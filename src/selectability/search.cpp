@@ -4,12 +4,14 @@
 #include <cmath>
 #include <limits>
 
+#include <fmt/core.h>
+
 #include <normscope/core/binary_scale.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/rounding.hpp>
 
+#include "rows.hpp"
 #include "search.hpp"
-#include "working_sets.hpp"
 
 namespace normscope::selectability {
 namespace {
@@ -346,6 +348,29 @@ Selection keys(MatrixView<const double> keys, const Options& options, const Prog
   }
   search.report(progress);
   return std::move(search).result();
+}
+
+std::vector<double> attention_weights(MatrixView<const double> keys, std::span<const double> query) {
+  if (keys.rows() == 0 || keys.width() != query.size()) {
+    throw Error(ErrorCode::Shape, fmt::format("attention weights: {} keys of width {}, a query of {}; "
+                                              "expected at least one key, of the query's width",
+                                              keys.rows(), keys.width(), query.size()));
+  }
+  std::vector<double> weights(keys.rows());
+  for (std::size_t i = 0; i < keys.rows(); ++i) {
+    for (std::size_t c = 0; c < query.size(); ++c) weights[i] += query[c] * keys.row(i)[c];
+    if (!std::isfinite(weights[i])) {
+      throw Error(ErrorCode::Argument,
+                  fmt::format("attention weights: the score of key {} is {}, expected a finite number", i,
+                              weights[i]));
+    }
+  }
+  // The largest score is subtracted, so that no exponential overflows.
+  const double largest = *std::max_element(weights.begin(), weights.end());
+  double sum = 0.0;
+  for (double& weight : weights) sum += weight = std::exp(weight - largest);
+  for (double& weight : weights) weight /= sum;
+  return weights;
 }
 
 }  // namespace normscope::selectability

@@ -1,4 +1,4 @@
-#include "sphere.hpp"
+#include "lead_oracle.hpp"
 
 #include <algorithm>
 #include <cmath>

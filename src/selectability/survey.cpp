@@ -1,10 +1,10 @@
-#include <normscope/selectability/survey.hpp>
+#include <normscope/selectability/reach.hpp>
 
 #include <algorithm>
 #include <iterator>
 #include <numeric>
 
-#include "exchange.hpp"
+#include "decide_tokens.hpp"
 
 namespace normscope::selectability {
 namespace {

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <normscope/core/random.hpp>
-#include <normscope/selectability/probability.hpp>
+#include <normscope/selectability/reach.hpp>
 
 namespace normscope::selectability {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/selectability/random_table.hpp>
+#include <normscope/selectability/select.hpp>
 
 #include "selectability/test_keys.hpp"
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/selectability/random_table.hpp>
+#include <normscope/selectability/select.hpp>
 
 namespace normscope::selectability {
 namespace {

@@ -9,7 +9,6 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/norm/norm.hpp>
-#include <normscope/selectability/probability.hpp>
 #include <normscope/selectability/reach.hpp>
 
 #include "heads.hpp"

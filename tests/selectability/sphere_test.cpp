@@ -7,9 +7,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
-#include <normscope/selectability/probability.hpp>
 #include <normscope/selectability/reach.hpp>
-#include <normscope/selectability/survey.hpp>
 
 // eps = 0: the norm gives points of the sphere only.
 namespace normscope::selectability {

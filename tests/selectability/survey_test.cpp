@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <normscope/selectability/survey.hpp>
+#include <normscope/selectability/reach.hpp>
 
 #include "heads.hpp"
 #include "support/thread_team.hpp"

@@ -33,9 +33,8 @@
 #include <normscope/proof/separate.hpp>
 #include <normscope/rewrite/compare.hpp>
 #include <normscope/rewrite/rewrite.hpp>
-#include <normscope/selectability/random_table.hpp>
+#include <normscope/selectability/reach.hpp>
 #include <normscope/selectability/select.hpp>
-#include <normscope/selectability/survey.hpp>
 #include <normscope/selectability/vocabulary.hpp>
 #include <normscope/signature/compare.hpp>
 #include <normscope/signature/extract.hpp>

@@ -23,9 +23,8 @@
 #include <normscope/nets/train_runs.hpp>
 #include <normscope/norm/curvature.hpp>
 #include <normscope/rewrite/compare.hpp>
-#include <normscope/selectability/random_table.hpp>
+#include <normscope/selectability/reach.hpp>
 #include <normscope/selectability/select.hpp>
-#include <normscope/selectability/survey.hpp>
 #include <normscope/signature/extract.hpp>
 
 namespace normscope::figures {

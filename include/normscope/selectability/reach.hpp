@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include <normscope/core/parallel.hpp>
@@ -130,5 +131,113 @@ struct WithoutBall {
 /// Whether answer and bounds of one token are proved.
 [[nodiscard]] bool verify(const Logits& logits, std::size_t token, const TokenReach& reach,
                           double tolerance = 1e-12);
+
+/// Bounds of the largest probability that the softmax of the logits gives a token anywhere in the ball.
+struct Probability {
+  double lower = 0.0;
+  double upper = 1.0;
+  std::vector<double> point{};    ///< |u| <= 1 that attains `lower`; empty if the witness of the lead does
+  std::vector<double> tangent{};  ///< |u| <= 1 whose gradient proves `upper`; empty if the lead proves it
+  /// Probabilities that prove `upper` in place of those at `tangent`, where these depend on rounding; see
+  /// `proof::LogSoftmaxMaximum`.
+  std::vector<proof::PointWeight> weights{};
+
+  /// The tangent point to state as proof of `upper`; empty if `weights` or the lead prove it.
+  [[nodiscard]] std::span<const double> proving_tangent() const {
+    return weights.empty() ? std::span<const double>(tangent) : std::span<const double>();
+  }
+};
+
+/// The bounds that follow from the lead alone: with a lead of at least l somewhere and at most m everywhere,
+///   1/(1 + (tokens − 1) e^−l) <= p <= 1/(1 + e^−m).
+///
+/// Accuracy  proved (test: Probability.LeadsBoundProbabilities)
+[[nodiscard]] Probability probability_from_lead(const TokenReach& reach, std::size_t tokens);
+
+struct ProbabilityOptions {
+  double gap = 1e-3;             ///< gap between the bounds of a log-probability
+  std::size_t iterations = 300;  ///< per token; see `proof::largest_log_softmax`
+  unsigned threads = 0;
+  Progress progress{};
+};
+
+/// The largest probability of each token `asked`, log-probabilities to `gap`; see
+/// `proof::largest_log_softmax`. With eps = 0 lower bounds are attained on the sphere; upper bounds are
+/// those of the ball, larger where a point inside is better.
+///
+/// Errors    Cancelled; Shape
+///
+/// Cost      a few to 300 iterations of 4 tokens width operations per token
+[[nodiscard]] std::vector<Probability> largest_probabilities(const Logits& logits,
+                                                             std::span<const std::size_t> asked,
+                                                             const ProbabilityOptions& options);
+
+/// The bounds that given points prove, a point and a tangent of each token in turn, without searching for
+/// others: for the points that `largest_probabilities` found, bitwise the same bounds.
+///
+/// Requires  eps > 0
+///
+/// Errors    Shape
+///
+/// Accuracy  (test: Survey.PointsOfProbabilitiesProveTheSameBoundsAgain)
+[[nodiscard]] std::vector<Probability> prove_probabilities(const Logits& logits,
+                                                           std::span<const std::size_t> asked,
+                                                           const std::vector<std::vector<double>>& points,
+                                                           unsigned threads);
+
+/// What is known of a whole vocabulary: each token's answer, its largest lead and its largest probability.
+struct Survey {
+  std::vector<TokenReach> tokens{};
+  std::vector<Probability> probabilities{};
+  std::vector<std::size_t> refined{};  ///< tokens whose probabilities were computed, not only bounded
+  std::vector<bool> sharp{};           ///< tokens whose largest lead was computed
+  std::size_t worked = 0;              ///< tokens processed for that
+  std::size_t wanted = 0;              ///< number of nearest tokens requested
+  /// Work that was skipped because work ran out, as numbers of tokens.
+  struct LeftOut {
+    std::size_t tokens = 0;         ///< tokens that are not decided
+    std::size_t leads = 0;          ///< tokens that might be among the nearest
+    std::size_t probabilities = 0;  ///< tokens whose probability was requested
+
+    [[nodiscard]] bool nothing() const { return tokens == 0 && leads == 0 && probabilities == 0; }
+  };
+  LeftOut left_out{};
+
+  /// Tokens decided with this answer, in order.
+  [[nodiscard]] std::vector<std::size_t> with(proof::Answer answer) const;
+  /// Up to `most` reachable tokens with the smallest largest lead, in the order of its upper bound, as far as
+  /// leads were computed.
+  [[nodiscard]] std::vector<std::size_t> nearest(std::size_t most) const;
+  /// Up to `most` tokens with the smallest bound on their probability, the smallest first.
+  [[nodiscard]] std::vector<std::size_t> least_probable(std::size_t most) const;
+  /// Number of tokens that cannot have the largest logit for a hidden state of any length.
+  [[nodiscard]] std::size_t unargmaxable() const;
+};
+
+/// Which largest probabilities `finish` computes: only those requested, the extreme ones (all in a small
+/// vocabulary), or all.
+enum class Probabilities { quick, extremes, full };
+
+struct SurveyOptions {
+  /// Number of tokens with the smallest largest lead, and with the smallest largest probability, to compute.
+  std::size_t nearest = 20;
+  Probabilities probabilities = Probabilities::extremes;
+  std::vector<std::size_t> asked{};  ///< tokens whose largest probability is always computed
+  double probability_gap = 1e-3;     ///< gap between the bounds of a log-probability
+};
+
+/// After `decide`: computes the largest leads of the tokens that lead least, and the largest probabilities
+/// requested, within `options.work`. Continues from what an interrupted call left in the survey, to the same
+/// numbers. In an unfinished survey, `bound_by_leads` fills in the rest.
+///
+/// Errors    Cancelled
+///
+/// Accuracy  (tests: Survey.NoTokenIsNearerThanThoseNamed, Survey.LeftOutWorkIsCountedAndCompletedLater)
+///
+/// Cost      tokens · width per round and token computed
+void finish(const Logits& logits, Survey& survey, const SurveyOptions& wanted, const ReachOptions& options);
+
+/// Bounds by its lead alone every probability that was not computed.
+void bound_by_leads(Survey& survey);
 
 }  // namespace normscope::selectability

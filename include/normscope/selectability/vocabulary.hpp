@@ -9,7 +9,6 @@
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/models/model.hpp>
 #include <normscope/selectability/reach.hpp>
-#include <normscope/selectability/survey.hpp>
 
 /// Which tokens a checkpoint can output: its vocabulary after the final norm.
 namespace normscope::selectability {

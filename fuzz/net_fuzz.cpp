@@ -7,7 +7,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/nets/evaluate.hpp>
-#include <normscope/nets/net_file.hpp>
+#include <normscope/nets/net.hpp>
 
 #include "fuzz_target.hpp"
 

@@ -7,7 +7,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/nets/construct.hpp>
-#include <normscope/nets/net_file.hpp>
+#include <normscope/nets/net.hpp>
 #include <normscope/results/documents.hpp>
 #include <normscope/results/figures.hpp>
 

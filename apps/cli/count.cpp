@@ -7,7 +7,6 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/nets/rnn/counting.hpp>
-#include <normscope/nets/rnn/trained.hpp>
 #include <normscope/results/documents.hpp>
 #include <normscope/results/figures.hpp>
 

@@ -5,7 +5,7 @@
 
 #include <normscope/files/array.hpp>
 #include <normscope/nets/evaluate.hpp>
-#include <normscope/nets/net_file.hpp>
+#include <normscope/nets/net.hpp>
 #include <normscope/results/documents.hpp>
 
 #include "command.hpp"

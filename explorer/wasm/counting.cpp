@@ -7,7 +7,6 @@
 #include <normscope/nets/rnn/counting.hpp>
 #include <normscope/nets/rnn/network.hpp>
 #include <normscope/nets/rnn/saturated.hpp>
-#include <normscope/nets/rnn/trained.hpp>
 #include <normscope/results/documents.hpp>
 
 #include "values.hpp"

@@ -5,7 +5,6 @@
 #include <normscope/nets/construct.hpp>
 #include <normscope/nets/evaluate.hpp>
 #include <normscope/nets/scatter.hpp>
-#include <normscope/nets/trace.hpp>
 #include <normscope/norm/curvature.hpp>
 #include <normscope/results/documents.hpp>
 #include <normscope/results/figures.hpp>

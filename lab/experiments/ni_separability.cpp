@@ -7,7 +7,6 @@
 #include <normscope/nets/construct.hpp>
 #include <normscope/nets/evaluate.hpp>
 #include <normscope/nets/scatter.hpp>
-#include <normscope/nets/trace.hpp>
 
 #include "frame/experiment.hpp"
 

@@ -7,7 +7,6 @@
 #include <fmt/core.h>
 
 #include <normscope/nets/rnn/counting.hpp>
-#include <normscope/nets/rnn/trained.hpp>
 #include <normscope/results/documents.hpp>
 #include <normscope/results/figures.hpp>
 

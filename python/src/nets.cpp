@@ -16,7 +16,7 @@
 
 #include <normscope/nets/construct.hpp>
 #include <normscope/nets/evaluate.hpp>
-#include <normscope/nets/net_file.hpp>
+#include <normscope/nets/net.hpp>
 #include <normscope/nets/tasks.hpp>
 #include <normscope/nets/train_runs.hpp>
 #include <normscope/results/documents.hpp>

@@ -1,4 +1,4 @@
-#include <normscope/nets/net_file.hpp>
+#include <normscope/nets/net.hpp>
 
 #include <optional>
 #include <string>

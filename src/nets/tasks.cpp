@@ -11,7 +11,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/core/text.hpp>
-#include <normscope/nets/dataset.hpp>
+#include <normscope/nets/train.hpp>
 
 namespace normscope::nets {
 namespace {

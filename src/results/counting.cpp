@@ -7,7 +7,7 @@
 
 #include <normscope/core/version.hpp>
 #include <normscope/nets/rnn/counting.hpp>
-#include <normscope/nets/rnn/hierarchy.hpp>
+#include <normscope/nets/rnn/theorems.hpp>
 
 namespace normscope::results {
 

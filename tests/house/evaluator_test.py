@@ -33,13 +33,10 @@ def reached(start, beyond=()):
 class Evaluator(unittest.TestCase):
     def test_constructors_and_evaluator_meet_in_the_net_alone(self):
         evaluator = reached(ROOT / "src/nets/evaluate.cpp")
-        self.assertIn("include/normscope/nets/evaluate.hpp", evaluator)
-        for constructor in ("stable_mode", "paper_mode"):
-            made_of = reached(ROOT / f"src/nets/{constructor}.cpp", beyond={DRIVER})
-            self.assertLessEqual({f"src/nets/{name}" for name in ("projection.cpp", "head.cpp", "line.cpp",
-                                                                   "predict.hpp")}, made_of)
-            self.assertEqual(made_of & evaluator,
-                             {"include/normscope/nets/net.hpp", "src/nets/net.cpp"}, constructor)
+        self.assertIn("include/normscope/nets/net.hpp", evaluator)
+        made_of = reached(ROOT / "src/nets/modes.cpp", beyond={DRIVER})
+        self.assertLessEqual({"src/nets/line.cpp", "src/nets/line.hpp"}, made_of)
+        self.assertEqual(made_of & evaluator, {"include/normscope/nets/net.hpp", "src/nets/net.cpp"})
 
     def test_a_shortcut_would_be_seen(self):
         self.assertIn("src/nets/evaluate.cpp", reached(DRIVER))

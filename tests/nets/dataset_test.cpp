@@ -1,4 +1,4 @@
-#include <normscope/nets/dataset.hpp>
+#include <normscope/nets/train.hpp>
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/files/safetensors.hpp>
 #include <normscope/nets/evaluate.hpp>
-#include <normscope/nets/net_file.hpp>
+#include <normscope/nets/net.hpp>
 
 #include "nets/nets.hpp"
 #include "support/scratch.hpp"

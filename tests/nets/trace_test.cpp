@@ -1,4 +1,4 @@
-#include <normscope/nets/trace.hpp>
+#include <normscope/nets/construct.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -7,8 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/nets/rnn/counting.hpp>
-#include <normscope/nets/rnn/hierarchy.hpp>
-#include <normscope/nets/rnn/trained.hpp>
+#include <normscope/nets/rnn/theorems.hpp>
 
 namespace normscope::nets::rnn {
 namespace {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <normscope/core/view.hpp>
-#include <normscope/nets/dataset.hpp>
 #include <normscope/nets/net.hpp>
 #include <normscope/nets/train.hpp>
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include <normscope/core/view.hpp>
-#include <normscope/nets/dataset.hpp>
 #include <normscope/nets/net.hpp>
+#include <normscope/nets/train.hpp>
 
 /// The effect of u(x) = x/sqrt(|x|² + eps) on the unit circle after a stretch or a shift, the two moves that
 /// a linear layer before a norm can make in the plane.

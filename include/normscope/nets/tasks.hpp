@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include <normscope/nets/dataset.hpp>
 #include <normscope/nets/train.hpp>
 
 namespace normscope::nets {

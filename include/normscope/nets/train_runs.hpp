@@ -9,7 +9,6 @@
 #include <vector>
 
 #include <normscope/core/parallel.hpp>
-#include <normscope/nets/dataset.hpp>
 #include <normscope/nets/tasks.hpp>
 #include <normscope/nets/train.hpp>
 

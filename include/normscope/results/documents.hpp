@@ -21,12 +21,12 @@
 #include <normscope/heads/heads.hpp>
 #include <normscope/models/model.hpp>
 #include <normscope/nets/construct.hpp>
-#include <normscope/nets/dataset.hpp>
 #include <normscope/nets/net.hpp>
 #include <normscope/nets/rnn/counting.hpp>
 #include <normscope/nets/rnn/network.hpp>
 #include <normscope/nets/rnn/train.hpp>
 #include <normscope/nets/scatter.hpp>
+#include <normscope/nets/train.hpp>
 #include <normscope/nets/train_runs.hpp>
 #include <normscope/norm/curvature.hpp>
 #include <normscope/norm/image.hpp>

@@ -17,9 +17,9 @@
 #include <normscope/analysis/trace.hpp>
 #include <normscope/heads/heads.hpp>
 #include <normscope/nets/construct.hpp>
-#include <normscope/nets/dataset.hpp>
 #include <normscope/nets/net.hpp>
 #include <normscope/nets/rnn/network.hpp>
+#include <normscope/nets/train.hpp>
 #include <normscope/nets/train_runs.hpp>
 #include <normscope/norm/curvature.hpp>
 #include <normscope/rewrite/compare.hpp>

@@ -7,7 +7,7 @@
 
 #include <normscope/core/error.hpp>
 
-#include "runner.hpp"
+#include "pass.hpp"
 
 namespace normscope::nets::rnn {
 namespace {

@@ -6,8 +6,7 @@
 
 #include <normscope/core/error.hpp>
 
-#include "backward.hpp"
-#include "head.hpp"
+#include "pass.hpp"
 
 namespace normscope::nets::rnn::detail {
 

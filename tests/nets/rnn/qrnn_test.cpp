@@ -1,4 +1,4 @@
-#include <normscope/nets/rnn/qrnn.hpp>
+#include <normscope/nets/rnn/saturated.hpp>
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include <normscope/nets/rnn/trained.hpp>
+#include <normscope/nets/rnn/counting.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/nets/rnn/counting.hpp>
 
 namespace normscope::nets::rnn {
 namespace {

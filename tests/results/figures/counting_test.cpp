@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/nets/rnn/counting.hpp>
-#include <normscope/nets/rnn/trained.hpp>
 
 namespace normscope::nets::rnn {
 namespace {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <normscope/nets/rnn/network.hpp>
+#include <normscope/nets/rnn/train.hpp>
 
 /// Finds the coordinates of a trained network that are counters.
 namespace normscope::nets::rnn {
@@ -39,5 +40,19 @@ inline constexpr std::size_t least_drift_length = 30;
 ///
 /// Errors    as `accepts`
 [[nodiscard]] std::vector<UnitDrift> drifts_if_long(const Network& network, std::size_t n);
+
+// Trained networks that are part of the library.
+
+/// The training settings of a network here; scripts/train_counters trains it again and rounds the weights to
+/// five decimals.
+///
+/// Errors    Unsupported for cells other than lstm and gru
+[[nodiscard]] TrainSpec trained_spec(CellKind cell, Language language);
+
+/// An lstm or a gru of ten units, trained on a^n b^n up to n = 100 or on a^n b^n c^n up to 50. The lstm
+/// continues to count beyond that (test: Trained.LstmsCountAndGrusDoNot).
+///
+/// Errors    as `trained_spec`
+[[nodiscard]] const Network& trained(CellKind cell, Language language);
 
 }  // namespace normscope::nets::rnn

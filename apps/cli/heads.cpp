@@ -10,7 +10,7 @@
 #include <normscope/heads/heads.hpp>
 #include <normscope/models/model.hpp>
 #include <normscope/results/documents.hpp>
-#include <normscope/verify/model.hpp>
+#include <normscope/verify/verify.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <normscope/models/model.hpp>
-#include <normscope/rewrite/activations.hpp>
+#include <normscope/rewrite/rewrite.hpp>
 
 #include "inputs.hpp"
 

@@ -4,7 +4,7 @@
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/models/model.hpp>
 #include <normscope/models/token_names.hpp>
-#include <normscope/verify/model.hpp>
+#include <normscope/verify/verify.hpp>
 
 #include "inputs.hpp"
 #include "matrix_input.hpp"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <normscope/selectability/vocabulary.hpp>
-#include <normscope/verify/result.hpp>
+#include <normscope/verify/verify.hpp>
 
 #include "command.hpp"
 

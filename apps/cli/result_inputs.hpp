@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include <normscope/verify/result.hpp>
+#include <normscope/verify/verify.hpp>
 
 #include "command.hpp"
 #include "matrix_input.hpp"

@@ -2,7 +2,7 @@
 
 #include <normscope/core/dtype.hpp>
 #include <normscope/selectability/vocabulary.hpp>
-#include <normscope/signature/model_head.hpp>
+#include <normscope/signature/verify.hpp>
 
 namespace normscope::cli {
 namespace {

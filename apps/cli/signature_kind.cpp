@@ -5,7 +5,7 @@
 
 #include <normscope/results/documents.hpp>
 #include <normscope/results/figures.hpp>
-#include <normscope/signature/kind.hpp>
+#include <normscope/signature/compare.hpp>
 
 #include "signature.hpp"
 

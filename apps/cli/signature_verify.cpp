@@ -9,7 +9,7 @@
 #include <normscope/core/rounding.hpp>
 #include <normscope/files/array.hpp>
 #include <normscope/results/documents.hpp>
-#include <normscope/signature/ellipse.hpp>
+#include <normscope/signature/extract.hpp>
 #include <normscope/signature/verify.hpp>
 
 #include "array_folder.hpp"

@@ -6,7 +6,7 @@
 #include <normscope/core/file.hpp>
 #include <normscope/core/text.hpp>
 #include <normscope/results/documents.hpp>
-#include <normscope/verify/result.hpp>
+#include <normscope/verify/verify.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"

@@ -8,7 +8,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/text.hpp>
 #include <normscope/files/array.hpp>
-#include <normscope/verify/model.hpp>
+#include <normscope/verify/verify.hpp>
 
 #include "command.hpp"
 #include "key_norm.hpp"

@@ -12,7 +12,6 @@
 #include <normscope/core/random.hpp>
 #include <normscope/norm/norm.hpp>
 #include <normscope/selectability/vocabulary.hpp>
-#include <normscope/signature/model_head.hpp>
 #include <normscope/signature/verify.hpp>
 
 #include "values.hpp"

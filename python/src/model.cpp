@@ -27,7 +27,6 @@
 #include <normscope/rewrite/compare.hpp>
 #include <normscope/rewrite/rewrite.hpp>
 #include <normscope/selectability/reach.hpp>
-#include <normscope/verify/model.hpp>
 #include <normscope/verify/verify.hpp>
 
 #include "arguments.hpp"

@@ -20,8 +20,6 @@
 #include <normscope/selectability/vocabulary.hpp>
 #include <normscope/signature/compare.hpp>
 #include <normscope/signature/extract.hpp>
-#include <normscope/signature/kind.hpp>
-#include <normscope/signature/model_head.hpp>
 #include <normscope/signature/verify.hpp>
 
 #include "arguments.hpp"

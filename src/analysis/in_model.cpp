@@ -15,7 +15,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/linear_algebra.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/heads/projection.hpp>
+#include <normscope/heads/heads.hpp>
 #include <normscope/models/token_names.hpp>
 #include <normscope/selectability/select.hpp>
 #include <normscope/selectability/vocabulary.hpp>

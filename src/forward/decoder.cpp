@@ -17,7 +17,6 @@
 #include <normscope/models/model.hpp>
 #include <normscope/norm/kernels.hpp>
 
-#include "attention.hpp"
 #include "plan.hpp"
 
 namespace normscope::forward {
@@ -128,8 +127,13 @@ void attend(const models::Head& head, MatrixView<const double> queries, MatrixVi
   }
 }
 
-}  // namespace
-
+/// Causal attention of `heads`, indices in `model.heads`, over the outputs of the norm that they read: the
+/// sums of values, head after head, row-major.
+///
+/// Shapes    normed (tokens, width)
+///
+/// Errors    as `models::read_weight`; Unsupported for norms of queries or keys that are neither of a head
+///           nor of all heads
 std::vector<double> attended(const files::Checkpoint& checkpoint, const models::Model& model,
                              std::span<const std::size_t> heads, MatrixView<const double> normed,
                              unsigned threads) {
@@ -169,8 +173,6 @@ std::vector<double> attended(const files::Checkpoint& checkpoint, const models::
   });
   return std::move(result.values);
 }
-
-namespace {
 
 /// Weights that are in memory together.
 constexpr std::size_t most_weights = std::size_t{1} << 24;

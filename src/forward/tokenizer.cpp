@@ -15,7 +15,6 @@
 #include <normscope/core/file.hpp>
 #include <normscope/files/json_value.hpp>
 #include <normscope/files/source.hpp>
-#include <normscope/forward/words.hpp>
 #include <normscope/models/token_names.hpp>
 
 namespace normscope::forward {

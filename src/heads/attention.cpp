@@ -10,10 +10,7 @@
 #include <normscope/core/linear_algebra.hpp>
 #include <normscope/core/rounding.hpp>
 
-#include "attention_side.hpp"
-#include "equal_distance.hpp"
-#include "rotary_attention.hpp"
-#include "soft_cap.hpp"
+#include "spreads.hpp"
 
 namespace normscope::heads {
 namespace {

@@ -11,7 +11,6 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/exact.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/heads/projection.hpp>
 
 namespace normscope::heads {
 namespace {

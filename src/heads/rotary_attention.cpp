@@ -1,4 +1,4 @@
-#include "rotary_attention.hpp"
+#include "spreads.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,9 +6,8 @@
 #include <normscope/core/eigen/linear_algebra.hpp>
 #include <normscope/core/rounding.hpp>
 
-#include "rotary_distances.hpp"
+#include "rotary_scores.hpp"
 #include "rotary_search.hpp"
-#include "rotary_uniform.hpp"
 #include "rotary_weights.hpp"
 
 namespace normscope::heads {

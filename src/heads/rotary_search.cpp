@@ -11,7 +11,7 @@
 #include <normscope/core/rounding.hpp>
 #include <normscope/proof/ball.hpp>
 
-#include "rotary_distances.hpp"
+#include "rotary_scores.hpp"
 #include "turned_gram.hpp"
 
 namespace normscope::heads {

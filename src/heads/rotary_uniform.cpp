@@ -1,4 +1,4 @@
-#include "rotary_uniform.hpp"
+#include "rotary_search.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "soft_cap.hpp"
+#include "spreads.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,8 +6,6 @@
 #include <normscope/core/eigen/linear_algebra.hpp>
 #include <normscope/core/rounding.hpp>
 #include <normscope/proof/ball.hpp>
-
-#include "equal_distance.hpp"
 
 namespace normscope::heads {
 namespace {

@@ -1,4 +1,4 @@
-#include <normscope/rewrite/activations.hpp>
+#include <normscope/rewrite/rewrite.hpp>
 
 #include <algorithm>
 #include <cmath>

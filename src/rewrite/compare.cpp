@@ -8,11 +8,7 @@
 
 #include <normscope/core/error.hpp>
 
-#include "compare_configuration.hpp"
-#include "compare_content.hpp"
-#include "compare_findings.hpp"
-#include "compare_maps.hpp"
-#include "compare_symmetries.hpp"
+#include "compare_steps.hpp"
 #include "matrix.hpp"
 #include "planning.hpp"
 

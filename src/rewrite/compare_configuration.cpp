@@ -1,4 +1,4 @@
-#include "compare_configuration.hpp"
+#include "compare_steps.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "compare_content.hpp"
+#include "compare_steps.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,6 @@
 #include <set>
 #include <tuple>
 
-#include "compare_maps.hpp"
 #include "planning.hpp"
 
 namespace normscope::rewrite {

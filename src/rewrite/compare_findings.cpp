@@ -1,4 +1,4 @@
-#include "compare_findings.hpp"
+#include "compare_steps.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -7,8 +7,6 @@
 #include <fmt/format.h>
 
 #include <normscope/core/text.hpp>
-
-#include "compare_maps.hpp"
 
 namespace normscope::rewrite {
 namespace {

@@ -1,4 +1,4 @@
-#include "compare_symmetries.hpp"
+#include "compare_steps.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-
-#include "compare_maps.hpp"
 
 namespace normscope::rewrite {
 namespace {

@@ -1,4 +1,4 @@
-#include "fingerprint.hpp"
+#include "output_files.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -11,9 +11,6 @@
 #include <normscope/core/file.hpp>
 #include <normscope/core/version.hpp>
 
-#include "fingerprint.hpp"
-#include "write_behind.hpp"
-
 namespace normscope::rewrite {
 namespace {
 

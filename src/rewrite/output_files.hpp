@@ -1,22 +1,149 @@
 #pragma once
 
+#include <array>
+#include <condition_variable>
 #include <cstddef>
+#include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <mutex>
+#include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <normscope/core/file.hpp>
 #include <normscope/core/parallel.hpp>
+#include <normscope/core/snapshot.hpp>
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/files/safetensors.hpp>
+#include <normscope/rewrite/rewrite.hpp>
 
 #include "matrix.hpp"
-#include "work_folder.hpp"
+#include "recipe.hpp"
 
-/// Common parts of writing a rewrite and undoing one.
 namespace normscope::rewrite {
+
+/// A hash that detects accidental changes but not forgery: each of eight lanes multiplies the words it takes.
+class Fingerprint {
+ public:
+  void add(std::span<const std::byte> bytes);
+  [[nodiscard]] std::uint64_t value() const;
+
+ private:
+  static constexpr std::size_t lanes = 8;
+  using Words = std::array<std::uint64_t, lanes>;
+
+  std::uint64_t size_ = 0;
+  Words mixed_ = {1, 2, 3, 4, 5, 6, 7, 8};
+  std::array<std::byte, sizeof(Words)> rest_{};  ///< of `size_` modulo its length
+};
+
+/// The fingerprint of a whole file.
+///
+/// Errors    Io
+[[nodiscard]] std::uint64_t fingerprint_of(const std::filesystem::path& path);
+
+/// Passes bytes in their order to `write` in a separate thread, so that the next ones are computed meanwhile.
+///
+/// Memory    twice the longest piece and 2 MiB
+class WriteBehind {
+ public:
+  using Write = std::function<void(std::span<const std::byte>)>;
+
+  explicit WriteBehind(Write write);
+  /// Discards bytes that are not written yet.
+  ~WriteBehind();
+  WriteBehind(const WriteBehind&) = delete;
+  WriteBehind& operator=(const WriteBehind&) = delete;
+
+  /// Copies `bytes`; waits for earlier pieces.
+  ///
+  /// Errors    those of `write` for earlier pieces
+  void push(std::span<const std::byte> bytes);
+  /// Waits until everything is written.
+  ///
+  /// Errors    those of `write`
+  void finish();
+
+ private:
+  void hand_over();
+  void serve();
+
+  Write write_;
+  std::vector<std::byte> filling_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  /// Accessed by the thread alone while `is_waiting_` is true, and by others while it is false.
+  std::vector<std::byte> writing_;
+  /// These three are accessed under the mutex.
+  bool is_waiting_ = false;  ///< whether `writing_` is to be written
+  bool ends_ = false;
+  std::exception_ptr failure_;
+  std::thread thread_;
+};
+
+/// Results of writing one file of the output, besides its bytes.
+struct Written {
+  std::vector<Certificate> certificates{};
+  std::vector<UndoPart> parts{};
+  std::vector<std::uint64_t> fingerprints{};  ///< of each file
+};
+
+/// An output that appears under its name complete or not at all: files go to a folder beside it,
+/// `.normscope-rewrite-NAME`, and `commit` renames them. Without `commit`, the destructor removes that
+/// folder. The finished files of a killed process are reused by the next rewrite to the same name if `run`, a
+/// digest of inputs and options, is the same and the files are unchanged; otherwise they are removed. A
+/// process holds a lock on its folder, and removes those beside it that are not locked and hold nothing to
+/// reuse.
+///
+/// Errors    Io, also if another process writes there; Argument if the name is that of another kind of file,
+///           or of a folder that is not empty
+class WorkFolder {
+ public:
+  WorkFolder(const std::filesystem::path& output, bool is_folder, const Digest& run);
+  WorkFolder(const WorkFolder&) = delete;
+  WorkFolder& operator=(const WorkFolder&) = delete;
+  ~WorkFolder();
+
+  /// Where to write the files.
+  [[nodiscard]] std::filesystem::path files() const { return work_ / "files"; }
+  /// The file of that name that an earlier process finished; null if there is none.
+  [[nodiscard]] const Written* finished(const std::string& name) const;
+  /// Records a written file and its `Fingerprint`, so that a later process can reuse it.
+  void keep(const std::string& name, std::uint64_t fingerprint, const Written& written);
+  /// For an output that is a file: `last` is renamed after all others.
+  void commit(const std::string& last = {});
+
+ private:
+  struct Kept {
+    std::uint64_t size = 0;
+    std::uint64_t fingerprint = 0;
+    Written written{};
+  };
+  /// `name` is the output in messages.
+  void require_new_output(const std::filesystem::path& name) const;
+  void take_over();
+  void save() const;
+
+  std::filesystem::path output_;
+  std::filesystem::path work_;
+  bool is_folder_;
+  Digest run_;
+  std::map<std::string, Kept> kept_{};
+  FolderLock lock_{};
+};
+
+/// Copies the files of `from` that hold no weights and are not in `written` to `to`; returns the names of the
+/// others.
+///
+/// Errors    Io
+std::vector<std::string> copy_small_files(const std::filesystem::path& from, const std::filesystem::path& to,
+                                          const std::vector<std::string>& written);
+
+// Common parts of writing a rewrite and undoing one.
 
 /// The files of the input, and the path of the output.
 ///

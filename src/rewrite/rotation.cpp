@@ -1,4 +1,4 @@
-#include <normscope/rewrite/rotation.hpp>
+#include <normscope/rewrite/plan.hpp>
 
 #include <algorithm>
 #include <cmath>

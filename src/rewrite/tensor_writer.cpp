@@ -13,9 +13,8 @@
 #include <normscope/files/source.hpp>
 
 #include "matrix_rewrite.hpp"
+#include "output_files.hpp"
 #include "probes.hpp"
-#include "rotated_matrix.hpp"
-#include "write_behind.hpp"
 
 namespace normscope::rewrite {
 namespace {

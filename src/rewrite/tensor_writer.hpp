@@ -12,7 +12,7 @@
 #include <normscope/rewrite/rewrite.hpp>
 
 #include "matrix.hpp"
-#include "work_folder.hpp"
+#include "output_files.hpp"
 
 namespace normscope::rewrite {
 

@@ -13,10 +13,9 @@
 #include <normscope/files/source.hpp>
 #include <normscope/rewrite/rewrite.hpp>
 
-#include "fingerprint.hpp"
+#include "matrix_rewrite.hpp"
 #include "output_files.hpp"
 #include "planning.hpp"
-#include "rotated_matrix.hpp"
 #include "tensor_writer.hpp"
 
 namespace normscope::rewrite {

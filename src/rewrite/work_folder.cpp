@@ -1,4 +1,4 @@
-#include "work_folder.hpp"
+#include "output_files.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,8 +11,6 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/core/snapshot.hpp>
-
-#include "fingerprint.hpp"
 
 namespace normscope::rewrite {
 namespace {

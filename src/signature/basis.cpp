@@ -1,13 +1,11 @@
-#include "basis.hpp"
+#include "subspace.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/signature/ellipse.hpp>
-
-#include "subspace.hpp"
+#include <normscope/signature/extract.hpp>
 
 namespace normscope::signature {
 namespace {

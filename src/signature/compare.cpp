@@ -9,8 +9,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/signature/kind.hpp>
-#include <normscope/signature/model_head.hpp>
+#include <normscope/signature/verify.hpp>
 
 #include "subspace.hpp"
 

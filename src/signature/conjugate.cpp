@@ -1,4 +1,4 @@
-#include "conjugate.hpp"
+#include "quadric.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "coordinates.hpp"
+#include "subspace.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,8 +9,6 @@
 #include <normscope/core/eigen/linear_algebra.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/rounding.hpp>
-
-#include "subspace.hpp"
 
 namespace normscope::signature {
 namespace {

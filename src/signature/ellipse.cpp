@@ -1,4 +1,4 @@
-#include <normscope/signature/ellipse.hpp>
+#include <normscope/signature/extract.hpp>
 
 #include <algorithm>
 #include <cmath>

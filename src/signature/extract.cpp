@@ -13,8 +13,7 @@
 #include <normscope/core/rounding.hpp>
 #include <normscope/core/snapshot.hpp>
 
-#include "conjugate.hpp"
-#include "coordinates.hpp"
+#include "quadric.hpp"
 #include "subspace.hpp"
 
 namespace normscope::signature {

@@ -8,9 +8,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include <normscope/verify/result.hpp>
+#include <normscope/verify/verify.hpp>
 
-#include "enclosure.hpp"
+#include "arithmetic.hpp"
 
 /// Reads a result strictly, before anything of it is used.
 namespace normscope::verify {

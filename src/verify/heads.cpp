@@ -9,10 +9,10 @@
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/rounding.hpp>
 #include <normscope/core/text.hpp>
-#include <normscope/verify/model.hpp>
+#include <normscope/verify/verify.hpp>
 
+#include "arithmetic.hpp"
 #include "document.hpp"
-#include "enclosure.hpp"
 #include "heads.hpp"
 
 namespace normscope::verify {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include <normscope/verify/model.hpp>
+#include <normscope/verify/verify.hpp>
 
+#include "arithmetic.hpp"
 #include "document.hpp"
-#include "enclosure.hpp"
 
 /// Queries C u + c and keys K v + d of an attention head, |u|, |v| <= 1, recomputed from its weights, and
 /// bounds of its spread, the difference of two keys' scores under one query, recomputed from certificates.

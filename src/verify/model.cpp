@@ -5,7 +5,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/models/token_names.hpp>
-#include <normscope/verify/model.hpp>
+#include <normscope/verify/verify.hpp>
 
 #include "heads.hpp"
 

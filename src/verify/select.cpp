@@ -14,8 +14,8 @@
 #include <normscope/core/text.hpp>
 #include <normscope/verify/verify.hpp>
 
+#include "arithmetic.hpp"
 #include "document.hpp"
-#include "exact.hpp"
 
 namespace normscope::verify {
 namespace {

@@ -11,8 +11,8 @@
 #include <normscope/core/rounding.hpp>
 #include <normscope/verify/verify.hpp>
 
+#include "arithmetic.hpp"
 #include "document.hpp"
-#include "exact.hpp"
 
 namespace normscope::verify {
 namespace {

@@ -9,9 +9,8 @@
 #include <normscope/core/exact.hpp>
 #include <normscope/verify/verify.hpp>
 
+#include "arithmetic.hpp"
 #include "document.hpp"
-#include "enclosure.hpp"
-#include "exact.hpp"
 
 namespace normscope::verify {
 

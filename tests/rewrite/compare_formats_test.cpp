@@ -11,7 +11,7 @@
 
 #include <normscope/core/error.hpp>
 
-#include "../../src/rewrite/compare_content.hpp"
+#include "../../src/rewrite/compare_steps.hpp"
 #include "rewrite/copy.hpp"
 #include "rewrite/stored_parts.hpp"
 #include "support/files.hpp"

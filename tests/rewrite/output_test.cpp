@@ -11,9 +11,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 
-#include "../../src/rewrite/fingerprint.hpp"
 #include "../../src/rewrite/output_files.hpp"
-#include "../../src/rewrite/work_folder.hpp"
 #include "rewrite/copy.hpp"
 #include "rewrite/stored_parts.hpp"
 #include "support/environment.hpp"

@@ -1,12 +1,10 @@
-#include "../../src/rewrite/write_behind.hpp"
+#include "output_files.hpp"
 
 #include <algorithm>
 #include <stdexcept>
 #include <string>
 
 #include <gtest/gtest.h>
-
-#include "../../src/rewrite/fingerprint.hpp"
 
 namespace normscope::rewrite {
 namespace {

@@ -12,7 +12,6 @@
 #include <normscope/files/array.hpp>
 #include <normscope/signature/compare.hpp>
 #include <normscope/signature/extract.hpp>
-#include <normscope/signature/kind.hpp>
 #include <normscope/signature/verify.hpp>
 
 #include "support/files.hpp"

@@ -1,4 +1,4 @@
-#include <normscope/verify/model.hpp>
+#include <normscope/verify/verify.hpp>
 
 #include <cmath>
 #include <string>

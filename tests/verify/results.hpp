@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <normscope/verify/result.hpp>
+#include <normscope/verify/verify.hpp>
 
 /// Small results with their certificates, for tests to change.
 namespace normscope::verify::test {

@@ -11,7 +11,7 @@
 #include <normscope/core/error.hpp>
 
 #include "../../src/verify/document.hpp"
-#include "../../src/verify/exact.hpp"
+#include "../../src/verify/arithmetic.hpp"
 #include "verify/results.hpp"
 
 namespace normscope::verify {

@@ -38,9 +38,7 @@
 #include <normscope/selectability/vocabulary.hpp>
 #include <normscope/signature/compare.hpp>
 #include <normscope/signature/extract.hpp>
-#include <normscope/signature/kind.hpp>
 #include <normscope/signature/verify.hpp>
-#include <normscope/verify/result.hpp>
 #include <normscope/verify/verify.hpp>
 
 /// JSON as text for files and terminals.

@@ -7,7 +7,8 @@
 
 #include <normscope/core/parallel.hpp>
 #include <normscope/selectability/logits.hpp>
-#include <normscope/signature/ellipse.hpp>
+#include <normscope/selectability/vocabulary.hpp>
+#include <normscope/signature/extract.hpp>
 #include <normscope/signature/outputs.hpp>
 
 namespace normscope::signature {
@@ -102,5 +103,8 @@ inline constexpr std::size_t kept_certificates = 64;
 /// count as noise, and eps is not known.
 [[nodiscard]] Verification verify(const Ellipse& ellipse, const Outputs& outputs,
                                   const VerifyOptions& options = {});
+
+/// The head of a model, in the form that signatures need.
+[[nodiscard]] Head head_of(selectability::VocabularyHead head);
 
 }  // namespace normscope::signature

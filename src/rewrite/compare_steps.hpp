@@ -1,17 +1,31 @@
 #pragma once
 
 #include <cstddef>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <normscope/core/norm_spec.hpp>
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/models/model.hpp>
-
-#include "compare_maps.hpp"
+#include <normscope/rewrite/compare.hpp>
 
 namespace normscope::rewrite {
+
+/// A linear map of a file with the norm that it reads.
+struct MapOfFile {
+  const files::Checkpoint& file;
+  const models::Linear& map;
+  const NormSpec& norm;
+};
+
+/// Requires  both maps have the same numbers of inputs and outputs
+[[nodiscard]] ReaderComparison compare_readers(const MapOfFile& before, const MapOfFile& after);
+[[nodiscard]] WriterComparison compare_writers(const MapOfFile& before, const MapOfFile& after);
+/// |b - a| / |a|; |b| where a is 0, and 1 where the sizes differ.
+[[nodiscard]] double relative_change(const std::vector<double>& a, const std::vector<double>& b);
 
 /// An ONNX graph keeps few of the names that tensors had in training, and transposes matrices. These
 /// functions match norms and tensors by their values.
@@ -76,5 +90,29 @@ struct SameValues {
 
 /// Whether a tensor may hold parameters: floating-point numbers, more than one.
 [[nodiscard]] bool has_parameters(const files::Tensor& tensor);
+
+/// Tensors of NEW that differ from those of OLD as another one makes up for: neurons of an MLP in another
+/// order; features of values, or of queries, that are scaled, with the output or the keys scaled back. Such
+/// models may compute the same. Adds a sentence for each to `not_compared`.
+///
+/// Requires  norms and writers are compared
+[[nodiscard]] std::set<std::string> made_up_for(const files::Checkpoint& old_file,
+                                                const models::Model& old_model,
+                                                const files::Checkpoint& new_file,
+                                                const models::Model& new_model, const NormPairs& norms,
+                                                Comparison& result);
+
+/// Compares what two models compute between their tensors, by their descriptions and configurations; fills
+/// `configuration`, `computations` and `not_compared`.
+///
+/// Requires  the norms are compared already
+void compare_configurations(const files::Checkpoint& old_file, const models::Model& old_model,
+                            const files::Checkpoint& new_file, const models::Model& new_model,
+                            Comparison& result);
+
+/// Differences and rewrites as sentences. `norms` are those of `comparison`.
+void add_findings(const files::Checkpoint& old_file, const models::Model& old_model,
+                  const files::Checkpoint& new_file, const models::Model& new_model, const NormPairs& norms,
+                  Comparison& comparison);
 
 }  // namespace normscope::rewrite

@@ -4,7 +4,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/files/zip.hpp>
 
-#include "files/npz.hpp"
+#include "files/npy.hpp"
 #include "fuzz_target.hpp"
 
 using namespace normscope;

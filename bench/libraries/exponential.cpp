@@ -8,8 +8,8 @@
 #include <hwy/highway.h>
 
 #include <normscope/core/random.hpp>
+#include <normscope/nets/rnn/activation.hpp>
 
-#include "automata/activation.hpp"
 #include "pairs.hpp"
 
 namespace normscope::bench {
@@ -44,7 +44,7 @@ void exponential_rows(bool /*quick*/, const Show& show) {
   show(compare("tanh", {.text = std::to_string(count)},
                contender("normscope",
                          [](const Values& in, Values& out) {
-                           for (std::size_t i = 0; i < count; ++i) out[i] = nets::rnn::detail::squash(in[i]);
+                           for (std::size_t i = 0; i < count; ++i) out[i] = nets::rnn::squash(in[i]);
                          }),
                {contender("C library",
                           [](const Values& in, Values& out) {

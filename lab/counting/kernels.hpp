@@ -1,9 +1,9 @@
 #pragma once
 
-#include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
+
+#include <normscope/nets/rnn/activation.hpp>
 
 /// Loops of the taggers for `lanes` words at a time. Value i of word l is at [i lanes + l], so that the
 /// compiler vectorizes over words. Sums run across words only at the end, so their bits do not depend on the
@@ -13,43 +13,9 @@ namespace normscope::lab::counting {
 /// Number of words side by side, which is the batch size.
 inline constexpr std::size_t lanes = 16;
 
-/// e^x for x <= 0; relative error 2e-7 in float; e^-87 below that.
-inline double decay(double x) { return std::exp(x); }
-inline float decay(float x) {
-  constexpr float most = -87.0F;
-  constexpr float round_to_integer = 0x1.8p23F;
-  x = x < most ? most : x;
-  // x = k ln 2 + r, with ln 2 in two parts such that k times the first is exact.
-  const float shifted = x * 0x1.715476p0F + round_to_integer;
-  const float k = shifted - round_to_integer;
-  const float r = (x - k * 0x1.62e4p-1F) - k * 0x1.7f7d1cp-20F;
-  float sum = 1.0F / 720.0F;
-  sum = sum * r + 1.0F / 120.0F;
-  sum = sum * r + 1.0F / 24.0F;
-  sum = sum * r + 1.0F / 6.0F;
-  sum = sum * r + 0.5F;
-  sum = sum * r + 1.0F;
-  sum = sum * r + 1.0F;
-  // 2^k: k is in the low bits of the shifted number.
-  std::uint32_t bits = 0;
-  std::memcpy(&bits, &shifted, sizeof bits);
-  bits = (bits + 127U) << 23U;
-  float power = 0.0F;
-  std::memcpy(&power, &bits, sizeof power);
-  return sum * power;
-}
-
-template <typename Real>
-Real logistic(Real x) {
-  const Real e = decay(-std::abs(x));
-  return (x < Real(0) ? e : Real(1)) / (Real(1) + e);
-}
-
-template <typename Real>
-Real squash(Real x) {
-  const Real e = decay(Real(-2) * std::abs(x));
-  return std::copysign((Real(1) - e) / (Real(1) + e), x);
-}
+using nets::rnn::decay;
+using nets::rnn::logistic;
+using nets::rnn::squash;
 
 /// out (B) += the B rows of W (·, columns) at `weight` times in (columns).
 template <std::size_t B, typename Real>

@@ -9,10 +9,10 @@
 
 #include <fmt/core.h>
 
-#include <normscope/core/adam.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/snapshot.hpp>
 #include <normscope/core/text.hpp>
+#include <normscope/nets/adam.hpp>
 
 #include "kernels.hpp"
 
@@ -89,7 +89,7 @@ struct TaggerTraining::Work {
   TaggerPass<float> pass;
   std::vector<float> parameters;
   std::vector<float> gradient;
-  Adam adam;
+  nets::Adam adam;
   std::size_t step = 0;
   double losses = 0.0;      ///< of this epoch's batches
   std::size_t batches = 0;  ///< of this epoch

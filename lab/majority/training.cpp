@@ -8,6 +8,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/core/snapshot.hpp>
+#include <normscope/nets/adam.hpp>
 
 namespace normscope::lab::majority {
 namespace {
@@ -113,9 +114,8 @@ void Training<Size>::advance() {
   const double correction1 = 1.0 / (1.0 - std::pow(majority_beta1, time));
   const double correction2 = 1.0 / (1.0 - std::pow(majority_beta2, time));
   for (std::size_t i = 0; i < Layout<Size>::count; ++i) {
-    first_moments_[i] = majority_beta1 * first_moments_[i] + (1.0 - majority_beta1) * gradient_[i];
-    second_moments_[i] =
-        majority_beta2 * second_moments_[i] + (1.0 - majority_beta2) * gradient_[i] * gradient_[i];
+    nets::update_moments<double>(gradient_[i], majority_beta1, majority_beta2, first_moments_[i],
+                                 second_moments_[i]);
     parameters_[i] -=
         rate * first_moments_[i] * correction1 / (std::sqrt(second_moments_[i] * correction2) + majority_eps);
   }

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include <normscope/nets/adam.hpp>
+
 namespace normscope::lab {
 
 double clip(std::span<float> gradient, double limit) {
@@ -29,8 +31,7 @@ void adamw_step(const Recipe& recipe, const std::vector<Parameter>& tensors, std
     for (std::size_t i = tensor.offset; i < tensor.offset + tensor.count; ++i) {
       float& first = moments.first[i];
       float& second = moments.second[i];
-      first = beta1 * first + (1.0F - beta1) * gradient[i];
-      second = beta2 * second + (1.0F - beta2) * gradient[i] * gradient[i];
+      nets::update_moments(gradient[i], beta1, beta2, first, second);
       const float direction = first * correction1 / (std::sqrt(second * correction2) + epsilon);
       values[i] -= rate * (direction + decay * values[i]);
     }

@@ -11,7 +11,7 @@
 #include <normscope/norm/norm.hpp>
 
 #include "../../src/rewrite/matrix.hpp"
-#include "matrix_rewrite.hpp"
+#include "../../src/rewrite/matrix_rewrite.hpp"
 #include "support/norms.hpp"
 
 namespace normscope::rewrite {

@@ -1,4 +1,4 @@
-#include "output_files.hpp"
+#include "../../src/rewrite/output_files.hpp"
 
 #include <algorithm>
 #include <stdexcept>

@@ -28,7 +28,7 @@ void read_out(const Network& network, const detail::Runner& runner, double* out)
   const std::size_t outputs = network.outputs();
   detail::outputs<1>(network.cell.width, outputs, network.output.data(), runner.state.hidden.data(), out);
   if (network.head == Head::membership) {
-    out[0] = detail::logistic(out[0]);
+    out[0] = logistic(out[0]);
   } else {
     detail::softmax<1>(outputs, out);
   }

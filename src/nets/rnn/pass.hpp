@@ -7,9 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <normscope/nets/rnn/activation.hpp>
 #include <normscope/nets/rnn/cell.hpp>
-
-#include "activation.hpp"
 
 /// One forward step of a cell for L words at a time. Value i of word l is stored at [i L + l], so that the
 /// compiler vectorizes over words; no sum runs across words.

@@ -6,8 +6,7 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
-
-#include "activation.hpp"
+#include <normscope/nets/rnn/activation.hpp>
 
 /// The limits of sigmoid and tanh.
 namespace normscope::nets::rnn::detail {
@@ -67,7 +66,7 @@ void lstm(const Cell& cell, std::uint8_t symbol, State& state) {
     const double candidate = sign(gate(3));
     double& c = state.cell[at];
     c = (forget ? c : 0.0) + (input ? candidate : 0.0);
-    state.hidden[at] = !output ? 0.0 : cell.linear_output ? c : detail::squash(c);
+    state.hidden[at] = !output ? 0.0 : cell.linear_output ? c : squash(c);
   }
 }
 

@@ -8,10 +8,10 @@
 
 #include <fmt/core.h>
 
-#include <normscope/core/adam.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/core/snapshot.hpp>
+#include <normscope/nets/adam.hpp>
 
 #include "unroll.hpp"
 

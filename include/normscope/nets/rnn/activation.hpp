@@ -6,7 +6,7 @@
 
 /// Sigmoid and tanh from operations that round identically everywhere, so that a training gives the same bits
 /// in a browser and natively; the exp and tanh of mathematical libraries do not guarantee that.
-namespace normscope::nets::rnn::detail {
+namespace normscope::nets::rnn {
 
 /// e^x for x <= 0, relative error 3u; e^-708 below that.
 inline double decay(double x) {
@@ -40,16 +40,43 @@ inline double decay(double x) {
   return sum * power;
 }
 
-/// 1 / (1 + e^-x), relative error 8u down to e^-708.
-inline double logistic(double x) {
-  const double e = decay(-std::abs(x));
-  return (x < 0.0 ? e : 1.0) / (1.0 + e);
+/// e^x for x <= 0, relative error 2e-7; e^-87 below that.
+inline float decay(float x) {
+  constexpr float most = -87.0F;
+  constexpr float round_to_integer = 0x1.8p23F;
+  x = x < most ? most : x;
+  // x = k ln 2 + r, with ln 2 in two parts such that k times the first is exact.
+  const float shifted = x * 0x1.715476p0F + round_to_integer;
+  const float k = shifted - round_to_integer;
+  const float r = (x - k * 0x1.62e4p-1F) - k * 0x1.7f7d1cp-20F;
+  float sum = 1.0F / 720.0F;
+  sum = sum * r + 1.0F / 120.0F;
+  sum = sum * r + 1.0F / 24.0F;
+  sum = sum * r + 1.0F / 6.0F;
+  sum = sum * r + 0.5F;
+  sum = sum * r + 1.0F;
+  sum = sum * r + 1.0F;
+  // 2^k: k is in the low bits of the shifted number.
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &shifted, sizeof bits);
+  bits = (bits + 127U) << 23U;
+  float power = 0.0F;
+  std::memcpy(&power, &bits, sizeof power);
+  return sum * power;
 }
 
-/// tanh x, absolute error 8u.
-inline double squash(double x) {
-  const double e = decay(-2.0 * std::abs(x));
-  return std::copysign((1.0 - e) / (1.0 + e), x);
+/// 1 / (1 + e^-x), relative error 8u down to e^-708 in float64.
+template <typename Real>
+Real logistic(Real x) {
+  const Real e = decay(-std::abs(x));
+  return (x < Real(0) ? e : Real(1)) / (Real(1) + e);
 }
 
-}  // namespace normscope::nets::rnn::detail
+/// tanh x, absolute error 8u in float64.
+template <typename Real>
+Real squash(Real x) {
+  const Real e = decay(Real(-2) * std::abs(x));
+  return std::copysign((Real(1) - e) / (Real(1) + e), x);
+}
+
+}  // namespace normscope::nets::rnn

@@ -5,7 +5,17 @@
 #include <span>
 #include <vector>
 
-namespace normscope {
+namespace normscope::nets {
+
+/// The exponential means of a gradient g and of its square, which every Adam keeps:
+///   m ← β₁m + (1 − β₁)g, v ← β₂v + (1 − β₂)g²
+///
+/// Source    [Kingma, Ba 2015, algorithm 1]
+template <typename Real>
+void update_moments(Real gradient, Real beta1, Real beta2, Real& first, Real& second) {
+  first = beta1 * first + (Real(1) - beta1) * gradient;
+  second = beta2 * second + (Real(1) - beta2) * gradient * gradient;
+}
 
 /// The optimizer Adam with gradients clipped to length c, with the same rounding on every machine:
 ///   g ← g min(1, c/|g|), m ← β₁m + (1 − β₁)g, v ← β₂v + (1 − β₂)g²
@@ -36,8 +46,7 @@ struct Adam {
     power2 *= beta2;
     for (std::size_t i = 0; i < gradient.size(); ++i) {
       const double slope = scale * gradient[i];
-      first[i] = beta1 * first[i] + (1.0 - beta1) * slope;
-      second[i] = beta2 * second[i] + (1.0 - beta2) * slope * slope;
+      update_moments(slope, beta1, beta2, first[i], second[i]);
       const double move = first[i] / (1.0 - power1) / (std::sqrt(second[i] / (1.0 - power2)) + eps);
       Real& value = parameter(i);
       value = static_cast<Real>(value - rate * move);
@@ -50,4 +59,4 @@ struct Adam {
   double power2 = 1.0;         ///< β₂ᵗ
 };
 
-}  // namespace normscope
+}  // namespace normscope::nets

@@ -31,6 +31,15 @@ struct Architecture {
   std::vector<std::string_view> harmless{};
   /// Has the same tensor names as another family; only a model_type identifies it.
   bool by_model_type_only = false;
+  /// Whether centred models of this family were run with RMSNorm in place of LayerNorm
+  /// (scripts/model_oracle/rewrite.py). Others are not centred: a file does not show embeddings that are
+  /// computed, so the list of writers alone does not prove that the stream is centred.
+  bool centres_exactly = false;
+  /// Whether rotated models of this family were run there. Others are not rotated, because values that are
+  /// computed without a tensor, such as a position table of sines, would not be rotated.
+  bool rotates_exactly = false;
+  /// The architecture that describes models of this family in llama.cpp's names; empty for none.
+  std::string_view in_llama_cpp{};
 };
 
 /// Every architecture of src/models/architectures; generated from the folder.

@@ -141,6 +141,8 @@ void keep_resemblance(const Match& match, const Config& config, Model& model) {
   const std::string looks_like = model.title;
   model.architecture = "unknown";
   model.title = unknown_title(match.other_type);
+  model.centres_exactly = model.rotates_exactly = false;
+  model.in_llama_cpp.clear();
   model.evidence = fmt::format("{} look like those of {}", match.evidence, looks_like);
   model.heads.clear();
   model.heads_per_layer = model.key_value_heads = 0;
@@ -174,6 +176,9 @@ bool describe_as(const Match& match, const Checkpoint& checkpoint, const Config&
   Model described;
   described.architecture = match.architecture->name;
   described.title = match.architecture->title;
+  described.centres_exactly = match.architecture->centres_exactly;
+  described.rotates_exactly = match.architecture->rotates_exactly;
+  described.in_llama_cpp = match.architecture->in_llama_cpp;
   described.evidence = match.evidence;
   const Config config = whole.of(match.architecture->tower);
   Builder builder(checkpoint, config, inventory, *inventory.prefix_of(match.architecture->signature),
@@ -286,6 +291,11 @@ std::string why_no_heads(const Model& model) {
     if (first.empty()) first = std::move(why);
   }
   return first;
+}
+
+bool is_same_family(const Model& a, const Model& b) {
+  return a.architecture == b.architecture || a.in_llama_cpp == b.architecture ||
+         b.in_llama_cpp == a.architecture;
 }
 
 Model describe_as_one_of(const std::vector<const Architecture*>& architectures, const Checkpoint& checkpoint,

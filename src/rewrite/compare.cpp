@@ -318,7 +318,7 @@ NormPairs paired_norms(const Side& before, const Side& after, Comparison& result
     }
     return norms;
   }
-  if (!before.model.is_known() || !is_same_family(before.model.architecture, after.model.architecture)) {
+  if (!before.model.is_known() || !models::is_same_family(before.model, after.model)) {
     refuse(fmt::format("{} is {}, {} is {}; expected one known architecture", before.file.path().string(),
                        before.model.title, after.file.path().string(), after.model.title));
   }
@@ -430,7 +430,7 @@ Comparison compare(const Checkpoint& old_file, const Model& old_model, const Che
   Model before = with_stored_maps(old_model);
   Model after = with_stored_maps(new_model);
   if (old_model.is_known() && old_model.architecture != new_model.architecture &&
-      is_same_family(old_model.architecture, new_model.architecture)) {
+      models::is_same_family(old_model, new_model)) {
     before = with_split_pairs(std::move(before));
     after = with_split_pairs(std::move(after));
   }

@@ -103,14 +103,6 @@ std::vector<Linear> readings_of(const Tensor& tensor, const Linear& wanted) {
 
 }  // namespace
 
-bool is_same_family(const std::string& a, const std::string& b) {
-  constexpr std::pair<const char*, const char*> twins[] = {
-      {"gpt2", "gguf_gpt2"}, {"llama", "gguf_llama"}, {"gemma", "gguf_llama"}};
-  return a == b || std::any_of(std::begin(twins), std::end(twins), [&](const auto& twin) {
-           return (a == twin.first && b == twin.second) || (a == twin.second && b == twin.first);
-         });
-}
-
 Model with_split_pairs(Model model) {
   // For each stored matrix, which output stands where.
   std::map<Place, std::vector<std::uint64_t>> orders;

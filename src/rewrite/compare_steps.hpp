@@ -46,10 +46,6 @@ struct NormPairs {
                                       const files::Checkpoint& new_file, const models::Model& new_model,
                                       double tolerance);
 
-/// Whether files of both architectures can hold the same model: they are the same, or one is the other in
-/// llama.cpp's names.
-[[nodiscard]] bool is_same_family(const std::string& a, const std::string& b);
-
 /// The model with the outputs of queries and keys in the order of pairs that are half a head apart, as
 /// Hugging Face stores them, where they are next to each other, as llama.cpp does.
 [[nodiscard]] models::Model with_split_pairs(models::Model model);

@@ -1,7 +1,5 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,22 +17,7 @@ using models::Model;
 using models::Norm;
 using models::Placement;
 
-/// Architectures whose centred models were run with RMSNorm in place of LayerNorm
-/// (scripts/model_oracle/rewrite.py). Others are refused: a file does not show embeddings that are computed,
-/// so the list of writers alone does not prove that the stream is centred.
-constexpr std::array<std::string_view, 16> verified = {
-    "clip", "cohere",  "falcon",   "gpt2", "gpt_bigcode", "gpt_neo",   "gpt_neox", "gptj",
-    "mpt",  "mixtral", "nemotron", "olmo", "opt",         "persimmon", "phi",      "stablelm"};
-constexpr std::array<std::string_view, 2> verified_too = {"starcoder2", "vit"};
-
-bool is_verified(std::string_view architecture) {
-  return std::find(verified.begin(), verified.end(), architecture) != verified.end() ||
-         std::find(verified_too.begin(), verified_too.end(), architecture) != verified_too.end();
-}
-
-bool reads_stream(const Norm& norm) {
-  return norm.placement == Placement::pre || norm.placement == Placement::post;
-}
+constexpr StreamWords centring{"which its gain takes off the centre", "writes to"};
 
 class StreamPlanner : Planner {
  public:
@@ -43,18 +26,8 @@ class StreamPlanner : Planner {
   StreamPlan decide(const std::string& stack) {
     StreamPlan result;
     result.stack = stack;
-    std::vector<Linear> writers;
-    for (std::size_t index = 0; index < model_.norms.size(); ++index) {
-      const Norm& norm = model_.norms[index];
-      if (norm.stack != stack || !reads_stream(norm)) continue;
-      result.norms.push_back(index);
-      for (const Linear& writer : norm.writers) {
-        const bool known = std::any_of(writers.begin(), writers.end(), [&](const Linear& other) {
-          return place_of(other.weight) == place_of(writer.weight);
-        });
-        if (!known) writers.push_back(whole(writer));
-      }
-    }
+    const auto [norms, writers] = stream_of(stack);
+    result.norms = norms;
     for (const Linear& writer : writers) result.writers.push_back(writer.weight.selector());
     if (plan_.centered_before) {
       result.reason = "centred before, as the file's metadata say";
@@ -71,51 +44,31 @@ class StreamPlanner : Planner {
  private:
   [[nodiscard]] std::string why_not(const StreamPlan& stream, const std::vector<Linear>& writers) const {
     for (const std::size_t index : stream.norms) {
-      if (std::string why = why_not_reader(model_.norms[index]); !why.empty()) return why;
+      if (std::string why = why_not_norm(model_.norms[index]); !why.empty()) return why;
     }
     if (model_.norms[stream.norms.back()].role != "final") {
       return "its last reader is not a final norm";
     }
     for (const Linear& writer : writers) {
       if (std::string why = why_not_writer(writer); !why.empty()) return why;
+      if (model_.vocabulary && model_.vocabulary->tied && !plan_.untied && writer.role == "token embedding") {
+        return fmt::format("{} is the head too; {}", files::quote(writer.weight.selector()),
+                           advice_on_tie(checkpoint_, model_, writer.weight.tensor));
+      }
     }
-    if (!is_verified(model_.architecture)) {
+    if (!model_.centres_exactly) {
       return fmt::format("all that writes to the stream of {} is not known for certain", model_.title);
     }
     return {};
   }
 
-  [[nodiscard]] static std::string why_not_reader(const Norm& norm) {
+  [[nodiscard]] static std::string why_not_norm(const Norm& norm) {
     if (!norm.not_modelled.empty()) return "not modelled: " + norm.not_modelled;
     if (norm.kind == NormKind::rms) {
       return fmt::format("{} is an RMSNorm, whose output depends on the mean", norm.name);
     }
     if (norm.kind != NormKind::layer || norm.groups != 1) return fmt::format("{} is no LayerNorm", norm.name);
-    if (norm.placement == Placement::post) {
-      return fmt::format("the output of {} is the stream (post-norm), which its gain takes off the centre",
-                         norm.name);
-    }
-    if (!norm.writing_norms.empty()) {
-      return fmt::format("the norm {} writes to the stream, which its gain takes off the centre",
-                         norm.writing_norms.front());
-    }
-    if (!norm.connections_known) return fmt::format("not all of what writes to {} is known", norm.name);
-    return {};
-  }
-
-  [[nodiscard]] std::string why_not_writer(const Linear& writer) const {
-    if (!writer.not_modelled.empty()) return "not modelled: " + writer.not_modelled;
-    const std::string name = files::quote(writer.weight.selector());
-    const files::Tensor& tensor = *checkpoint_.find(writer.weight.tensor);
-    if (!is_rewritable(tensor.dtype)) return fmt::format("{} is stored as {}", name, to_string(tensor.dtype));
-    if (uses_.stacks_written(writer.weight) > 1) return fmt::format("{} writes to two streams", name);
-    if (model_.vocabulary && model_.vocabulary->tied && !plan_.untied && writer.role == "token embedding") {
-      return fmt::format("{} is the head too; {}", name, advice_on_tie(checkpoint_, model_, tensor.name));
-    }
-    const bool reads = !uses_.readers_of(writer.weight).empty();
-    const bool is_head = plan_.untied && plan_.untied->table == writer.weight.tensor;
-    if (reads && !is_head) return fmt::format("{} reads a norm and writes to the stream", name);
-    return {};
+    return why_not_passed(norm, centring);
   }
 
   void add_edits(const Linear& writer, std::size_t reader) {
@@ -135,13 +88,6 @@ void plan_streams(const Checkpoint& checkpoint, const Model& model, const Uses& 
 }
 
 namespace {
-
-using files::Checkpoint;
-using models::Linear;
-using models::Model;
-using models::Norm;
-using models::Placement;
-using models::Slice;
 
 /// s_j = 2^k nearest to the largest |y_j| of the norm's outputs divided by the geometric mean of these; 1 if
 /// y_j is always 0.
@@ -253,7 +199,7 @@ class FoldPlanner : Planner {
       if (uses_.parameters_at(**parameter) > 1) {
         return fmt::format("{} is shared with another norm", files::quote(tensor.name));
       }
-      if (!is_rewritable(tensor.dtype)) return stored_as(tensor);
+      if (std::string why = why_not_stored(**parameter); !why.empty()) return why;
     }
     if (uses_.enters_stream(norm.name)) {
       return norm.placement == Placement::inside
@@ -267,32 +213,20 @@ class FoldPlanner : Planner {
     }
     if (!norm.readers_known) return "not all of what reads it is known";
     for (const Linear& reader : norm.readers) {
-      if (std::string why = why_not_reader(index, reader); !why.empty()) return why;
+      if (std::string why = why_not_moved(index, reader); !why.empty()) return why;
     }
     return {};
   }
 
-  [[nodiscard]] static std::string stored_as(const files::Tensor& tensor) {
-    return fmt::format("{} is stored as {}", files::quote(tensor.name), to_string(tensor.dtype));
-  }
-
-  [[nodiscard]] std::string why_not_reader(std::size_t index, const Linear& reader) const {
-    if (!reader.not_modelled.empty()) return "not modelled: " + reader.not_modelled;
-    const std::string name = files::quote(reader.weight.selector());
-    const files::Tensor& tensor = *checkpoint_.find(reader.weight.tensor);
-    if (!is_rewritable(tensor.dtype)) return stored_as(tensor);
-    if (reader.in != model_.norms[index].width) {
-      return fmt::format("{} reads {} features, the norm has {}", name, reader.in, model_.norms[index].width);
-    }
-    if (uses_.readers_of(reader.weight).size() > 1) return fmt::format("{} reads another norm too", name);
-    if (!uses_.covered(index, reader)) return fmt::format("not all outputs of {} are known to read it", name);
+  [[nodiscard]] std::string why_not_moved(std::size_t index, const Linear& reader) const {
+    if (std::string why = why_not_reader(index, reader, "it"); !why.empty()) return why;
     if (reader.bias) {
-      const files::Tensor& bias = *checkpoint_.find(reader.bias->tensor);
-      if (!is_rewritable(bias.dtype)) return stored_as(bias);
+      if (std::string why = why_not_stored(*reader.bias); !why.empty()) return why;
     }
     if (is_head_table(model_, reader) && !plan_.untied) {
-      return fmt::format("its reader {} is the token embedding too; {}", name,
-                         advice_on_tie(checkpoint_, model_, tensor.name));
+      return fmt::format("its reader {} is the token embedding too; {}",
+                         files::quote(reader.weight.selector()),
+                         advice_on_tie(checkpoint_, model_, reader.weight.tensor));
     }
     return {};
   }

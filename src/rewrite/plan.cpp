@@ -26,6 +26,13 @@ models::Linear whole(models::Linear map) {
   return map;
 }
 
+void add_once(std::vector<Linear>& maps, const Linear& map) {
+  const bool known = std::any_of(maps.begin(), maps.end(), [&](const Linear& other) {
+    return place_of(other.weight) == place_of(map.weight);
+  });
+  if (!known) maps.push_back(whole(map));
+}
+
 bool is_head_table(const models::Model& model, const Linear& map) {
   return model.vocabulary && model.vocabulary->tied &&
          place_of(model.vocabulary->unembedding->weight) == place_of(map.weight);
@@ -33,6 +40,65 @@ bool is_head_table(const models::Model& model, const Linear& map) {
 
 bool is_rewritable(Dtype dtype) {
   return dtype == Dtype::F64 || dtype == Dtype::F32 || dtype == Dtype::F16 || dtype == Dtype::BF16;
+}
+
+Stream Planner::stream_of(const std::string& stack) const {
+  Stream stream;
+  for (std::size_t index = 0; index < model_.norms.size(); ++index) {
+    const Norm& norm = model_.norms[index];
+    if (norm.stack != stack || !reads_stream(norm)) continue;
+    stream.norms.push_back(index);
+    for (const Linear& writer : norm.writers) add_once(stream.writers, writer);
+  }
+  return stream;
+}
+
+std::string Planner::why_not_passed(const Norm& norm, const StreamWords& words) {
+  if (norm.placement == models::Placement::post) {
+    return fmt::format("the output of {} is the stream (post-norm), {}", norm.name, words.gain_in_stream);
+  }
+  if (!norm.writing_norms.empty()) {
+    return fmt::format("the norm {} writes to the stream, {}", norm.writing_norms.front(),
+                       words.gain_in_stream);
+  }
+  if (!norm.connections_known) {
+    return fmt::format("not all of what {} {} is known", words.touches, norm.name);
+  }
+  return {};
+}
+
+std::string Planner::why_not_stored(const Slice& slice) const {
+  const Dtype dtype = checkpoint_.find(slice.tensor)->dtype;
+  if (is_rewritable(dtype)) return {};
+  return fmt::format("{} is stored as {}", files::quote(slice.selector()), to_string(dtype));
+}
+
+std::string Planner::why_not_reader(std::size_t norm, const Linear& reader, std::string_view name) const {
+  if (!reader.not_modelled.empty()) return "not modelled: " + reader.not_modelled;
+  const std::string weight = files::quote(reader.weight.selector());
+  if (std::string why = why_not_stored(reader.weight); !why.empty()) return why;
+  if (reader.in != model_.norms[norm].width) {
+    return fmt::format("{} reads {} features, the norm has {}", weight, reader.in, model_.norms[norm].width);
+  }
+  if (uses_.readers_of(reader.weight).size() > 1) return fmt::format("{} reads another norm too", weight);
+  if (!uses_.covered(norm, reader)) {
+    return fmt::format("not all outputs of {} are known to read {}", weight, name);
+  }
+  return {};
+}
+
+std::string Planner::why_not_writer(const Linear& writer) const {
+  if (!writer.not_modelled.empty()) return "not modelled: " + writer.not_modelled;
+  if (std::string why = why_not_stored(writer.weight); !why.empty()) return why;
+  if (writer.bias) {
+    if (std::string why = why_not_stored(*writer.bias); !why.empty()) return why;
+  }
+  const std::string name = files::quote(writer.weight.selector());
+  if (uses_.stacks_written(writer.weight) > 1) return fmt::format("{} writes to two streams", name);
+  if (!uses_.readers_of(writer.weight).empty() && !is_head_table(model_, writer)) {
+    return fmt::format("{} reads a norm and writes to the stream", name);
+  }
+  return {};
 }
 
 Uses::Uses(const models::Model& model) : model_(model) {

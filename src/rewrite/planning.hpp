@@ -75,6 +75,23 @@ std::vector<std::string> stacks_of(const models::Model& model, const Wanted& wan
 [[nodiscard]] std::string advice_on_tie(const files::Checkpoint& checkpoint, const models::Model& model,
                                         std::string_view table);
 
+/// Whether a norm reads a residual stream; of a post-norm the output is the stream too.
+[[nodiscard]] inline bool reads_stream(const models::Norm& norm) {
+  return norm.placement == models::Placement::pre || norm.placement == models::Placement::post;
+}
+
+/// The norms that read a stream, as indices, and the maps that write to it, each once.
+struct Stream {
+  std::vector<std::size_t> norms{};
+  std::vector<models::Linear> writers{};
+};
+
+/// What a refusal says of a change of the stream.
+struct StreamWords {
+  std::string_view gain_in_stream;  ///< "which its gain takes off the centre"
+  std::string_view touches;         ///< "writes to"
+};
+
 /// The information from which folds, centred streams and rotations are planned.
 class Planner {
  public:
@@ -82,6 +99,17 @@ class Planner {
       : checkpoint_(checkpoint), model_(model), uses_(uses), plan_(plan) {}
 
  protected:
+  [[nodiscard]] Stream stream_of(const std::string& stack) const;
+  /// Why a change of the stream cannot pass a norm, whatever it normalizes; empty if it can.
+  [[nodiscard]] static std::string why_not_passed(const models::Norm& norm, const StreamWords& words);
+  /// Why the weight of a reader of a norm, which messages call `name`, cannot be changed; empty if it can.
+  [[nodiscard]] std::string why_not_reader(std::size_t norm, const models::Linear& reader,
+                                           std::string_view name) const;
+  /// Why what a map writes to a stream cannot be changed; empty if it can.
+  [[nodiscard]] std::string why_not_writer(const models::Linear& writer) const;
+  /// Why a tensor is not rewritten, by its dtype; empty if it can be.
+  [[nodiscard]] std::string why_not_stored(const models::Slice& slice) const;
+
   const files::Checkpoint& checkpoint_;
   const models::Model& model_;
   const Uses& uses_;
@@ -101,6 +129,9 @@ void plan_rotations(const files::Checkpoint& checkpoint, const models::Model& mo
 
 /// `map` as the whole stored matrix.
 [[nodiscard]] models::Linear whole(models::Linear map);
+
+/// Adds the whole stored matrix of `map`, unless it is there already.
+void add_once(std::vector<models::Linear>& maps, const models::Linear& map);
 
 /// Whether a map is a head that is the token embedding too.
 [[nodiscard]] bool is_head_table(const models::Model& model, const models::Linear& map);

@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <iterator>
-#include <string_view>
 
 #include <fmt/format.h>
 
@@ -15,32 +13,8 @@ using files::Checkpoint;
 using models::Linear;
 using models::Model;
 using models::Norm;
-using models::Placement;
 
-/// Architectures whose rotated models were run (scripts/model_oracle/rewrite.py). Others are refused, because
-/// values that are computed without a tensor, such as a position table of sines, would not be rotated, and a
-/// file does not show them.
-constexpr std::string_view rotated_and_run[] = {
-    "apertus", "clip",        "cohere",   "deepseek", "falcon",     "gemma", "glm",
-    "gpt2",    "gpt_bigcode", "gpt_neo",  "gpt_neox", "gpt_oss",    "gptj",  "granite",
-    "llama",   "mixtral",     "mpt",      "nemotron", "olmo",       "opt",   "persimmon",
-    "phi",     "phi3",        "qwen_moe", "stablelm", "starcoder2", "vit"};
-
-bool was_rotated_and_run(std::string_view architecture) {
-  return std::find(std::begin(rotated_and_run), std::end(rotated_and_run), architecture) !=
-         std::end(rotated_and_run);
-}
-
-bool is_of_stream(const Norm& norm) {
-  return norm.placement == Placement::pre || norm.placement == Placement::post;
-}
-
-void add_once(std::vector<Linear>& maps, const Linear& map) {
-  const bool known = std::any_of(maps.begin(), maps.end(), [&](const Linear& other) {
-    return place_of(other.weight) == place_of(map.weight);
-  });
-  if (!known) maps.push_back(whole(map));
-}
+constexpr StreamWords rotating{"whose features its gain scales one by one", "touches"};
 
 class RotationPlanner : Planner {
  public:
@@ -49,13 +23,8 @@ class RotationPlanner : Planner {
   RotationPlan decide(const std::string& stack) {
     RotationPlan result;
     result.stack = stack;
-    std::vector<Linear> writers;
-    for (std::size_t index = 0; index < model_.norms.size(); ++index) {
-      const Norm& norm = model_.norms[index];
-      if (norm.stack != stack || !is_of_stream(norm)) continue;
-      result.norms.push_back(index);
-      for (const Linear& writer : norm.writers) add_once(writers, writer);
-    }
+    const auto [norms, writers] = stream_of(stack);
+    result.norms = norms;
     for (const Linear& writer : writers) result.writers.push_back(writer.weight.selector());
     result.reason = why_not(result, writers);
     if (!result.reason.empty()) return result;
@@ -94,7 +63,7 @@ class RotationPlanner : Planner {
     for (const Linear& writer : writers) {
       if (std::string why = why_not_writer(writer); !why.empty()) return why;
     }
-    if (!was_rotated_and_run(model_.architecture)) {
+    if (!model_.rotates_exactly) {
       return fmt::format("whether all that touches the stream of {} rotates is not known for certain",
                          model_.title);
     }
@@ -111,29 +80,11 @@ class RotationPlanner : Planner {
     if (norm.applications > 1) {
       return fmt::format("{} is applied {} times", norm.name, norm.applications);
     }
-    if (norm.placement == Placement::post) {
-      return fmt::format(
-          "the output of {} is the stream (post-norm), whose features its gain scales one by one", norm.name);
-    }
-    if (!norm.writing_norms.empty()) {
-      return fmt::format("the norm {} writes to the stream, whose features its gain scales one by one",
-                         norm.writing_norms.front());
-    }
-    if (!norm.connections_known) return fmt::format("not all of what touches {} is known", norm.name);
+    if (std::string why = why_not_passed(norm, rotating); !why.empty()) return why;
     if (norm.readers.empty()) return fmt::format("no linear map of the file reads {}", norm.name);
     if (std::string why = why_gain_is_left(index); !why.empty()) return why;
     for (const Linear& reader : norm.readers) {
-      if (!reader.not_modelled.empty()) return "not modelled: " + reader.not_modelled;
-      const std::string name = files::quote(reader.weight.selector());
-      const files::Tensor& tensor = *checkpoint_.find(reader.weight.tensor);
-      if (!is_rewritable(tensor.dtype)) {
-        return fmt::format("{} is stored as {}", name, to_string(tensor.dtype));
-      }
-      if (reader.in != norm.width) return fmt::format("{} reads {} features", name, reader.in);
-      if (uses_.readers_of(reader.weight).size() > 1) return fmt::format("{} reads another norm too", name);
-      if (!uses_.covered(index, reader)) {
-        return fmt::format("not all outputs of {} are known to read {}", name, norm.name);
-      }
+      if (std::string why = why_not_reader(index, reader, norm.name); !why.empty()) return why;
     }
     return {};
   }
@@ -154,24 +105,6 @@ class RotationPlanner : Planner {
     return plan_.options.fold_gains
                ? fmt::format("{} keeps its gain: {}", norm.name, fold.reason)
                : fmt::format("{} has a gain, which folding gains moves into its readers", norm.name);
-  }
-
-  [[nodiscard]] std::string why_not_writer(const Linear& writer) const {
-    if (!writer.not_modelled.empty()) return "not modelled: " + writer.not_modelled;
-    const std::string name = files::quote(writer.weight.selector());
-    for (const auto* slice : {&writer.weight, writer.bias ? &*writer.bias : nullptr}) {
-      if (slice == nullptr) continue;
-      const files::Tensor& tensor = *checkpoint_.find(slice->tensor);
-      if (!is_rewritable(tensor.dtype)) {
-        return fmt::format("{} is stored as {}", files::quote(slice->selector()), to_string(tensor.dtype));
-      }
-    }
-    if (uses_.stacks_written(writer.weight) > 1) return fmt::format("{} writes to two streams", name);
-    const bool reads = !uses_.readers_of(writer.weight).empty();
-    if (reads && !is_head_table(model_, writer)) {
-      return fmt::format("{} reads a norm and writes to the stream", name);
-    }
-    return {};
   }
 
   [[nodiscard]] Edit* edit_at(const std::string& tensor, const models::Slice& from) {
@@ -228,7 +161,7 @@ class RotationPlanner : Planner {
 void plan_rotations(const Checkpoint& checkpoint, const Model& model, const Uses& uses, Plan& plan) {
   if (!plan.options.rotation) return;
   RotationPlanner planner(checkpoint, model, uses, plan);
-  for (const std::string& stack : stacks_of(model, is_of_stream))
+  for (const std::string& stack : stacks_of(model, reads_stream))
     plan.rotations.push_back(planner.decide(stack));
 }
 

@@ -234,7 +234,7 @@ TEST(RewritePlan, StreamsKeepTheirMeanWhereSomethingElseReadsIt) {
                    "the norm n writes to the stream"));
   EXPECT_EQ(not_centered([](Model& model) { model.norms.back().role = "mlp input"; }),
             "its last reader is not a final norm");
-  EXPECT_EQ(not_centered([](Model& model) { model.architecture = "other", model.title = "Other"; }),
+  EXPECT_EQ(not_centered([](Model& model) { model.centres_exactly = false, model.title = "Other"; }),
             "all that writes to the stream of Other is not known for certain");
   EXPECT_TRUE(says(
       not_centered([](Model& model) { model.norms[1].readers.push_back(model.norms[0].writers.front()); }),
@@ -273,7 +273,7 @@ TEST(RewritePlan, StreamsAreNotRotatedWhereSomethingElseTouchesThem) {
                    "\"model.layers.0.input_layernorm.weight\" is shared with another norm"));
   EXPECT_EQ(llama([](Model& model) { model.norms.back().role = "mlp input"; }),
             "its last reader is not a final norm");
-  EXPECT_EQ(llama([](Model& model) { model.architecture = "other", model.title = "Other"; }),
+  EXPECT_EQ(llama([](Model& model) { model.rotates_exactly = false, model.title = "Other"; }),
             "whether all that touches the stream of Other rotates is not known for certain");
 }
 

@@ -180,8 +180,11 @@ struct Model {
   std::string architecture;  ///< short name such as "gpt2"; "unknown" where none matched
   std::string title;         ///< "GPT-2 or minGPT"
   std::string
-      evidence;    ///< reason for that architecture: "config.json model_type gpt2", "tensor names h.*.ln_1"
-  int layers = 0;  ///< of all stacks together; shared layers count once per application
+      evidence;  ///< reason for that architecture: "config.json model_type gpt2", "tensor names h.*.ln_1"
+  bool centres_exactly = false;  ///< whether centred models of that architecture compute the same
+  bool rotates_exactly = false;  ///< whether rotated ones do
+  std::string in_llama_cpp{};    ///< its architecture in llama.cpp's names; empty for none
+  int layers = 0;                ///< of all stacks together; shared layers count once per application
   std::size_t width = 0;
   std::size_t heads_per_layer = 0;
   std::size_t key_value_heads = 0;
@@ -205,6 +208,10 @@ struct Model {
 
 /// "33 BatchNorm and 2 GroupNorm": the norms that are not analysed; empty if there are none.
 [[nodiscard]] std::string other_norms_text(const Model& model);
+
+/// Whether files of both architectures can hold the same model: they are equal, or one is the other in
+/// llama.cpp's names.
+[[nodiscard]] bool is_same_family(const Model& a, const Model& b);
 
 /// Why nothing can be said about the logits: the architecture is unknown, there is no map to a vocabulary,
 /// it reads no norm, or something stands in the way. Empty if the file supports claims about them.

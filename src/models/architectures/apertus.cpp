@@ -34,6 +34,7 @@ extern const Architecture apertus = {
     .without = {},
     .describe = apertus_forward,
     .harmless = {"post_norm", "qk_norm"},
+    .rotates_exactly = true,
 };
 
 }  // namespace normscope::models::architectures

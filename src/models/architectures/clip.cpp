@@ -27,6 +27,8 @@ extern const Architecture clip = {
     .without = {},
     .describe = clip_forward,
     .harmless = {"projection_dim", "projection_size", "vision_use_head", "logit_scale_init_value"},
+    .centres_exactly = true,
+    .rotates_exactly = true,
 };
 
 }  // namespace normscope::models::architectures

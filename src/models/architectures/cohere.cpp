@@ -39,6 +39,8 @@ extern const Architecture cohere = {
                  "use_embedding_sharing", "use_gated_activation", "use_parallel_block",
                  "use_parallel_embedding"},
     .by_model_type_only = true,
+    .centres_exactly = true,
+    .rotates_exactly = true,
 };
 
 }  // namespace normscope::models::architectures

@@ -82,6 +82,7 @@ extern const Architecture deepseek = {
     // its own before it was part of transformers.
     .harmless = {"auto_map", "rope*", "partial_rotary_factor", "q_lora_rank", "qk_head_dim",
                  "num_nextn_predict_layers", "quantization_config"},
+    .rotates_exactly = true,
 };
 
 }  // namespace normscope::models::architectures

@@ -53,6 +53,8 @@ extern const Architecture falcon = {
     .describe = falcon_forward,
     // auto_map: published with code of its own before it was part of transformers
     .harmless = {"num_ln_in_parallel_attn", "auto_map", "num_kv_heads", "n_head_kv"},
+    .centres_exactly = true,
+    .rotates_exactly = true,
 };
 
 }  // namespace normscope::models::architectures

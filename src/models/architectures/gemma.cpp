@@ -88,6 +88,8 @@ extern const Architecture gemma = {
     .without = {},
     .describe = gemma_forward,
     .harmless = {"sliding_window_size"},
+    .rotates_exactly = true,
+    .in_llama_cpp = "gguf_llama",
 };
 
 }  // namespace normscope::models::architectures

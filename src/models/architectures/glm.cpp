@@ -34,6 +34,7 @@ extern const Architecture glm = {
     .without = {},
     .describe = glm_forward,
     .by_model_type_only = true,
+    .rotates_exactly = true,
 };
 
 }  // namespace normscope::models::architectures

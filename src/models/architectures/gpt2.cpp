@@ -53,6 +53,9 @@ extern const Architecture gpt2 = {
     .signature = {"h.{}.ln_1.", "h.{}.attn.c_attn."},
     .without = {},
     .describe = gpt2_forward,
+    .centres_exactly = true,
+    .rotates_exactly = true,
+    .in_llama_cpp = "gguf_gpt2",
 };
 
 }  // namespace normscope::models::architectures

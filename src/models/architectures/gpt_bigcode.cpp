@@ -45,6 +45,8 @@ extern const Architecture gpt_bigcode = {
     .harmless = {"attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", "inference_runner",
                  "max_batch_size", "pad_key_length", "pre_allocate_kv_cache", "validate_runner_input"},
     .by_model_type_only = true,
+    .centres_exactly = true,
+    .rotates_exactly = true,
 };
 
 }  // namespace normscope::models::architectures

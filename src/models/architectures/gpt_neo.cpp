@@ -38,7 +38,9 @@ extern const Architecture gpt_neo = {
     .signature = {"h.{}.attn.attention.q_proj.", "h.{}.ln_1.", "h.{}.mlp.c_fc."},
     .without = {},
     .describe = gpt_neo_forward,
-    .harmless = {"attention_types"},  // the same as attention_layers
+    .harmless = {"attention_types"},  // the same as attention_layers,
+    .centres_exactly = true,
+    .rotates_exactly = true,
 };
 
 }  // namespace normscope::models::architectures

@@ -39,6 +39,8 @@ extern const Architecture gpt_neox = {
     .signature = {"layers.{}.attention.query_key_value.", "layers.{}.input_layernorm."},
     .without = {},
     .describe = gpt_neox_forward,
+    .centres_exactly = true,
+    .rotates_exactly = true,
 };
 
 }  // namespace normscope::models::architectures

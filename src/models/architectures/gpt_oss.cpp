@@ -42,6 +42,7 @@ extern const Architecture gpt_oss = {
     .without = {},
     .describe = gpt_oss_forward,
     .harmless = {"swiglu_alpha", "swiglu_limit", "quantization_config", "initial_context_length"},
+    .rotates_exactly = true,
 };
 
 }  // namespace normscope::models::architectures

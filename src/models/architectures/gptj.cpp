@@ -40,6 +40,8 @@ extern const Architecture gptj = {
     .without = {},
     .describe = gptj_forward,
     .harmless = {"rotary", "scale_attn_weights"},
+    .centres_exactly = true,
+    .rotates_exactly = true,
 };
 
 }  // namespace normscope::models::architectures

@@ -42,6 +42,7 @@ extern const Architecture granite = {
     .without = {},
     .describe = granite_forward,
     .by_model_type_only = true,
+    .rotates_exactly = true,
 };
 
 }  // namespace normscope::models::architectures

@@ -39,6 +39,8 @@ extern const Architecture llama = {
     .without = {"layers.{}.pre_feedforward_layernorm."},
     .describe = llama_forward,
     .harmless = {"attention_out_bias"},
+    .rotates_exactly = true,
+    .in_llama_cpp = "gguf_llama",
 };
 
 }  // namespace normscope::models::architectures

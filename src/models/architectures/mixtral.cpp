@@ -36,7 +36,9 @@ extern const Architecture mixtral = {
     .without = {},
     .describe = mixtral_forward,
     .harmless = {"auto_map",
-                 "lm_head_bias"},  // published with code of its own before it was part of transformers
+                 "lm_head_bias"},  // published with code of its own before it was part of transformers,
+    .centres_exactly = true,
+    .rotates_exactly = true,
 };
 
 }  // namespace normscope::models::architectures

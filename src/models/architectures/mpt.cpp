@@ -70,6 +70,8 @@ extern const Architecture mpt = {
     .harmless = {"auto_map", "learned_pos_emb", "embedding_fraction", "expansion_ratio", "init_device",
                  "init_config", "no_bias", "verbose", "use_pad_tok_in_ffn", "tokenizer_name",
                  "param_init_fn"},
+    .centres_exactly = true,
+    .rotates_exactly = true,
 };
 
 }  // namespace normscope::models::architectures

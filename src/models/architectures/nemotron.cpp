@@ -36,6 +36,8 @@ extern const Architecture nemotron = {
     .without = {},
     .describe = nemotron_forward,
     .by_model_type_only = true,
+    .centres_exactly = true,
+    .rotates_exactly = true,
 };
 
 }  // namespace normscope::models::architectures

@@ -26,6 +26,8 @@ extern const Architecture olmo = {
     .without = {"layers.{}.input_layernorm."},
     .describe = olmo_forward,
     .by_model_type_only = true,
+    .centres_exactly = true,
+    .rotates_exactly = true,
 };
 
 }  // namespace normscope::models::architectures

@@ -45,6 +45,8 @@ extern const Architecture opt = {
     .signature = {"decoder.layers.{}.self_attn_layer_norm.", "decoder.layers.{}.fc1."},
     .without = {"decoder.layers.{}.encoder_attn."},
     .describe = opt_forward,
+    .centres_exactly = true,
+    .rotates_exactly = true,
 };
 
 }  // namespace normscope::models::architectures

@@ -35,6 +35,8 @@ extern const Architecture persimmon = {
     .signature = {"layers.{}.self_attn.query_key_value.", "layers.{}.mlp.dense_h_to_4h.", "final_layernorm."},
     .without = {},
     .describe = persimmon_forward,
+    .centres_exactly = true,
+    .rotates_exactly = true,
 };
 
 }  // namespace normscope::models::architectures

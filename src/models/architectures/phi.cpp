@@ -35,7 +35,9 @@ extern const Architecture phi = {
     .signature = {"layers.{}.self_attn.dense.", "layers.{}.self_attn.q_proj.", "layers.{}.mlp.fc1."},
     .without = {},
     .describe = phi_forward,
-    .harmless = {"auto_map"},  // published with code of its own before it was part of transformers
+    .harmless = {"auto_map"},  // published with code of its own before it was part of transformers,
+    .centres_exactly = true,
+    .rotates_exactly = true,
 };
 
 }  // namespace normscope::models::architectures

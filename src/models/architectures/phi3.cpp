@@ -35,7 +35,8 @@ extern const Architecture phi3 = {
                   "layers.{}.mlp.gate_up_proj."},
     .without = {},
     .describe = phi3_forward,
-    .harmless = {"auto_map"},  // published with code of its own before it was part of transformers
+    .harmless = {"auto_map"},  // published with code of its own before it was part of transformers,
+    .rotates_exactly = true,
 };
 
 }  // namespace normscope::models::architectures

@@ -41,6 +41,7 @@ extern const Architecture qwen_moe = {
     .without = {},
     .describe = qwen_moe_forward,
     .harmless = {"num_nextn_predict_layers"},
+    .rotates_exactly = true,
 };
 
 }  // namespace normscope::models::architectures

@@ -52,6 +52,8 @@ extern const Architecture stablelm = {
     .describe = stablelm_forward,
     .harmless = {"auto_map"},  // published with code of its own before it was part of transformers
     .by_model_type_only = true,
+    .centres_exactly = true,
+    .rotates_exactly = true,
 };
 
 }  // namespace normscope::models::architectures

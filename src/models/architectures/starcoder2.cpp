@@ -34,6 +34,8 @@ extern const Architecture starcoder2 = {
     .describe = starcoder2_forward,
     .harmless = {"mlp_type", "norm_type", "scale_attn_weights", "attention_softmax_in_fp32",
                  "scale_attention_softmax_in_fp32"},
+    .centres_exactly = true,
+    .rotates_exactly = true,
 };
 
 }  // namespace normscope::models::architectures

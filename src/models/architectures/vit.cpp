@@ -38,6 +38,8 @@ extern const Architecture vit = {
     .without = {},
     .describe = vit_forward,
     .tower = Tower::vision,
+    .centres_exactly = true,
+    .rotates_exactly = true,
 };
 
 }  // namespace normscope::models::architectures

@@ -2,6 +2,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -11,8 +13,10 @@
 
 #include <gtest/gtest.h>
 
+#include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 
+#include "support/files.hpp"
 #include "support/scratch.hpp"
 
 namespace normscope {
@@ -100,5 +104,76 @@ TEST(IsOwn, LooksAtTheNameItself) {
   EXPECT_EQ(is_own(scratch / "link"), ::geteuid() != 0);
 }
 
+TEST(Places, AreTheSameThroughLinksAndDots) {
+  const test::Scratch scratch;
+  fs::create_directories(scratch / "m/inner");
+  fs::create_directory_symlink(scratch / "m", scratch / "b");
+  std::ofstream(scratch / "m/file") << "x";
+  fs::create_hard_link(scratch / "m/file", scratch / "other");
+  EXPECT_TRUE(is_same_place(scratch / "m/file", scratch / "b/../b/file"));
+  EXPECT_TRUE(is_same_place(scratch / "m/file", scratch / "other"));
+  EXPECT_TRUE(is_same_place(scratch / "m/", scratch / "b"));
+  EXPECT_FALSE(is_same_place(scratch / "m", scratch / "m/inner"));
+  // Files that do not exist yet.
+  EXPECT_TRUE(is_same_place(scratch / "m/new/x", scratch / "b/./new/x"));
+  EXPECT_FALSE(is_same_place(scratch / "m/new/x", scratch / "b/new/y"));
+  EXPECT_FALSE(is_same_place(scratch / "m/new", scratch / "m"));
+}
+
+TEST(Places, LieWithinAFolder) {
+  const test::Scratch scratch;
+  fs::create_directories(scratch / "m/inner");
+  fs::create_directory(scratch / "mm");
+  fs::create_directory_symlink(scratch / "m/inner", scratch / "b");
+  EXPECT_TRUE(lies_within(scratch / "m", scratch / "m"));
+  EXPECT_TRUE(lies_within(scratch / "m/inner/new/x", scratch / "m"));
+  EXPECT_TRUE(lies_within(scratch / "b/new", scratch / "m"));
+  EXPECT_FALSE(lies_within(scratch / "mm/x", scratch / "m"));
+  EXPECT_FALSE(lies_within(scratch / "m/../x", scratch / "m"));
+  EXPECT_FALSE(lies_within(scratch.folder(), scratch / "m"));
+}
+
+TEST(UnchangedFiles, NameWhatHappenedToAFile) {
+  const test::Scratch scratch;
+  const fs::path file = scratch / "f";
+  const auto after = [&](const auto& change) {
+    test::put(file, "abcd");
+    UnchangedFiles noted;
+    noted.note(file);
+    noted.note(scratch / "missing");  // whoever opens it reports that
+    noted.note(scratch.folder());
+    noted.expect();
+    change();
+    return test::error_of(ErrorCode::Io, [&] { noted.expect(); });
+  };
+  const std::string since = " since it was opened";
+  EXPECT_NE(after([&] { test::put(file, "abcde"); }).find("was changed" + since), std::string::npos);
+  EXPECT_NE(after([&] {
+              fs::last_write_time(file, fs::last_write_time(file) - std::chrono::nanoseconds(1000));
+            }).find("was changed" + since),
+            std::string::npos);
+  EXPECT_NE(after([&] {
+              test::put(scratch / "g", "abcd");
+              fs::rename(scratch / "g", file);
+            }).find("was replaced" + since),
+            std::string::npos);
+  EXPECT_NE(after([&] { fs::remove(file); }).find("was removed" + since), std::string::npos);
+}
+
+TEST(MappedFiles, AreKnownByTheirAddresses) {
+  const test::Scratch scratch;
+  test::put(scratch / "f\x1b", "abcd");
+  const std::byte* inside = nullptr;
+  {
+    const MappedFile file(scratch / "f\x1b");
+    inside = file.bytes().data() + 3;
+    EXPECT_TRUE(mapped_file_at(inside).ends_with("f\\x1b"));
+    EXPECT_TRUE(mapped_file_at(file.bytes().data() + 4).empty());
+  }
+  EXPECT_TRUE(mapped_file_at(inside).empty());
+  EXPECT_TRUE(mapped_file_at(nullptr).empty());
+}
+
 }  // namespace
+
 }  // namespace normscope

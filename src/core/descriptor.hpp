@@ -19,7 +19,7 @@ namespace normscope {
   throw Error(ErrorCode::Io, fmt::format("file: {}: {}", file.string(), what));
 }
 
-/// The same, with the system's reason.
+/// Throws an Error that names the file and the system's reason.
 [[noreturn]] inline void fail_errno(const std::filesystem::path& file, std::string_view what) {
   fail(file, fmt::format("{}: {}", what, std::strerror(errno)));
 }

@@ -388,7 +388,7 @@ void parallel_for(std::size_t count, std::size_t grain, unsigned threads, PieceB
     body(0, count);
     return;
   }
-  // The same number for each thread, so that even pieces end together; several, so that uneven pieces
+  // Each thread gets as many pieces, so that even pieces end together; several, so that uneven pieces
   // balance.
   Job job(body, count, workers * std::min<std::size_t>(8, pieces / workers), workers);
   pool().run(job, workers - 1);

@@ -50,7 +50,7 @@ class JsonEvents : public nlohmann::json::json_sax_t {
 /// byte after the closing quote.
 bool send_json(std::string_view text, nlohmann::json::json_sax_t& events, std::size_t* position);
 
-/// The same for any text.
+/// Sends any text to `events`, and throws where it is no JSON.
 /// Errors    of the events
 void parse_json(std::string_view text, JsonEvents& events, std::size_t* position);
 

@@ -80,7 +80,7 @@ struct Pickled {
 /// Cost      O(size); containers may hold each other in circles
 [[nodiscard]] Pickled read_pickle(std::span<const std::byte> bytes, Arena& arena, const std::string& where);
 
-/// The same for the pickle that `bytes` begin with, which is cut off from them.
+/// Reads the pickle that `bytes` begin with, which is cut off from them.
 [[nodiscard]] Pickled read_first_pickle(std::span<const std::byte>& bytes, Arena& arena,
                                         const std::string& where);
 

@@ -29,7 +29,7 @@ namespace normscope::forward {
 void apply(const files::Checkpoint& checkpoint, const models::Linear& map, MatrixView<const double> x,
            unsigned threads, MatrixView<double> y, const Progress& progress = {});
 
-/// The same, row-major.
+/// The products of a map with rows of `x`, row-major.
 [[nodiscard]] std::vector<double> apply(const files::Checkpoint& checkpoint, const models::Linear& map,
                                         MatrixView<const double> x, unsigned threads);
 

@@ -70,7 +70,7 @@ RotaryScores of_points(const AttentionSides& sides, const HeadMaps& maps) {
   return result;
 }
 
-/// The same in reduced coordinates.
+/// The scores in reduced coordinates.
 RotaryScores reduced(const AttentionSides& sides, const HeadMaps& maps) {
   RotaryScores result = layout(maps);
   const Reduced& query = sides.query.reduced();
@@ -266,7 +266,7 @@ bool uniform_without_scaling_over_distances(const AttentionSides& sides, const H
   RotaryScores scores = layout(maps);
   const AffineImage query = sides.query.without_scaling();
   const AffineImage key = sides.key.without_scaling();
-  // Of the query's map only the image matters, of the key's only the lengths |Kᵀq|: both as small as the
+  // Only the image of the query's map matters, and only the lengths |Kᵀq| of the key's: both as small as the
   // head.
   const MatrixXd triangle =
       sides.query.has_own_norm() ? triangle_of(query.map.transpose()) : sides.query.reduced().triangle;

@@ -84,7 +84,7 @@ class Sweep {
 [[nodiscard]] std::vector<std::size_t> all_distances(std::size_t first, std::size_t end);
 /// About `count` distances of [first, end): all short ones, then progressively sparser, including the last.
 [[nodiscard]] std::vector<std::size_t> some_distances(std::size_t first, std::size_t end, std::size_t count);
-/// The same with half as many, and as many more spread evenly.
+/// Half as many of these distances, and as many more spread evenly.
 [[nodiscard]] std::vector<std::size_t> scattered_distances(std::size_t first, std::size_t end,
                                                            std::size_t count);
 

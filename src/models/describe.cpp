@@ -135,8 +135,8 @@ std::string unknown_title(std::string_view type) {
   return type.empty() ? "unknown architecture" : fmt::format("unknown architecture (model_type {})", type);
 }
 
-// Of a model whose type is not known, tensor names say what it looks like: the names of its norms and a guess
-// of their order. How they are connected, heads and logits may be those of any other model.
+// Tensor names say what a model of unknown type looks like: the names of its norms and a guess of their
+// order. How they are connected, heads and logits may be those of any other model.
 void keep_resemblance(const Match& match, const Config& config, Model& model) {
   const std::string looks_like = model.title;
   model.architecture = "unknown";

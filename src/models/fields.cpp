@@ -299,8 +299,9 @@ std::string Builder::beside(std::string_view prefix) const {
   return {};
 }
 
-// The same for a parameter "q_proj.weight" or "experts.gate_up_proj": adapters (q_proj.lora_A.weight), scales
-// of quantized values (q_proj.weight_scale, experts.gate_up_proj_scale), parametrizations.
+// Names a tensor beside a parameter "q_proj.weight" or "experts.gate_up_proj": adapters
+// (q_proj.lora_A.weight), scales of quantized values (q_proj.weight_scale, experts.gate_up_proj_scale),
+// parametrizations.
 std::string Builder::beside_parameter(const std::string& tensor) const {
   const std::string stem = tensor.substr(0, tensor.ends_with(".weight") ? tensor.size() - 7 : tensor.size());
   for (const char* separator : {".", "_"}) {

@@ -20,8 +20,8 @@ class Inventory {
   /// ending in '.'. The shortest one if there are several; empty if there is none.
   [[nodiscard]] std::optional<std::string> prefix_of(std::string_view pattern) const;
 
-  /// Of the prefixes before the first of `patterns`, the one before most of the others as well, such as that
-  /// of the text model where another tower has layers of the same names. The shortest one of several.
+  /// The prefix before the first of `patterns` that stands before most of the others as well, such as that of
+  /// the text model where another tower has layers of the same names. The shortest one of several.
   [[nodiscard]] std::optional<std::string> prefix_of(std::span<const std::string_view> patterns) const;
 
   /// The numbers that follow `head` in names such as head + "12.rest", ascending.

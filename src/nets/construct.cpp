@@ -180,7 +180,7 @@ void multiply(std::vector<double>& values, int exponent) {
   for (double& value : values) value = std::scalbn(value, exponent);
 }
 
-/// The same function as `net` for rows that are 2^exponent times as large, with a norm that has `eps`.
+/// Makes `net` the same function of rows that are 2^exponent times as large, with a norm that has `eps`.
 void fit(Net& net, int exponent, double eps) {
   const int everywhere = eps > 0.0 ? eps_exponent : 0;
   for (Layer& layer : net.layers) {

@@ -61,7 +61,7 @@ template <typename T>
   return layer;
 }
 
-/// The same followed by LN of three neurons.
+/// That affine map followed by LN of three neurons.
 template <typename T>
 [[nodiscard]] Layer norm_layer(const std::vector<T>& weight, const std::vector<T>& bias) {
   Layer layer = affine_layer(weight, bias);

@@ -128,7 +128,7 @@ class Reader {
     return files::read(*tensor);
   }
 
-  /// The same for a double-double net; empty for others.
+  /// The low parts of the values of a double-double net; empty for others.
   std::vector<double> low_values(const std::string& name, const std::vector<std::uint64_t>& shape) {
     return low_ ? values(name, shape) : std::vector<double>();
   }

@@ -58,7 +58,7 @@ void for_each_feature(MatrixView<const double> x, unsigned threads,
 /// that squares neither overflow nor underflow.
 [[nodiscard]] BinaryScale common_scale(MatrixView<const double> x, unsigned threads);
 
-/// The same for one feature.
+/// The scale of one feature.
 [[nodiscard]] BinaryScale scale_of(std::span<const double> feature);
 
 /// Divides a feature and centres it; a constant feature becomes exactly zero, whatever the rounding of its

@@ -203,8 +203,8 @@ HWY_INLINE void WriteSome(D d, hn::Vec<D> v, T* to, std::size_t count) {
 /// Rows with fewer bytes are faster with stores through the caches and without prefetching.
 inline constexpr std::size_t least_streamed = 512;
 
-/// The same for blocks that share their first and last cache lines with their neighbours: a line written both
-/// ways is slow.
+/// That width for blocks that share their first and last cache lines with their neighbours: a line written
+/// both ways is slow.
 inline constexpr std::size_t least_streamed_apart = 1536;
 
 /// Number of rows, `stride` entries apart, to process together: fewer if the lines of one column map to the

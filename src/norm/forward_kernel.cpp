@@ -70,7 +70,7 @@ HWY_NOINLINE void Apply(D d, const ForwardJob<T>& job, const Blocks<T>& of, std:
     x[r] = of.x[k].x;
     result[r] = of.y[k];
   });
-  // The same expression for full and partial vectors: bits do not depend on where a row starts.
+  // One expression serves full and partial vectors: bits do not depend on where a row starts.
   const auto value = [&](auto r, V v, V g, V b) NORMSCOPE_IN_PLACE {
     if constexpr (near) v = hn::MulAdd(v, scale[r], mean[r]);
     if constexpr (!near) v = hn::Mul(hn::Sub(hn::Sub(v, mean[r]), rest[r]), scale[r]);

@@ -136,7 +136,7 @@ detail::Shares<T> part(detail::Shares<T> to, std::size_t begin) {
   return {to.gain + begin, to.bias + begin};
 }
 
-/// The same job after x + residual has been stored.
+/// The job that remains after x + residual has been stored.
 template <typename T>
 detail::ForwardJob<T> summed(const detail::ForwardJob<T>& job) {
   if (job.residual.data() == nullptr) return {job.layer, job.x, {}, {}, job.y, job.stream, job.at_hand};

@@ -138,7 +138,7 @@ HWY_NOINLINE void ScalesOf(const BasicNorm<std::span<const W>>& layer, const Run
                          set(m.along), to, k);
 }
 
-/// The same for a block of any length, computed from its entries.
+/// The scales of a block of any length, computed from its entries.
 template <bool centers, class D, class Source, typename W>
 HWY_INLINE void LongScales(D d, const BasicNorm<std::span<const W>>& layer, const Source& x, std::size_t n,
                            Scales<W>& to, std::size_t k) {

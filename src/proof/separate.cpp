@@ -278,7 +278,7 @@ class Scores {
     const double terms = static_cast<double>(normal_.size());
     return {total, (terms + 8.0) * 0x1p-52 * size + terms * std::numeric_limits<double>::min()};
   }
-  /// The same, in twice the precision.
+  /// That product in twice the precision.
   [[nodiscard]] Bounded close(std::span<const double> row) const {
     return difference_dot(normal_, row, origin_);
   }

@@ -53,7 +53,7 @@ std::vector<double> gains(const NormSpec& spec) {
   return result;
 }
 
-/// Of gains that have no direction, 1 if they are equal, otherwise 0.
+/// Cosine between two gains; for zero gains 1 if they are equal, otherwise 0.
 double cosine(const NormSpec& a, const NormSpec& b) {
   double product = 0.0;
   double a_length = 0.0;
@@ -219,7 +219,8 @@ void compare_others(const Side& before, const Side& after, Comparison& result) {
   }
 }
 
-/// The same for a graph with names of its own: matched by name if it exists, otherwise by values.
+/// Compares the other tensors of a graph with names of its own: they are matched by name if it exists,
+/// otherwise by values.
 void compare_others_by_values(const Side& before, const Side& after, Comparison& result) {
   std::set<std::string, std::less<>> taken;
   const auto add = [&](const Tensor& tensor, const Tensor& found, double change) {
@@ -396,7 +397,7 @@ Comparison compare_models(const Checkpoint& old_file, const Model& old_model, co
   return result;
 }
 
-/// Of models that are not modelled, equal tensors and fields are all that can be known.
+/// Compares tensors and fields, which is all that can be known of models that are not modelled.
 Comparison compare_stored(const Checkpoint& old_file, const Model& old_model, const Checkpoint& new_file,
                           const Model& new_model, const std::string& obstacle) {
   Comparison result;

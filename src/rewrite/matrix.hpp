@@ -23,7 +23,7 @@ struct StoredMatrix {
   const files::Tensor& tensor;
   const models::Linear& map;
 
-  /// Of the file's layout.
+  /// Rows of the file's layout.
   [[nodiscard]] std::uint64_t rows() const {
     return map.layout == models::Layout::out_in ? map.stored_out : map.in;
   }

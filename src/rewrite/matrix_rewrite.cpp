@@ -282,7 +282,7 @@ void expect_finite_sums(const StoredMatrix& matrix, const WeightedSums& sums) {
   });
 }
 
-/// Of every row of the file: Σ over its columns.
+/// For every row of the file Σ over its columns.
 WeightedSums sums_of_rows(const StoredMatrix& matrix, std::span<const double> weights, unsigned threads) {
   const std::size_t columns = matrix.columns();
   const std::size_t size = bits(matrix.tensor.dtype) / 8;
@@ -317,7 +317,7 @@ WeightedSums sums_of_rows(const StoredMatrix& matrix, std::span<const double> we
   return result;
 }
 
-/// Of every column of the file: Σ over its rows.
+/// For every column of the file Σ over its rows.
 WeightedSums sums_of_columns(const StoredMatrix& matrix, std::span<const double> weights, unsigned threads) {
   const std::size_t columns = matrix.columns();
   const std::size_t stride = padded(columns);

@@ -26,7 +26,7 @@ using files::Tensor;
 using RecipeJson = nlohmann::ordered_json;
 
 constexpr const char* recipe_schema = "normscope.undo-recipe/2";
-/// Of version 0.1.0, which had no checksums.
+/// The schema of version 0.1.0, which had no checksums.
 constexpr const char* unchecked_schema = "normscope.undo-recipe/1";
 constexpr const char* digest_name = "sha256";
 constexpr std::array changes = {Change::scale_inputs,    Change::center_outputs,  Change::center,

@@ -97,7 +97,7 @@ void add_outputs_of_columns(const TileRows& tile, const Probe* old_inputs, const
 /// Σ w_i x_ij and Σ |w_i x_ij| of the rows in `values.old`, the first compensated (Knuth's sum).
 void add_dots_of_columns(const TileRows& tile, const double* weights, double* numbers, std::size_t stride);
 
-/// The same along a row; the numbers of `most_lanes` sums each, to be added up.
+/// Dot products along a row; the numbers of `most_lanes` sums each, to be added up.
 void dots_of_row(const double* values, const double* weights, std::size_t count, double* numbers);
 
 }  // namespace normscope::rewrite

@@ -44,7 +44,7 @@ std::vector<RowSlices::Block> RowSlices::blocks(std::size_t size) const {
     const std::size_t begin = row_of(first + slice);
     const std::size_t rows = row_of(first + slice + 1) - begin;
     if (rows == 0) continue;
-    // Of equal size, since a product of few rows takes longer a row.
+    // The parts have equal size, since a product of few rows takes longer a row.
     const std::size_t parts = std::max<std::size_t>(1, (rows + size / 2) / size);
     for (std::size_t part = 0; part < parts; ++part) {
       const std::size_t from = rows * part / parts;

@@ -28,7 +28,7 @@ class RowSlices {
   RowSlices(std::size_t rows, const Team& team) : rows_(rows), team_(&team) {}
 
   [[nodiscard]] std::size_t rows() const { return rows_; }
-  /// Of this member: its slices, and its rows from `begin` to `end`.
+  /// The slices of this member, and its rows from `begin` to `end`.
   [[nodiscard]] std::size_t own_slices() const { return first_slice(rank() + 1) - first_slice(rank()); }
   [[nodiscard]] std::size_t begin() const { return row_of(first_slice(rank())); }
   [[nodiscard]] std::size_t end() const { return row_of(first_slice(rank() + 1)); }

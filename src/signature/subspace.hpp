@@ -76,7 +76,7 @@ class BasisMaker {
   /// Requires  both outlive this
   BasisMaker(MatrixView<const double> matrix, std::span<const double> offsets, unsigned threads)
       : matrix_(matrix), offsets_(offsets), threads_(threads) {}
-  /// Of all tokens if `tokens` is empty.
+  /// The basis of these tokens; of all if `tokens` is empty.
   [[nodiscard]] Basis of(std::span<const std::size_t> tokens) const;
 
  private:

@@ -67,7 +67,7 @@ Noise noise_of(const Basis& basis, const Fit& fit, const OutputRow& row, double 
   double all = 0.0;
   double along = 0.0;
   for (std::size_t i = 0; i < basis.count; ++i) {
-    // Of the number given, and of the model's arithmetic.
+    // The number given and the model's arithmetic both vary.
     const double variance = squared(row.noise[i]) + squared(unit * basis.lengths[i]) / 3.0;
     all += variance;
     along += squared(measure[i]) * variance;

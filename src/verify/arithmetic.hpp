@@ -150,7 +150,7 @@ struct Matrix {
 /// Source    [Rump 2006, Verification of positive definiteness]: a factor of A − δI found in arithmetic that
 ///           rounds by v proves A positive definite where δ >= 2 (n + 2) v tr A
 [[nodiscard]] std::optional<Matrix> cholesky(const Matrix& a);
-/// The same for a positive semidefinite matrix: rows whose pivot is at most `least` are left zero.
+/// That factor of a positive semidefinite matrix: rows whose pivot is at most `least` are left zero.
 [[nodiscard]] Matrix semidefinite_factor(const Matrix& a, double least);
 /// x with L Lᵀ x = b.
 [[nodiscard]] Column solve(const Matrix& factor, Column b);

@@ -145,7 +145,7 @@ class Cap {
 /// Fields other than bounds: names of the members that differ from the model's head, empty if none does:
 /// layer, head, scale, weights, rotation, soft cap, window and so on.
 [[nodiscard]] std::string differing_facts(const Field& entry, const AttentionHead& head);
-/// The same of the norms in its certificates: kinds, and the eps of the head's own norms.
+/// How the norms in its certificates differ: kinds, and the eps of the head's own norms.
 [[nodiscard]] std::string differing_norms(const Field& certificates, const AttentionHead& head);
 
 }  // namespace normscope::verify

@@ -357,7 +357,7 @@ class SeparateCheck {
     if (separable_ && !exact_) {
       found_.check(gap.sign() > 0, "separable", "is yes, but the normal does not separate the sets");
     }
-    // Of sets that the normal does not separate, an offset states nothing.
+    // An offset states nothing of sets that the normal does not separate.
     if (!by_normal || root_["offset"].is_null()) return;
     // Between the sets, or next to both where no double is.
     const double offset = root_["offset"].number();

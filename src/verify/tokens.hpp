@@ -37,7 +37,7 @@ class Head {
 
   /// The claim that token `index` leads all others by `least` at the output of the norm for the point u.
   [[nodiscard]] LeadClaim claim(std::size_t index, std::span<const double> u, double least) const;
-  /// The same at a point u of any length, with the offsets multiplied by `height`.
+  /// The lead at a point u of any length, with the offsets multiplied by `height`.
   [[nodiscard]] LeadClaim far_claim(std::size_t index, std::span<const double> u, double height,
                                     double least) const;
   /// Whether token `index` leads token `other` by at least `least` logits at the point u, whose offsets are
@@ -134,7 +134,7 @@ class Head {
 /// outside.
 [[nodiscard]] double probability_at(const Head& head, std::size_t index, const std::vector<double>& u);
 
-/// The same after the head's soft cap.
+/// That probability after the head's soft cap.
 [[nodiscard]] double capped_probability_at(const Head& head, std::size_t index, const std::vector<double>& u);
 
 /// An upper bound of its probability over the ball, with positive weights p of different tokens, divided by
@@ -143,7 +143,7 @@ class Head {
 [[nodiscard]] double probability_by_weights(const Head& head, std::size_t index,
                                             const std::vector<Weight>& weights);
 
-/// The same with the probabilities at the point u.
+/// That bound with the probabilities at the point u.
 [[nodiscard]] double probability_by_tangent(const Head& head, std::size_t index,
                                             const std::vector<double>& u);
 

@@ -106,7 +106,7 @@ struct SecularRoot {
                                                      std::span<const double> weights, unsigned threads = 1,
                                                      const Progress& progress = {});
 
-/// The same roots by bisection over plain sums in extended precision: slow, for tests.
+/// Finds these roots by bisection over plain sums in extended precision: slow, for tests.
 [[nodiscard]] std::vector<SecularRoot> secular_roots_reference(std::span<const double> poles,
                                                                std::span<const double> weights);
 

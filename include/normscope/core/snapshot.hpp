@@ -152,7 +152,7 @@ struct SnapshotKind {
 [[nodiscard]] std::vector<std::byte> read_snapshot(std::span<const std::byte> bytes, const SnapshotKind& kind,
                                                    const Digest& fingerprint, const std::string& source);
 
-/// The same for a file, which is written atomically.
+/// Write a snapshot to a file, atomically, and read one.
 ///
 /// Errors    Io
 void save_snapshot(const std::filesystem::path& path, const SnapshotKind& kind, const Digest& fingerprint,

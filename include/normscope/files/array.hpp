@@ -55,8 +55,8 @@ struct StoredArray {
 [[nodiscard]] StoredArray open_npz_member(std::shared_ptr<const MappedFile> file, const ZipMember& member,
                                           const std::string& where);
 
-/// The same in the bytes of a file, which outlive the array. The checksum of a member that is stored is not
-/// checked, so that elements that need no change are not read.
+/// Opens an array in the bytes of a file, which outlive the array. The checksum of a member that is stored is
+/// not checked, so that elements that need no change are not read.
 ///
 /// Errors    as `open_npy`
 [[nodiscard]] StoredArray open_npz_member(std::span<const std::byte> bytes, const ZipMember& member,
@@ -185,8 +185,8 @@ class OpenedArray {
   ///
   /// Errors    as `bytes`
   [[nodiscard]] std::vector<double> values() const;
-  /// The same for a vector: at most one axis may be longer than 1, which is checked before the elements are
-  /// read.
+  /// The elements of a vector: at most one axis may be longer than 1, which is checked before the elements
+  /// are read.
   ///
   /// Errors    as `bytes`; Shape for more axes
   [[nodiscard]] std::vector<double> row() const;

@@ -46,7 +46,7 @@ inline constexpr std::uint64_t largest_deflate_ratio = 1032;
 [[nodiscard]] std::vector<ZipMember> read_zip_directory(const StoredBytes& bytes,
                                                         std::vector<std::byte>& held,
                                                         const std::string& where);
-/// The same for a zip in memory, where the members' names are in `bytes`.
+/// Lists the members of a zip in memory, where the members' names are in `bytes`.
 [[nodiscard]] std::vector<ZipMember> read_zip_directory(std::span<const std::byte> bytes,
                                                         const std::string& where);
 

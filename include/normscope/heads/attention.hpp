@@ -107,7 +107,7 @@ struct WeightProof {
   double spread = 0.0;  ///< proved upper bound of the spread, before a soft cap
 };
 
-/// The same for one distance after another.
+/// A proof for one distance after another.
 struct DistanceProof {
   std::size_t distances = 0;
   double query_square = 0.0;     ///< κ²
@@ -163,10 +163,10 @@ struct Attention {
   Spread sharpest{};
   std::optional<KeyPair> sharpest_keys{};           ///< that attain sharpest.lower with its query
   std::vector<UnavoidableContext> uniform_proof{};  ///< of most_uniform.lower where that is positive
-  /// The same with Π left out of every norm; absent where there is none, and with a rotation.
+  /// The spreads with Π left out of every norm; absent where there is none, and with a rotation.
   std::optional<Spread> uniform_without_projection{};
   std::optional<Spread> sharpest_without_projection{};
-  /// Of `uniform_without_projection`, or of that at distance 0.
+  /// The proof of `uniform_without_projection`, or of that at distance 0.
   std::vector<UnavoidableContext> uniform_without_projection_proof{};
   Fills fills_without_projection{};
   std::optional<OverDistances> distances{};

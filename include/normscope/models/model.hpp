@@ -217,10 +217,11 @@ struct Model {
 /// it reads no norm, or something stands in the way. Empty if the file supports claims about them.
 [[nodiscard]] std::string why_no_logits(const Model& model);
 
-/// The same for the scores of a head; claims about them also need the norm that it reads.
+/// Why nothing can be said about the scores of a head; claims about them also need the norm that it reads.
 [[nodiscard]] std::string why_no_scores(const Head& head);
 
-/// The same for all heads together: why the first one has none. Empty if some head's scores are known.
+/// Why nothing can be said about any head's scores: the reason for the first one. Empty if some head's scores
+/// are known.
 [[nodiscard]] std::string why_no_heads(const Model& model);
 
 /// Null for a name that no norm has.

@@ -80,7 +80,7 @@ class Recording {
   ///
   /// Errors    Argument, Shape: see `Trainer`
   Recording(const TrainSpec& spec, const Dataset& data, std::size_t most = 256);
-  /// The same without a copy of `data`.
+  /// Shares `data` instead of copying it.
   Recording(const TrainSpec& spec, const std::shared_ptr<const Dataset>& data, std::size_t most = 256);
 
   /// Trains `steps` more steps, or as many as remain.
@@ -97,7 +97,7 @@ class Recording {
 
   /// Loss and accuracy on the training data of the net at `kept(step)`.
   [[nodiscard]] Score score(std::size_t step) const;
-  /// The same on `data` of the same width.
+  /// The score at a step on other `data` of the same width.
   [[nodiscard]] Score score(std::size_t step, const Dataset& data) const;
 
  private:

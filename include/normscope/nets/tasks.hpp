@@ -39,7 +39,7 @@ namespace normscope::nets {
 /// Source    [Ni et al. 2024, random labels], at a size for one machine
 [[nodiscard]] Dataset random_labels(std::size_t rows, std::uint64_t seed);
 
-/// The same with independent normal noise of that standard deviation added to every feature.
+/// The data with independent normal noise of that standard deviation added to every feature.
 ///
 /// Requires  deviation >= 0
 [[nodiscard]] Dataset with_noise(Dataset data, double deviation, std::uint64_t seed);

@@ -139,7 +139,7 @@ class Trainer {
  public:
   /// Errors    Argument, Shape: see `validate` of the spec and of the data
   Trainer(const TrainSpec& spec, std::shared_ptr<const Dataset> data, unsigned threads = 0);
-  /// The same with a copy of `data`.
+  /// Trains on a copy of `data`.
   Trainer(const TrainSpec& spec, const Dataset& data, unsigned threads = 0);
   Trainer(Trainer&&) noexcept;
   Trainer& operator=(Trainer&&) noexcept;

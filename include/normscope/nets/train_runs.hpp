@@ -39,9 +39,9 @@ struct TrainData {
 
 /// The data of a task, in `rows` samples or as many as it has by default (0).
 [[nodiscard]] TrainData data_of(const Task& task, std::size_t rows);
-/// The same data, with noise added to the samples and to the test samples (`with_noise` of tasks.hpp).
+/// The data with noise added to the samples and to the test samples (`with_noise` of tasks.hpp).
 [[nodiscard]] TrainData with_noise(TrainData data, double deviation);
-/// The same samples for every seed.
+/// These samples for every seed.
 [[nodiscard]] TrainData data_of(Dataset samples);
 
 struct TrainPlan {

@@ -32,7 +32,7 @@ struct ExactSeparation {
   Answer answer = Answer::undecided;
   /// yes: integers, decimal, with normalᵀa > normalᵀb for every row a of A and b of B.
   std::vector<std::string> normal{};
-  /// The same direction in doubles, each to two roundings, the largest entry from 0.1 to 1 in size.
+  /// That direction in doubles, each to two roundings, the largest entry from 0.1 to 1 in size.
   std::vector<double> direction{};
   /// no: Σ numerator · row over `a` equals that over `b`, and the numerators of each sum to `denominator`.
   std::vector<ExactShare> a{};

@@ -46,7 +46,7 @@ struct NormComparison {
   double old_eps = 0.0;
   double new_eps = 0.0;
   double gain_change = 0.0;  ///< |g' - g| / |g|
-  /// Of the angle between both gains; of those without a direction, 1 if they are equal, else 0.
+  /// Cosine of the angle between both gains; for zero gains 1 if they are equal, else 0.
   double gain_cosine = 1.0;
   double bias_change = 0.0;   ///< |b' - b| / |b|, or |b'| where b is 0
   bool agrees_itself = true;  ///< but for its readers

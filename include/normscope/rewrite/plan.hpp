@@ -159,7 +159,7 @@ struct Plan {
   std::vector<RotationPlan> rotations{};
   std::optional<Untied> untied{};
   std::vector<Edit> edits{};
-  /// Of all norms of the model; empty for those that are not folded. Where scales migrate, they are its gain.
+  /// The norms of the model, empty for those that are not folded. Where scales migrate, they are the gain.
   std::vector<NormSpec> specs{};
 };
 

@@ -121,8 +121,9 @@ struct Selection {
 [[nodiscard]] Selection keys(MatrixView<const double> keys, const Options& options = {},
                              const Progress& progress = {});
 
-/// The same in steps, for long runs: `resume` continues from the `state` saved after any step. A state holds
-/// the answers that were searched for, with their proofs; those that one product decides are computed again.
+/// Selects keys in steps, for long runs: `resume` continues from the `state` saved after any step. A state
+/// holds the answers that were searched for, with their proofs; those that one product decides are computed
+/// again.
 class Search {
  public:
   /// Requires  `keys` outlive the search
@@ -192,7 +193,7 @@ void decide_exactly(MatrixView<const double> keys, Selection& selection,
 [[nodiscard]] double verified_residual(MatrixView<const double> keys, std::size_t index,
                                        std::span<const proof::PointWeight> weights);
 
-/// The same for each coordinate by itself; empty for such weights.
+/// These distances for each coordinate by itself; empty for such weights.
 [[nodiscard]] std::vector<double> verified_distances(MatrixView<const double> keys, std::size_t index,
                                                      std::span<const proof::PointWeight> weights);
 

@@ -37,7 +37,7 @@ struct VocabularyHead {
 ///           as `models::read_weight`, `fold`
 [[nodiscard]] VocabularyHead vocabulary_head(const files::Checkpoint& checkpoint, const models::Model& model);
 
-/// The same for a norm and an unembedding (tokens × width, with a bias or without) that are not in a file.
+/// The head of a norm and an unembedding (tokens × width, with a bias or without) that are not in a file.
 ///
 /// Errors    as `fold`
 [[nodiscard]] VocabularyHead vocabulary_head(NormSpec norm, MatrixView<const double> unembedding,

@@ -15,7 +15,7 @@ enum class FinalNorm { layer, rms, none, unknown };
 /// What outputs alone reveal about the final norm of their model.
 struct Kind {
   FinalNorm norm = FinalNorm::unknown;
-  /// Of the hidden state; 0 where it is not known.
+  /// Width of the hidden state; 0 where it is not known.
   std::size_t width = 0;
   /// The rank cannot distinguish a LayerNorm of some width from an RMSNorm of one less. If set, the norm was
   /// chosen because its width is a multiple of a larger power of two than the other.

@@ -29,7 +29,7 @@ struct Ellipse {
   /// vocabulary is not larger than the width.
   bool filled = false;
 
-  // Of an ellipse taken from outputs:
+  // These describe an ellipse taken from outputs:
   std::size_t rows = 0;  ///< of outputs, 0 for an ellipse from weights
   double surface = 0.0;  ///< root mean square over these rows of |u| − 1
   double off = 0.0;      ///< root mean square distance of a logit from the subspace
@@ -71,8 +71,8 @@ struct Subspace {
   std::size_t rank = 0;
   std::vector<double> middle{};  ///< mean of the rows that were looked at
   std::vector<double> basis{};
-  /// Of the matrix of these rows, with their mean subtracted, over √rows: descending, down to what float64
-  /// resolves.
+  /// Singular values of the matrix of these rows, with their mean subtracted, over √rows: descending, down to
+  /// what float64 resolves.
   std::vector<double> singular_values{};
   double noise = 0.0;    ///< size of a singular value due to rounding; smaller ones do not count in `rank`
   std::size_t rows = 0;  ///< looked at, spread over all
@@ -110,7 +110,7 @@ struct Extraction {
   std::size_t distinct = 0;  ///< rows
   std::size_t rounds = 0;
   double surface = 0.0;  ///< root mean square of |u| − 1
-  /// The same divided by 1/√(2 rank), its value for Gaussian points: near 0 on an ellipse, near 1 without a
+  /// `surface` divided by 1/√(2 rank), its value for Gaussian points: near 0 on an ellipse, near 1 without a
   /// norm.
   double relative_surface = 0.0;
 };

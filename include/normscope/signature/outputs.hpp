@@ -73,7 +73,7 @@ class Outputs {
   ///
   /// Errors    Argument, naming the row, for NaN, +inf and rows whose values are all the same
   [[nodiscard]] OutputRow row(std::size_t row) const;
-  /// The same for rows that must have every token.
+  /// Reads rows that must have every token.
   ///
   /// Errors    Argument for −inf as well
   ///

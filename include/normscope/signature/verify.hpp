@@ -99,8 +99,8 @@ inline constexpr std::size_t kept_certificates = 64;
 [[nodiscard]] Verification verify(const Head& head, const Outputs& outputs,
                                   const VerifyOptions& options = {});
 
-/// The same for an ellipse that was estimated from outputs. Nothing is proved: the ellipse has errors, which
-/// count as noise, and eps is not known.
+/// Compares outputs with an ellipse that was estimated from outputs. Nothing is proved: the ellipse has
+/// errors, which count as noise, and eps is not known.
 [[nodiscard]] Verification verify(const Ellipse& ellipse, const Outputs& outputs,
                                   const VerifyOptions& options = {});
 

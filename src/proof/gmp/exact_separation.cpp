@@ -73,7 +73,7 @@ double quotient(const mpz_class& numerator, const mpz_class& denominator) {
   return std::ldexp(n / d, static_cast<int>(std::clamp(above - below, -4000L, 4000L)));
 }
 
-/// The same direction in integers without a common divisor, and zero where coordinates do not vary.
+/// That direction in integers without a common divisor, and zero where coordinates do not vary.
 std::vector<mpz_class> integers(const HullPair& hulls, const std::vector<Dyadic>& weights) {
   long common = 0;
   bool any = false;

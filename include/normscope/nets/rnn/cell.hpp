@@ -99,7 +99,7 @@ struct Trace {
 /// Cost      O(width²) a letter
 [[nodiscard]] Trace trace(const Cell& cell, WordView word);
 
-/// The same cell with all parameters multiplied by `factor`; its gates saturate as the factor grows.
+/// The cell with all parameters multiplied by `factor`; its gates saturate as the factor grows.
 [[nodiscard]] Cell scaled(Cell cell, double factor);
 
 }  // namespace normscope::nets::rnn

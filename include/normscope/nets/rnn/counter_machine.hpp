@@ -51,7 +51,7 @@ class CounterMachine {
   /// Requires  updates.size() == counters(), an existing next state
   void set(std::size_t letter, std::size_t state, std::size_t zeros, std::size_t next,
            std::span<const Update> updates);
-  /// The same for every value of `zeros`.
+  /// Sets the transition for every value of `zeros`.
   void set(std::size_t letter, std::size_t state, std::size_t next, std::span<const Update> updates);
 
   [[nodiscard]] Configuration start() const { return {0, std::vector<std::int64_t>(counters_)}; }

@@ -74,7 +74,7 @@ struct Comparison {
 
 /// A layer that reads a, b, with parameters uniform in ±1.
 [[nodiscard]] Qrnn draw_layer(std::size_t window, std::size_t width, Random& random);
-/// The same for a layer, its counter machine and the automaton of every counter, on words of 1 to 20 letters.
+/// Mistakes of a layer, its counter machine and the automaton of every counter, on words of 1 to 20 letters.
 [[nodiscard]] std::size_t machine_mistakes(const Qrnn& layer, std::size_t words, Random& random);
 /// The largest |c(m − 1) − 2 c(m) + c(m + 1)| at m = n = window + 10, for c after a^n b^m. Once the window
 /// contains only b's every c is linear in m, so w · c + b cannot be positive at m = n and negative at

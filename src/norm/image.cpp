@@ -1,3 +1,4 @@
+#include <normscope/norm/image.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +13,6 @@
 #include <normscope/core/linear_algebra.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/rounding.hpp>
-#include <normscope/norm/image.hpp>
 
 namespace normscope::norm::detail {
 

@@ -1,4 +1,3 @@
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -16,6 +15,7 @@
 #include "probes.hpp"
 
 namespace normscope::rewrite {
+namespace {
 
 /// A block of fibers (vectors along one axis) of a stored matrix: n rows of `length` numbers each.
 struct Fibers {
@@ -62,8 +62,6 @@ class FiberPass {
   std::vector<double> exact_;
   std::vector<double> stored_;
 };
-
-namespace {
 
 constexpr std::size_t elements_of_a_block = std::size_t{1} << 18U;
 constexpr std::size_t bytes_written_at_a_time = std::size_t{1} << 20U;

@@ -8,8 +8,10 @@
 #include <normscope/core/error.hpp>
 #include <normscope/nets/rnn/activation.hpp>
 
-/// The limits of sigmoid and tanh.
-namespace normscope::nets::rnn::detail {
+namespace normscope::nets::rnn {
+namespace {
+
+// The limits of sigmoid and tanh.
 
 /// A sum, and the sum of the magnitudes of its terms.
 struct Map {
@@ -23,7 +25,7 @@ struct Map {
 };
 
 /// Errors    Argument if rounding may have decided
-inline bool positive(const Map& map) {
+bool positive(const Map& map) {
   constexpr double tie = 0x1p-40;
   if (!(std::abs(map.value) > tie * map.size)) {
     throw Error(ErrorCode::Argument,
@@ -32,16 +34,7 @@ inline bool positive(const Map& map) {
   return map.value > 0.0;
 }
 
-inline double sign(const Map& map) { return positive(map) ? 1.0 : -1.0; }
-
-}  // namespace normscope::nets::rnn::detail
-
-namespace normscope::nets::rnn {
-namespace {
-
-using detail::Map;
-using detail::positive;
-using detail::sign;
+double sign(const Map& map) { return positive(map) ? 1.0 : -1.0; }
 
 /// W x + U h + b for one unit.
 Map unit(const Cell& cell, std::size_t map, std::size_t at, std::uint8_t symbol,
@@ -95,7 +88,7 @@ struct Gates {
 Gates gates_of(const Qrnn& layer, std::size_t unit, const double* x, std::size_t known) {
   const auto map = [&](Qrnn::Map which) {
     const double* const p = layer.parameters.data() + which * map_size(layer);
-    detail::Map sum;
+    Map sum;
     for (std::size_t back = 0; back < layer.window && back < known; ++back) {
       for (std::size_t from = 0; from < layer.inputs; ++from) {
         sum.add(p[(unit * layer.window + back) * layer.inputs + from] *
@@ -105,8 +98,8 @@ Gates gates_of(const Qrnn& layer, std::size_t unit, const double* x, std::size_t
     sum.add(p[layer.width * layer.window * layer.inputs + unit]);
     return sum;
   };
-  return {detail::sign(map(Qrnn::candidate)), detail::positive(map(Qrnn::forget)),
-          detail::positive(map(Qrnn::input)), detail::positive(map(Qrnn::output))};
+  return {sign(map(Qrnn::candidate)), positive(map(Qrnn::forget)), positive(map(Qrnn::input)),
+          positive(map(Qrnn::output))};
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include <normscope/core/rounding.hpp>
 
 #include "matrix.hpp"
-#include "probes.hpp"
 
 namespace normscope::rewrite {
 namespace {

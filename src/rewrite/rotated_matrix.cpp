@@ -12,7 +12,6 @@
 
 #include "matrix.hpp"
 #include "matrix_rewrite.hpp"
-#include "probes.hpp"
 
 namespace normscope::rewrite {
 namespace {

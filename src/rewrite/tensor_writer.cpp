@@ -1,4 +1,4 @@
-#include "tensor_writer.hpp"
+#include "output_files.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -12,9 +12,8 @@
 #include <normscope/core/rounding.hpp>
 #include <normscope/files/source.hpp>
 
+#include "matrix.hpp"
 #include "matrix_rewrite.hpp"
-#include "output_files.hpp"
-#include "probes.hpp"
 
 namespace normscope::rewrite {
 namespace {

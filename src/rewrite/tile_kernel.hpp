@@ -6,7 +6,7 @@
 
 #include <normscope/core/dtype.hpp>
 
-#include "probes.hpp"
+#include "matrix.hpp"
 
 namespace normscope::rewrite {
 

@@ -16,7 +16,6 @@
 #include "matrix_rewrite.hpp"
 #include "output_files.hpp"
 #include "planning.hpp"
-#include "tensor_writer.hpp"
 
 namespace normscope::rewrite {
 namespace {

@@ -11,7 +11,6 @@
 #include <normscope/rewrite/rewrite.hpp>
 
 #include "output_files.hpp"
-#include "tensor_writer.hpp"
 
 namespace normscope::rewrite {
 namespace {

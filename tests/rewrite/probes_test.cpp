@@ -1,4 +1,4 @@
-#include "../../src/rewrite/probes.hpp"
+#include "../../src/rewrite/matrix.hpp"
 
 #include <algorithm>
 #include <cmath>

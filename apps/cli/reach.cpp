@@ -66,12 +66,12 @@ void survey(const ReachOptions& options, const selectability::Logits& logits, co
   });
   try {
     selectability::decide(logits, results.tokens, how);
-    selectability::finish(logits, results,
-                          {.nearest = options.sharpen,
-                           .probabilities = probabilities.at(options.probability),
-                           .asked = options.tokens,
-                           .probability_gap = options.probability_gap},
-                          how);
+    selectability::finish_survey(logits, results,
+                                 {.nearest = options.sharpen,
+                                  .probabilities = probabilities.at(options.probability),
+                                  .asked = options.tokens,
+                                  .probability_gap = options.probability_gap},
+                                 how);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::Cancelled && !results.tokens.empty()) state.save(results);
     throw;

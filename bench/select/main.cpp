@@ -37,7 +37,7 @@ std::shared_ptr<const Cloud> cloud(std::size_t count, std::size_t width) {
 bench::Contender ours(const std::shared_ptr<const Cloud>& keys, unsigned threads) {
   const auto selection = std::make_shared<selectability::Selection>();
   const auto run = [keys, threads, selection] {
-    *selection = selectability::keys(keys->view(), {.threads = threads});
+    *selection = selectability::select_keys(keys->view(), {.threads = threads});
   };
   const auto answer = [keys, selection] {
     // Both sides must decide all keys.

@@ -72,7 +72,7 @@ val select(const val& values, double width, bool project, bool scale) {
     const NormSpec norm{.kind = NormKind::layer, .width = keys.width, .eps = 0.0};
     if (project) norm::project(norm, keys.view(), keys.view());
     if (scale) norm::scale(norm, keys.view(), keys.view());
-    const Selection selection = selectability::keys(keys.view());
+    const Selection selection = selectability::select_keys(keys.view());
     val verdicts = val::array();
     for (std::size_t i = 0; i < selection.keys.size(); ++i) {
       verdicts.call<void>("push", verdict_of(keys.view(), selection, i));
@@ -96,7 +96,7 @@ std::string figure(const val& values, double width, const val& query) {
   return guarded([&] {
     Keys keys = keys_of(values, width);
     return json_text(figures::attention_bars(selectability::attention_weights(keys.view(), numbers(query)),
-                                             selectability::keys(keys.view())));
+                                             selectability::select_keys(keys.view())));
   });
 }
 

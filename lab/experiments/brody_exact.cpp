@@ -82,7 +82,7 @@ void perform(Run& run) {
   const auto inside = run.get<std::size_t>("inside");
   Keys keys = normal_keys(count, run.get<std::size_t>("width"), random);
   add_inside(keys, count, inside, random);
-  const Selection selection = selectability::keys(keys.view(), {.threads = 1});
+  const Selection selection = selectability::select_keys(keys.view(), {.threads = 1});
   std::size_t found = 0;
   for (std::size_t i = count; i < count + inside; ++i) {
     found += selection.keys[i].answer == Selectability::unselectable ? 1 : 0;
@@ -94,7 +94,7 @@ void perform(Run& run) {
   run.measure("proved", 1, selectability::verify(keys.view(), selection, 1U) ? 1.0 : 0.0);
 
   norm::forward({.width = keys.width, .eps = 0.0}, keys.view(), keys.view());
-  const Selection scaled = selectability::keys(keys.view(), {.threads = 1});
+  const Selection scaled = selectability::select_keys(keys.view(), {.threads = 1});
   run.measure("scaled_lost", 1,
               static_cast<double>(keys.view().rows() - scaled.count(Selectability::selectable)));
   const std::vector<double> weights =

@@ -12,7 +12,7 @@ using selectability::Selection;
 
 double share_of(const std::vector<double>& values, std::size_t width, std::size_t& undecided) {
   const std::size_t rows = values.size() / width;
-  const Selection selection = selectability::keys({values.data(), rows, width}, {.threads = 1});
+  const Selection selection = selectability::select_keys({values.data(), rows, width}, {.threads = 1});
   undecided += selection.count(Selectability::undecided);
   return static_cast<double>(selection.count(Selectability::unselectable)) / static_cast<double>(rows);
 }

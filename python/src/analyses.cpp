@@ -48,7 +48,7 @@ Illustrated select(const nb::object& given, double tolerance, double rank_tolera
                    unsigned threads, const nb::object& callback) {
   const Matrix keys = matrix_of("select", "keys", given);
   return run(callback, [&](const Progress& progress) {
-    selectability::Selection selection = selectability::keys(
+    selectability::Selection selection = selectability::select_keys(
         keys.view(), {.tolerance = tolerance, .rank_tolerance = rank_tolerance, .threads = threads},
         progress);
     if (exact) selectability::decide_exactly(keys.view(), selection, {}, threads, progress);

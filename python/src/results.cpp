@@ -43,12 +43,12 @@ Illustrated reach_document(const selectability::VocabularyHead& head, const resu
                                         .work = selectability::budget_unit * search.budget};
   selectability::Survey survey;
   selectability::decide(head.logits, survey.tokens, how);
-  selectability::finish(head.logits, survey,
-                        {.nearest = search.nearest,
-                         .probabilities = selectability::Probabilities::extremes,
-                         .asked = search.tokens,
-                         .probability_gap = 1e-3},
-                        how);
+  selectability::finish_survey(head.logits, survey,
+                               {.nearest = search.nearest,
+                                .probabilities = selectability::Probabilities::extremes,
+                                .asked = search.tokens,
+                                .probability_gap = 1e-3},
+                               how);
   if (head.soft_cap > 0.0) selectability::cap_probabilities(head, survey, threads);
   return {json_text(results::reach(head, survey, details)), json_text(figures::reach_charts(survey))};
 }

@@ -107,8 +107,8 @@ ContextKeys measured(const files::Checkpoint& checkpoint, const models::Model& m
       const std::vector<double> keys = map.keys(rows, static_cast<NormParts>(part));
       selectability::Selection found;
       try {
-        found = selectability::keys(MatrixView<const double>(keys.data(), rows.rows(), map.head_dim),
-                                    {.threads = 1});
+        found = selectability::select_keys(MatrixView<const double>(keys.data(), rows.rows(), map.head_dim),
+                                           {.threads = 1});
       } catch (const Error& error) {
         if (error.code() != ErrorCode::Argument) throw;
         result.refused = error.what();
@@ -124,8 +124,8 @@ ContextKeys measured(const files::Checkpoint& checkpoint, const models::Model& m
   return result;
 }
 
-/// Estimated multiplications of `selectability::keys` for the four kinds of keys of each context: a tenth of
-/// the keys solve for working sets of up to head_dim others.
+/// Estimated multiplications of `selectability::select_keys` for the four kinds of keys of each context: a
+/// tenth of the keys solve for working sets of up to head_dim others.
 double estimated_work(const NormContexts& contexts, std::size_t head_dim) {
   double total = 0.0;
   for (const MatrixView<const double> rows : contexts.rows) {

@@ -29,7 +29,7 @@ void fill(const RandomTable& table, RandomCell& cell) {
   for (std::size_t run = 0; run < table.runs; ++run) {
     for (double& value : values) value = random.normal();
     if (table.transform) table.transform({values.data(), cell.count, cell.width});
-    const Selection selection = keys({values.data(), cell.count, cell.width}, {.threads = 1});
+    const Selection selection = select_keys({values.data(), cell.count, cell.width}, {.threads = 1});
     const std::size_t unselectable = selection.count(Selectability::unselectable);
     cell.undecided += selection.count(Selectability::undecided);
     lost += unselectable;

@@ -340,7 +340,7 @@ std::vector<double> Selection::query(MatrixView<const double> all, std::size_t i
   return result;
 }
 
-Selection keys(MatrixView<const double> keys, const Options& options, const Progress& progress) {
+Selection select_keys(MatrixView<const double> keys, const Options& options, const Progress& progress) {
   Search search(keys, options);
   while (!search.done()) {
     search.report(progress);

@@ -153,7 +153,8 @@ void bound_by_leads(Survey& survey) {
   }
 }
 
-void finish(const Logits& logits, Survey& survey, const SurveyOptions& wanted, const ReachOptions& options) {
+void finish_survey(const Logits& logits, Survey& survey, const SurveyOptions& wanted,
+                   const ReachOptions& options) {
   survey.left_out = {};
   survey.wanted = wanted.nearest;
   survey.left_out.tokens = static_cast<std::size_t>(std::count_if(

@@ -139,7 +139,7 @@ VocabularyReach reach_of_vocabulary(const files::Checkpoint& checkpoint, const m
     const ReachOptions limits{.threads = threads, .progress = progress, .work = options.budget};
     Survey survey;
     decide(head.logits, survey.tokens, limits);
-    finish(head.logits, survey, {}, limits);
+    finish_survey(head.logits, survey, {}, limits);
     if (head.soft_cap > 0.0) cap_probabilities(head, survey, threads);
     result.survey = std::move(survey);
     result.ties = head.logits.ties();

@@ -46,7 +46,7 @@ Keys rows_of(const MatrixXd& matrix) {
 }
 
 std::size_t lost(const Keys& set) {
-  const Selection selection = keys(set.view());
+  const Selection selection = select_keys(set.view());
   EXPECT_EQ(selection.count(Selectability::undecided), 0);
   return selection.count(Selectability::unselectable);
 }
@@ -100,7 +100,7 @@ TEST(Brody, AKeyInsideLosesToSomeKeyForEveryQuery) {
     Keys set = normal_keys(4 * width, width, width);
     set.add(mixture(set, set.rows(), 8 * width, random));
     const std::size_t last = set.rows() - 1;
-    ASSERT_EQ(keys(set.view()).keys[last].answer, Selectability::unselectable);
+    ASSERT_EQ(select_keys(set.view()).keys[last].answer, Selectability::unselectable);
     const MatrixXd all = matrix(set);
     for (int trial = 0; trial < 20000; ++trial) {
       const VectorXd scores = all * normal_vector(all.cols(), random);
@@ -110,7 +110,7 @@ TEST(Brody, AKeyInsideLosesToSomeKeyForEveryQuery) {
     const MatrixXd flat = all.colwise() - all.rowwise().mean();
     const VectorXd tie = flat * VectorXd::Ones(flat.cols());
     EXPECT_LT(tie.cwiseAbs().maxCoeff(), 1e-13);
-    EXPECT_EQ(keys(rows_of(flat).view()).keys[last].answer, Selectability::unselectable);
+    EXPECT_EQ(select_keys(rows_of(flat).view()).keys[last].answer, Selectability::unselectable);
   }
 }
 

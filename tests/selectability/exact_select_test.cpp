@@ -14,7 +14,7 @@ namespace normscope::selectability {
 namespace {
 
 Selection decided_keys(const Keys& set, const Options& options = {}) {
-  Selection result = keys(set.view(), options);
+  Selection result = select_keys(set.view(), options);
   decide_exactly(set.view(), result);
   return result;
 }
@@ -38,7 +38,7 @@ RC_GTEST_PROP(ExactSelect, AgreesWithPlanarHulls, (std::uint64_t seed)) {
   const int exponent = static_cast<int>(random.below(180)) - 90;
   for (const Keys& set : {points, moved, times(points, {1.0, std::scalbn(1.0, exponent)})}) {
     for (const double tolerance : {1e-12, 0.0}) {
-      const Selection found = keys(set.view(), {.tolerance = tolerance});
+      const Selection found = select_keys(set.view(), {.tolerance = tolerance});
       for (std::size_t i = 0; i < count; ++i) {
         RC_ASSERT(found.keys[i].answer == expected[i] || found.keys[i].answer == Selectability::undecided);
       }
@@ -71,25 +71,25 @@ TEST(ExactSelect, OneBitDecides) {
 TEST(ExactSelect, WithToleranceZeroOnlyProofsCount) {
   Keys set = normal_keys(60, 3, 5);
   set.add(set.row(0));
-  const Selection plain = keys(set.view(), {.tolerance = 0.0});
+  const Selection plain = select_keys(set.view(), {.tolerance = 0.0});
   for (const Verdict& verdict : plain.keys) {
     EXPECT_TRUE(verdict.answer != Selectability::unselectable || verdict.proof == Proof::duplicate);
   }
   EXPECT_GT(plain.count(Selectability::undecided), 0U);
   const Selection exact = decided_keys(set, {.tolerance = 0.0});
   EXPECT_EQ(exact.count(Selectability::undecided), 0U);
-  EXPECT_EQ(answers(exact), answers(keys(set.view())));
+  EXPECT_EQ(answers(exact), answers(select_keys(set.view())));
   EXPECT_EQ(exact.exact.size(), plain.count(Selectability::undecided));
   EXPECT_TRUE(verify(set.view(), exact));
 }
 
 TEST(ExactSelect, ColumnsOfAnySizeKeepTheirAnswers) {
   const Keys set = normal_keys(80, 3, 9);
-  const std::vector<Selectability> expected = answers(keys(set.view()));
+  const std::vector<Selectability> expected = answers(select_keys(set.view()));
   for (const std::vector<double>& columns :
        {std::vector<double>{0x1p27, 1, 1}, {0x1p-40, 1, 1}, {0x1p-90, 0x1p90, 1}, {0x1p-190, 1, 0x1p90}}) {
     const Keys scaled = times(set, columns);
-    const Selection found = keys(scaled.view());
+    const Selection found = select_keys(scaled.view());
     EXPECT_EQ(answers(found), expected);
     EXPECT_TRUE(verify(scaled.view(), found));
   }
@@ -100,14 +100,14 @@ TEST(ExactSelect, ColumnsOfAnySizeKeepTheirAnswers) {
     key.push_back(1e30);
     wide.add(key);
   }
-  EXPECT_EQ(answers(keys(wide.view())), expected);
-  EXPECT_TRUE(verify(wide.view(), keys(wide.view())));
+  EXPECT_EQ(answers(select_keys(wide.view())), expected);
+  EXPECT_TRUE(verify(wide.view(), select_keys(wide.view())));
 }
 
 TEST(ExactSelect, KeysFarSmallerThanOthersAreNotEqual) {
   for (const Keys& set : {Keys{{1e30, 1e-30, 2e-30}, 1}, Keys{{1e30, 1, 1e-30, 0, 2e-30, 0}, 2},
                           Keys{{1e30, 1e-30, 1e-30, 0, 2e-30, 0}, 2}}) {
-    const Selection strict = keys(set.view(), {.tolerance = 0.0});
+    const Selection strict = select_keys(set.view(), {.tolerance = 0.0});
     EXPECT_EQ(strict.count(Selectability::unselectable), 0U);
     const Selection exact = decided_keys(set);
     EXPECT_EQ(exact.keys[1].answer, Selectability::selectable);
@@ -119,7 +119,7 @@ TEST(ExactSelect, KeysFarSmallerThanOthersAreNotEqual) {
 TEST(ExactSelect, ToleranceAppliesToEachColumn) {
   // 1e-10 away from the side: negligible for the extent of the first column, but not for that of the second.
   const Keys set{{0, 0, 4, 0, 0, 4e-9, 2, 2e-9 + 1e-10}, 2};
-  Selection claimed = keys(set.view(), {.tolerance = 1e-9});
+  Selection claimed = select_keys(set.view(), {.tolerance = 1e-9});
   EXPECT_EQ(claimed.count(Selectability::selectable), 4U);
   claimed.keys[3] = {.answer = Selectability::unselectable,
                      .proof = Proof::weights,
@@ -132,7 +132,7 @@ TEST(ExactSelect, ToleranceAppliesToEachColumn) {
 
 TEST(ExactSelect, StepsMayBeSavedWithColumnsFarApart) {
   const Keys set = times(normal_keys(40, 3, 11), {1e-12, 1, 1});
-  const Selection whole = keys(set.view());
+  const Selection whole = select_keys(set.view());
   Search first(set.view(), {});
   while (!first.done()) first.step();
   Search second(set.view(), {});
@@ -165,7 +165,7 @@ TEST(ExactSelect, ForgedIntegersProveNothing) {
 TEST(ExactSelect, IntegersOfASelectableKeyAreChecked) {
   // The third key lies one bit beside a side of the triangle, so that only integers decide.
   const Keys set{{0, 0, 3, 3, std::nextafter(1.0, 2.0), 1, -9, 9}, 2};
-  Selection honest = keys(set.view(), {.tolerance = 0.0});
+  Selection honest = select_keys(set.view(), {.tolerance = 0.0});
   honest.keys[2] = {};
   decide_exactly(set.view(), honest);
   ASSERT_EQ(honest.keys[2].answer, Selectability::selectable);
@@ -183,7 +183,7 @@ TEST(ExactSelect, IntegersOfASelectableKeyAreChecked) {
   EXPECT_FALSE(rejects([](Selection& s) { s.keys[2].margin = 0.0; }));
   // An answer of the only key has no other key to be compared with.
   const Keys one{{1, 2}, 2};
-  Selection alone = keys(one.view());
+  Selection alone = select_keys(one.view());
   alone.keys[0].proof = Proof::exact;
   alone.exact = {{.key = 0, .separation = honest.exact[0].separation}};
   EXPECT_FALSE(verify(one.view(), alone));
@@ -195,7 +195,7 @@ TEST(ExactSelect, WideKeysAreDecidedOneByOne) {
   std::vector<double> middle = set.row(0);
   for (std::size_t i = 0; i < 130; ++i) middle[i] = 0.5 * (middle[i] + set.view().row(1)[i]);
   set.add(middle);
-  Selection selection = keys(set.view(), {.tolerance = 0.0});
+  Selection selection = select_keys(set.view(), {.tolerance = 0.0});
   std::vector<std::string> reports;
   decide_exactly(set.view(), selection, {}, 1,
                  Progress([&](std::string_view what, std::size_t now, std::size_t of) {
@@ -210,7 +210,7 @@ TEST(ExactSelect, WideKeysAreDecidedOneByOne) {
 
 TEST(ExactSelect, LimitsAreNamed) {
   const Keys set{{0, 0, 4, 0, 0, 4, 1, 1}, 2};
-  Selection found = keys(set.view(), {.tolerance = 0.0});
+  Selection found = select_keys(set.view(), {.tolerance = 0.0});
   decide_exactly(set.view(), found, {.order = 1});
   ASSERT_EQ(found.exact.size(), 1U);
   EXPECT_NE(found.exact[0].separation.reason.find("more than 1"), std::string::npos);

@@ -95,7 +95,7 @@ TEST(Select, AgreesWithOneLinearProgramAKey) {
     if (seed % 2 == 0) {
       for (double& value : set.values) value = std::round(2.0 * value);
     }
-    const Selection selection = keys(set.view());
+    const Selection selection = select_keys(set.view());
     support::HullPrograms programs(set.view());
     for (std::size_t key = 0; key < set.rows(); ++key) {
       const Selectability expected =

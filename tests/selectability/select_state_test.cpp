@@ -22,7 +22,7 @@ namespace {
 
 TEST(SelectState, ResumesBitwiseAfterAnyStep) {
   const Keys set = normal_keys(1300, 8, 6);
-  const Selection whole = keys(set.view());
+  const Selection whole = select_keys(set.view());
   Search stopped(set.view(), {});
   std::size_t steps = 0;
   for (; !stopped.done(); ++steps) {
@@ -68,7 +68,7 @@ TEST(SelectState, ABrokenStateIsRefused) {
 // A forged state can have a correct checksum, so every proof and every number in it is checked.
 TEST(SelectState, AForgedStateIsRefused) {
   const Keys set = normal_keys(300, 3, 7);
-  const Selection whole = keys(set.view());
+  const Selection whole = select_keys(set.view());
   Search search(set.view(), {});
   while (!search.done()) search.step();
   const std::string state = search.state();

@@ -22,7 +22,7 @@ namespace {
 
 TEST(Select, CornersOfASquareAndItsMiddle) {
   const Keys square{{0, 0, 1, 0, 0, 1, 1, 1, 0.5, 0.5, 0.5, 0}, 2};
-  const Selection selection = keys(square.view());
+  const Selection selection = select_keys(square.view());
   std::vector<Selectability> expected = all(4, Selectability::selectable);
   expected.resize(6, Selectability::unselectable);
   EXPECT_EQ(answers(selection), expected);
@@ -33,15 +33,15 @@ TEST(Select, CornersOfASquareAndItsMiddle) {
 
 TEST(Select, DegenerateSetsHaveAnswers) {
   const Keys none{{}, 3};
-  EXPECT_TRUE(keys(none.view()).keys.empty());
+  EXPECT_TRUE(select_keys(none.view()).keys.empty());
   const Keys one{{1, 2, 3}, 3};
-  EXPECT_EQ(keys(one.view()).keys[0].proof, Proof::alone);
-  EXPECT_TRUE(verify(one.view(), keys(one.view())));
+  EXPECT_EQ(select_keys(one.view()).keys[0].proof, Proof::alone);
+  EXPECT_TRUE(verify(one.view(), select_keys(one.view())));
   const Keys equal{{1, 2, 1, 2, 1, 2}, 2};
-  EXPECT_EQ(answers(keys(equal.view())), all(3, Selectability::unselectable));
-  EXPECT_EQ(keys(equal.view()).keys[2].weights[0].id, 0);
+  EXPECT_EQ(answers(select_keys(equal.view())), all(3, Selectability::unselectable));
+  EXPECT_EQ(select_keys(equal.view()).keys[2].weights[0].id, 0);
   const Keys line{{3, 3, 1, 1, 2, 2, -1, -1}, 2};
-  EXPECT_EQ(answers(keys(line.view())),
+  EXPECT_EQ(answers(select_keys(line.view())),
             (std::vector<Selectability>{Selectability::selectable, Selectability::unselectable,
                                         Selectability::unselectable, Selectability::selectable}));
   const Keys numbers{{4, -1, 0, 7, 7}, 1};
@@ -49,16 +49,16 @@ TEST(Select, DegenerateSetsHaveAnswers) {
   EXPECT_EQ(numbers.rows(), 5);
   std::vector<Selectability> expected = all(5, Selectability::unselectable);
   expected[1] = Selectability::selectable;
-  EXPECT_EQ(answers(keys(numbers.view())), expected);
+  EXPECT_EQ(answers(select_keys(numbers.view())), expected);
   const Keys wide = normal_keys(5, 40, 1);
-  EXPECT_EQ(answers(keys(wide.view())), all(5, Selectability::selectable));
+  EXPECT_EQ(answers(select_keys(wide.view())), all(5, Selectability::selectable));
   const Keys zero{{0, 0, 0, 0, 1, 0, 0, 1}, 2};
-  EXPECT_EQ(keys(zero.view()).count(Selectability::selectable), 2);
+  EXPECT_EQ(select_keys(zero.view()).count(Selectability::selectable), 2);
   // One key is the mean of all keys.
   const Keys middle{{-1, 0, 0, 0, 1, 0}, 2};
-  EXPECT_EQ(answers(keys(middle.view()))[1], Selectability::unselectable);
+  EXPECT_EQ(answers(select_keys(middle.view()))[1], Selectability::unselectable);
   for (const Keys& set : {equal, line, numbers, wide, zero, middle}) {
-    EXPECT_TRUE(verify(set.view(), keys(set.view())));
+    EXPECT_TRUE(verify(set.view(), select_keys(set.view())));
   }
 }
 
@@ -80,7 +80,7 @@ Keys vertices(std::size_t rows, std::size_t width) {
 TEST(Select, AKeyThatIsTheRoundedMeanStatesItsQuery) {
   const Keys near{{0x1.00a64d095f35bp-2, 0x1.4cd1e9a36f73dp-3, 0x1.00a64d095f35cp-2, 0x1.4cd1e9a36f73ep-3},
                   2};
-  const Selection selection = keys(near.view());
+  const Selection selection = select_keys(near.view());
   EXPECT_EQ(answers(selection), all(2, Selectability::selectable));
   EXPECT_TRUE(verify(near.view(), selection));
   Selection forged = selection;
@@ -109,7 +109,7 @@ TEST(Select, PlantedAnswersAtEveryWidth) {
     std::vector<Selectability> expected = all(count, Selectability::selectable);
     expected.resize(count + 3, Selectability::unselectable);
     expected[0] = Selectability::unselectable;
-    const Selection selection = keys(planted.view());
+    const Selection selection = select_keys(planted.view());
     EXPECT_EQ(answers(selection), expected) << width;
     EXPECT_TRUE(verify(planted.view(), selection)) << width;
   }
@@ -119,7 +119,7 @@ TEST(Select, TwiceThePrecisionDecidesNearFacets) {
   // The midpoint of the edge from (1, 0) to (0, 1), moved by one rounding to either side of the edge.
   for (const double side : {0x1p-52, 0.0, -0x1p-53}) {
     const Keys edge{{0, 0, 1, 0, 0, 1, 0.5 + side, 0.5}, 2};
-    const Selection selection = keys(edge.view());
+    const Selection selection = select_keys(edge.view());
     EXPECT_EQ(selection.keys[3].answer, side > 0.0 ? Selectability::selectable : Selectability::unselectable)
         << side;
     EXPECT_TRUE(verify(edge.view(), selection));
@@ -140,7 +140,7 @@ TEST(Select, TwiceThePrecisionDecidesNearFacets) {
     std::vector<double> centre(width, 1.0);
     centre[0] += side;
     simplex.add(centre);
-    const Selection selection = keys(simplex.view());
+    const Selection selection = select_keys(simplex.view());
     EXPECT_EQ(selection.keys.back().answer,
               side > 0.0 ? Selectability::selectable : Selectability::unselectable);
     EXPECT_TRUE(verify(simplex.view(), selection));
@@ -152,14 +152,14 @@ TEST(Select, KeysWithoutAProofAreUndecided) {
   const Keys thirds{{0, 0, 0, 3, 0, 0.1, 0, 3, 0.7, 0.7, 0.9, 1.1}, 3};
   Keys set = normal_keys(40, 3, 5);
   set.add(thirds.row(3));
-  const Selection selection = keys(set.view(), {.tolerance = 0.0});
+  const Selection selection = select_keys(set.view(), {.tolerance = 0.0});
   EXPECT_GT(selection.count(Selectability::undecided), 0);
   for (const Verdict& verdict : selection.keys) {
     if (verdict.answer == Selectability::undecided) {
       EXPECT_LT(verdict.residual, 1e-14);
     }
   }
-  EXPECT_EQ(keys(set.view()).count(Selectability::undecided), 0);
+  EXPECT_EQ(select_keys(set.view()).count(Selectability::undecided), 0);
 }
 
 RC_GTEST_PROP(Select, AgreesWithPlanarHulls, (std::uint64_t seed)) {
@@ -170,7 +170,7 @@ RC_GTEST_PROP(Select, AgreesWithPlanarHulls, (std::uint64_t seed)) {
   for (std::size_t i = 0; i < 2 * count; ++i)
     points.values.push_back(static_cast<double>(random.below(side)));
   if (count == 1) return;
-  RC_ASSERT(answers(keys(points.view())) == planar_vertices(points));
+  RC_ASSERT(answers(select_keys(points.view())) == planar_vertices(points));
 }
 
 RC_GTEST_PROP(Select, EveryAnswerIsProved, (std::uint64_t seed)) {
@@ -185,7 +185,7 @@ RC_GTEST_PROP(Select, EveryAnswerIsProved, (std::uint64_t seed)) {
   if (kind == 3) {
     for (double& value : set.values) value = std::exp(3.0 * value);
   }
-  const Selection selection = keys(set.view());
+  const Selection selection = select_keys(set.view());
   RC_ASSERT(selection.count(Selectability::undecided) == 0);
   RC_ASSERT(verify(set.view(), selection));
   if (kind == 0 && set.rows() <= width + 1)
@@ -194,8 +194,8 @@ RC_GTEST_PROP(Select, EveryAnswerIsProved, (std::uint64_t seed)) {
 
 TEST(Select, ThreadsDoNotChangeABit) {
   Keys set = normal_keys(3000, 8, 2);
-  const Selection one = keys(set.view(), {.threads = 1});
-  const Selection three = keys(set.view(), {.threads = 3});
+  const Selection one = select_keys(set.view(), {.threads = 1});
+  const Selection three = select_keys(set.view(), {.threads = 3});
   EXPECT_EQ(answers(one), answers(three));
   for (std::size_t i = 0; i < set.rows(); ++i) {
     EXPECT_EQ(one.keys[i].margin, three.keys[i].margin);
@@ -214,7 +214,7 @@ TEST(Select, EveryPairIsCompared) {
     for (double& value : copy) value *= 0.96875;
     set.add(copy);
   }
-  const Selection selection = keys(set.view());
+  const Selection selection = select_keys(set.view());
   for (std::size_t row = 1500; row < set.rows(); ++row) {
     EXPECT_NE(selection.keys[row].proof, Proof::own_direction);
   }
@@ -232,7 +232,7 @@ TEST(Select, KeysMayLieApartInMemory) {
   Search search(view, {});
   while (!search.done()) search.step();
   const std::string state = search.state();
-  EXPECT_EQ(answers(std::move(search).result()), answers(keys(packed.view())));
+  EXPECT_EQ(answers(std::move(search).result()), answers(select_keys(packed.view())));
   Search other(view, {});
   other.resume(state);
   EXPECT_EQ(other.state(), state);
@@ -246,7 +246,7 @@ TEST(Select, EveryAnswerIsProvedForKeysOfManySizes) {
     for (const double tolerance : {1e-12, 0.0}) {
       Selection selection;
       try {
-        selection = keys(rows.view(), {.tolerance = tolerance, .threads = 1});
+        selection = select_keys(rows.view(), {.tolerance = tolerance, .threads = 1});
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::Argument) << seed << ": " << error.what();
         continue;
@@ -265,8 +265,8 @@ TEST(Select, ThreadsFindTheSameAmongManyKeys) {
   Keys set = vertices(2200, 5);
   Random random(3);
   for (std::size_t row = 0; row < 20; ++row) set.add(mixture(set, 2200, 3, random));
-  const Selection one = keys(set.view(), {.threads = 1});
-  const Selection four = keys(set.view(), {.threads = 4});
+  const Selection one = select_keys(set.view(), {.threads = 1});
+  const Selection four = select_keys(set.view(), {.threads = 4});
   EXPECT_EQ(answers(one), answers(four));
   for (std::size_t i = 0; i < set.rows(); ++i) {
     EXPECT_EQ(one.keys[i].margin, four.keys[i].margin) << i;
@@ -277,7 +277,7 @@ TEST(Select, ThreadsFindTheSameAmongManyKeys) {
 
 TEST(Select, PairsCloserThanFloat32AreAllVertices) {
   const Keys set{{1, 0, 1, 1e-9, -1, 0, -1, -1e-9, 0.3, 0.01, -0.3, -0.01}, 2};
-  const Selection selection = keys(set.view());
+  const Selection selection = select_keys(set.view());
   EXPECT_EQ(answers(selection), all(6, Selectability::selectable));
   EXPECT_TRUE(verify(set.view(), selection));
 }
@@ -285,7 +285,7 @@ TEST(Select, PairsCloserThanFloat32AreAllVertices) {
 TEST(Select, TheOnlyKeyMayHaveAnySize) {
   for (const double size : {1.0, 1e29, 1e-300}) {
     const Keys one{{size, 2.0 * size}, 2};
-    const Selection selection = keys(one.view());
+    const Selection selection = select_keys(one.view());
     EXPECT_EQ(selection.keys[0].proof, Proof::alone);
     EXPECT_TRUE(std::isinf(selection.keys[0].margin));
     EXPECT_TRUE(verify(one.view(), selection));
@@ -295,7 +295,7 @@ TEST(Select, TheOnlyKeyMayHaveAnySize) {
 
 TEST(Select, AQueryBelongsToASelectableKey) {
   const Keys square{{0, 0, 1, 0, 0, 1, 1, 1, 0.5, 0.5}, 2};
-  const Selection selection = keys(square.view());
+  const Selection selection = select_keys(square.view());
   ASSERT_EQ(selection.keys[4].answer, Selectability::unselectable);
   EXPECT_TRUE(selection.query(square.view(), 4).empty());
   for (std::size_t i = 0; i < 4; ++i) {
@@ -332,7 +332,7 @@ TEST(Select, NumbersThatAreNotFiniteProveNothing) {
 
 TEST(Select, VerifyAsksForTheTolerance) {
   const Keys set = normal_keys(200, 4, 4);
-  const Selection honest = keys(set.view());
+  const Selection honest = select_keys(set.view());
   Selection forged = honest;
   // No distance is 0 to the last bit, nor that small beside an extent of 0.
   forged.tolerance = 0.0;
@@ -350,22 +350,22 @@ TEST(Select, VerifyAsksForTheTolerance) {
 
 TEST(Select, ScaleAndTranslationDoNotMatter) {
   const Keys plain = normal_keys(300, 5, 3);
-  const std::vector<Selectability> expected = answers(keys(plain.view()));
+  const std::vector<Selectability> expected = answers(select_keys(plain.view()));
   for (const double factor : {0x1p-90, 0x1p90}) {
     Keys scaled = plain;
     for (double& value : scaled.values) value *= factor;
-    EXPECT_EQ(answers(keys(scaled.view())), expected);
+    EXPECT_EQ(answers(select_keys(scaled.view())), expected);
   }
   Keys moved = plain;
   for (double& value : moved.values) value = std::round(value * 0x1p20) + 0x1p40;
-  const Selection selection = keys(moved.view());
+  const Selection selection = select_keys(moved.view());
   EXPECT_EQ(answers(selection), expected);
   EXPECT_TRUE(verify(moved.view(), selection));
 }
 
 TEST(Select, VerifyIsIndependent) {
   const Keys set = normal_keys(200, 4, 4);
-  const Selection honest = keys(set.view());
+  const Selection honest = select_keys(set.view());
   ASSERT_TRUE(verify(set.view(), honest));
   const auto find = [&](Proof proof) {
     return static_cast<std::size_t>(std::find_if(honest.keys.begin(), honest.keys.end(),
@@ -412,16 +412,16 @@ TEST(Select, TheOnlyKeyHasNoMargin) {
 TEST(Select, BadInputIsNamed) {
   for (const double broken : {std::nan(""), std::numeric_limits<double>::infinity()}) {
     const Keys set{{1, 2, broken, 3}, 2};
-    EXPECT_THROW(static_cast<void>(keys(set.view())), Error);
+    EXPECT_THROW(static_cast<void>(select_keys(set.view())), Error);
   }
   const double nothing = 0.0;
-  EXPECT_THROW(static_cast<void>(keys({&nothing, 3, 0})), Error);
+  EXPECT_THROW(static_cast<void>(select_keys({&nothing, 3, 0})), Error);
 }
 
 TEST(Select, NumbersBeyondTheAcceptedSizesAreRefused) {
   const auto message = [](const Keys& set) -> std::string {
     try {
-      static_cast<void>(keys(set.view()));
+      static_cast<void>(select_keys(set.view()));
       return "accepted";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::Argument);
@@ -459,7 +459,7 @@ RC_GTEST_PROP(Weights, OfAKeyInsideTheHullAreNeverLargest, ()) {
   const std::vector<double> query{3 * random.normal(), 3 * random.normal()};
   const std::vector<double> weights = attention_weights({keys.data(), rows, 2}, query);
   RC_ASSERT(std::abs(std::accumulate(weights.begin(), weights.end(), -1.0)) <= 1e-14);
-  const Selection selection = selectability::keys({keys.data(), rows, 2});
+  const Selection selection = selectability::select_keys({keys.data(), rows, 2});
   const auto best =
       static_cast<std::size_t>(std::max_element(weights.begin(), weights.end()) - weights.begin());
   RC_ASSERT(selection.keys[best].answer == Selectability::selectable);

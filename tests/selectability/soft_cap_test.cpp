@@ -141,7 +141,7 @@ VocabularyHead folded(const Case& head) {
 Survey surveyed(const VocabularyHead& head, Probabilities wanted) {
   Survey survey;
   decide(head.logits, survey.tokens, {.threads = 1});
-  finish(head.logits, survey, {.probabilities = wanted}, {.threads = 1});
+  finish_survey(head.logits, survey, {.probabilities = wanted}, {.threads = 1});
   cap_probabilities(head, survey, 1);
   return survey;
 }

@@ -18,7 +18,7 @@ using proof::Answer;
 Survey surveyed(const Logits& logits, const SurveyOptions& wanted, const ReachOptions& options) {
   Survey survey;
   decide(logits, survey.tokens, options);
-  finish(logits, survey, wanted, options);
+  finish_survey(logits, survey, wanted, options);
   return survey;
 }
 
@@ -92,7 +92,7 @@ TEST(Survey, LeftOutWorkIsCountedAndCompletedLater) {
       EXPECT_GT(part.left_out.leads, 0U);
     }
     decide(logits, part.tokens, unlimited);
-    finish(logits, part, wanted, unlimited);
+    finish_survey(logits, part, wanted, unlimited);
     EXPECT_TRUE(part.left_out.nothing());
     for (std::size_t token = 0; token < logits.tokens; ++token) {
       EXPECT_EQ(part.tokens[token].answer, whole.tokens[token].answer) << token;

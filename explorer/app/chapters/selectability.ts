@@ -103,7 +103,7 @@ export default chapter<State>({
       `const std::size_t width = ${widthOf(state)};
 std::vector<double> values{${numbersOf(keysOf(state))}};
 const normscope::MatrixView<double> keys(values.data(), values.size() / width, width);
-${state.project || state.scale ? "const normscope::NormSpec norm{.width = width, .eps = 0.0};\n" : ""}${state.project ? "normscope::norm::project(norm, keys, keys);\n" : ""}${state.scale ? "normscope::norm::scale(norm, keys, keys);\n" : ""}for (const auto& key : normscope::selectability::keys(keys).keys) {
+${state.project || state.scale ? "const normscope::NormSpec norm{.width = width, .eps = 0.0};\n" : ""}${state.project ? "normscope::norm::project(norm, keys, keys);\n" : ""}${state.scale ? "normscope::norm::scale(norm, keys, keys);\n" : ""}for (const auto& key : normscope::selectability::select_keys(keys).keys) {
   fmt::print("{} by {}\\n", to_string(key.answer), to_string(key.proof));
 }`,
     ),

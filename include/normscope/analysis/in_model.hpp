@@ -59,11 +59,11 @@ struct ContextKeyOptions {
   unsigned threads = 0;
 };
 
-/// For each context, how many keys some query gives the strictly highest score (`selectability::keys`): of
-/// the keys that the model computes, and of those that it would compute with other parts of the norm. Keys
-/// are W norm(x) + b, passed through the head's own norm of keys if it has one, and rotated by their position
-/// if the head has rotary embeddings. All keys of a context are used, as for its last query; windows are
-/// ignored. Of heads that share their keys only the first is measured.
+/// For each context, how many keys some query gives the strictly highest score
+/// (`selectability::select_keys`): of the keys that the model computes, and of those that it would compute
+/// with other parts of the norm. Keys are W norm(x) + b, passed through the head's own norm of keys if it has
+/// one, and rotated by their position if the head has rotary embeddings. All keys of a context are used, as
+/// for its last query; windows are ignored. Of heads that share their keys only the first is measured.
 ///
 /// Source    [Brody, Alon, Yahav 2023, section 3.2], for real contexts
 ///
@@ -71,7 +71,7 @@ struct ContextKeyOptions {
 ///
 /// Accuracy  (test: test_selectable_keys_are_those_of_the_definition)
 ///
-/// Cost      four `selectability::keys` of positions × head_dim for each context and head
+/// Cost      four `selectability::select_keys` of positions × head_dim for each context and head
 [[nodiscard]] std::vector<ContextKeys> selectable_context_keys(const files::Checkpoint& checkpoint,
                                                                const models::Model& model,
                                                                const std::vector<NormContexts>& contexts,

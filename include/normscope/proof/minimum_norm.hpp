@@ -47,7 +47,7 @@ struct MinimumNorm {
 /// polygon per face, or a single one if all points lie in a plane. Each lists rows of `points` in the order
 /// around it; a segment has two, a single point one. Rows within `tolerance` times the points' extent of an
 /// edge or face of others are left out, so this does not decide which points are vertices:
-/// `selectability::keys` does.
+/// `selectability::select_keys` does.
 ///
 /// Shapes    points (any rows, 2 or 3)
 ///

@@ -235,7 +235,8 @@ struct SurveyOptions {
 /// Accuracy  (tests: Survey.NoTokenIsNearerThanThoseNamed, Survey.LeftOutWorkIsCountedAndCompletedLater)
 ///
 /// Cost      tokens · width per round and token computed
-void finish(const Logits& logits, Survey& survey, const SurveyOptions& wanted, const ReachOptions& options);
+void finish_survey(const Logits& logits, Survey& survey, const SurveyOptions& wanted,
+                   const ReachOptions& options);
 
 /// Bounds by its lead alone every probability that was not computed.
 void bound_by_leads(Survey& survey);

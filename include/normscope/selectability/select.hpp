@@ -118,8 +118,8 @@ struct Selection {
 ///
 /// Cost      at most rows² · width flops where its own query selects every key, and a few passes of
 ///           rows · width for each other key; memory for `keys` in float32, never rows²
-[[nodiscard]] Selection keys(MatrixView<const double> keys, const Options& options = {},
-                             const Progress& progress = {});
+[[nodiscard]] Selection select_keys(MatrixView<const double> keys, const Options& options = {},
+                                    const Progress& progress = {});
 
 /// Selects keys in steps, for long runs: `resume` continues from the `state` saved after any step. A state
 /// holds the answers that were searched for, with their proofs; those that one product decides are computed
@@ -128,7 +128,7 @@ class Search {
  public:
   /// Requires  `keys` outlive the search
   ///
-  /// Errors    as `keys`
+  /// Errors    as `select_keys`
   Search(MatrixView<const double> keys, const Options& options);
   Search(Search&& other) noexcept;
   Search& operator=(Search&& other) noexcept;

@@ -59,7 +59,7 @@ export default chapter<State>({
   doors: (state) => ({
     command: `normscope count --cell lstm --language ${languageOf(state)} -n ${state.n} --figure trace.vl.json`,
     cpp: cppOf(
-      ["nets/rnn/trained", "nets/rnn/network"],
+      ["nets/rnn/counting", "nets/rnn/network"],
       `using namespace normscope::nets::rnn;
 const Network& network = trained(CellKind::lstm, Language::${languageOf(state)});
 fmt::print("{}\\n", accepts(network, member(Language::${languageOf(state)}, ${state.n})));`,

@@ -90,7 +90,7 @@ export default chapter<State>({
   doors: (state) => ({
     command: `normscope geometry --norm ${state.kind} --gain=${numbersOf(state.gain)} --axes ${axesOf(state)}`,
     cpp: cppOf(
-      ["norm/image", "norm/steps"],
+      ["norm/image", "norm/norm"],
       `const normscope::NormSpec norm{.kind = normscope::NormKind::${state.kind}, .width = 3, .eps = ${state.eps},
                                .gain = {${numbersOf(state.gain)}}, .bias = {${numbersOf(state.bias)}}};
 const normscope::norm::NormImage image(norm);

@@ -99,7 +99,7 @@ export default chapter<State>({
   doors: (state) => ({
     command: `normscope ${wordsOf(state).slice(0, -1).join(" ")} '${rowsOf(state)}'`,
     cpp: cppOf(
-      ["norm/steps", "selectability/select"],
+      ["norm/norm", "selectability/select"],
       `const std::size_t width = ${widthOf(state)};
 std::vector<double> values{${numbersOf(keysOf(state))}};
 const normscope::MatrixView<double> keys(values.data(), values.size() / width, width);

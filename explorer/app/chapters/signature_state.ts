@@ -113,7 +113,7 @@ export function doors(state: State): Doors {
   return {
     command: `python3 - <<'END'\n${script(state)}END\nnormscope ${words.join(" ")}`,
     cpp: cppOf(
-      ["selectability/vocabulary", "signature/model_head", "signature/verify"],
+      ["selectability/vocabulary", "signature/verify"],
       `using namespace normscope;
 const NormSpec norm{.kind = NormKind::layer, .width = 3, .eps = 0.0, .gain = {${numbersOf(a.norm.gain!)}}};
 const std::vector<double> weights{${numbersOf(a.unembedding)}};

@@ -70,8 +70,8 @@ Json observed_json(const ObservedNorm& norm) {
           {"sampled", summary.sampled},
           {"used_dimension", summary.used_dimension},
           {"available_dimension", summary.available_dimension},
-          {"mean_curvature", finite_or_null(summary.mean_curvature)},
-          {"most_curvature", finite_or_null(summary.most_curvature)}};
+          {"mean_curvature", finite_json(summary.mean_curvature)},
+          {"most_curvature", finite_json(summary.most_curvature)}};
 }
 
 /// Tokens listed by name.
@@ -107,7 +107,7 @@ Json next_json(const analysis::NextTokens& next, const std::vector<std::string>&
                       {"rows", token.rows},
                       {"first", token.first},
                       {"answer", std::string(to_string(token.answer))},
-                      {"lead_at_most", finite_or_null(token.lead_at_most)}});
+                      {"lead_at_most", finite_json(token.lead_at_most)}});
   }
   const auto with = [&](proof::Answer answer) {
     return std::count_if(next.tokens.begin(), next.tokens.end(),

@@ -7,7 +7,7 @@
 namespace normscope::results {
 
 /// The number, or null, since JSON has neither infinities nor NaN.
-inline nlohmann::ordered_json finite_or_null(double value) {
+inline nlohmann::ordered_json finite_json(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
 }
 

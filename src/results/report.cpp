@@ -1,367 +1,547 @@
 #include <normscope/results/documents.hpp>
 
 #include <algorithm>
-
-#include <nlohmann/json.hpp>
+#include <functional>
+#include <map>
 
 #include <normscope/analysis/report.hpp>
-#include <normscope/core/version.hpp>
 #include <normscope/results/words.hpp>
 #include <normscope/selectability/reach.hpp>
 
-#include "head.hpp"
-#include "layout.hpp"
-#include "ranges_json.hpp"
+#include "shared.hpp"
 
 namespace normscope::results {
+
+using analysis::Axis;
+using analysis::Component;
+using analysis::Finding;
+using analysis::Image;
+using analysis::NormReport;
+using analysis::Outlier;
+using analysis::ParameterStatistics;
+using analysis::Report;
+
+template <>
+inline constexpr auto last_value<analysis::Topic> = analysis::Topic::tokens;
+
 namespace {
 
 /// Number of points of a spectrum, unless the whole is requested.
 constexpr std::size_t spectrum_points = 128;
 
-using Json = nlohmann::ordered_json;
-using analysis::Axis;
-using analysis::Component;
-using analysis::FileSize;
-using analysis::Image;
-using analysis::Neighbour;
-using analysis::NormReport;
-using analysis::NullSpace;
-using analysis::Outlier;
-using analysis::ParameterStatistics;
-using analysis::Report;
-using heads::HeadReach;
-
-const char* to_text(models::Source source) {
-  switch (source) {
-    case models::Source::config: return "config";
-    case models::Source::tensors: return "tensors";
-    case models::Source::metadata: return "metadata";
-    case models::Source::assumed: return "assumed";
-  }
-  return "";
-}
-
-const char* to_text(models::Placement placement) {
-  switch (placement) {
-    case models::Placement::pre: return "pre";
-    case models::Placement::post: return "post";
-    case models::Placement::inside: return "inside";
-    case models::Placement::unknown: return "unknown";
-  }
-  return "";
-}
-
-template <typename T, typename Convert>
-Json list(const std::vector<T>& items, Convert convert) {
-  Json result = Json::array();
-  for (const T& item : items) result.push_back(convert(item));
-  return result;
-}
-
-template <typename T, typename Convert>
-Json optional(const std::optional<T>& item, Convert convert) {
-  return item ? Json(convert(*item)) : Json(nullptr);
-}
-
-Json to_json(const models::Linear& linear) {
-  Json json = {{"role", linear.role},
-               {"tensor", linear.weight.selector()},
-               {"bias", optional(linear.bias, [](const models::Slice& bias) { return bias.selector(); })},
-               {"layout", layout_text(linear.layout)},
-               {"in", linear.in},
-               {"first_out", linear.first_out},
-               {"out", linear.out}};
-  if (!linear.not_modelled.empty()) json["not_modelled"] = linear.not_modelled;
-  return json;
-}
-
-Json to_json(const Component& component) {
-  return {{"coordinate", component.coordinate}, {"weight", component.weight}};
-}
-
-Json to_json(const ParameterStatistics& statistics, const models::Slice& slice) {
-  return {{"tensor", slice.selector()},  {"min", statistics.min},
-          {"max", statistics.max},       {"mean", statistics.mean},
-          {"std", statistics.std},       {"median_abs", statistics.median_abs},
-          {"length", statistics.length}, {"negative", statistics.negative},
-          {"zero", statistics.zero},     {"not_finite", statistics.not_finite}};
-}
-
-Json to_json(const NullSpace& space) {
-  return {{"dim", space.dim},
-          {"cosine_to_ones", optional(space.cosine_to_ones, [](double cosine) { return cosine; })},
-          {"top", list(space.top, [](const Component& component) { return to_json(component); })}};
-}
-
-Json to_json(const Image& image, bool whole_spectrum) {
-  Json spectrum = Json::array();
-  for (const std::size_t rank : analysis::thinned_ranks(image.lengths.size(), spectrum_points)) {
-    spectrum.push_back({{"rank", rank}, {"length", image.lengths[rank - 1]}});
-  }
-  Json json = {{"semi_axes", image.semi_axes},
-               {"longest", image.longest},
-               {"median", image.median},
-               {"shortest", image.shortest},
-               {"condition", image.condition},
-               {"effective_dimension", image.effective_dimension},
-               {"rms_radius", image.rms_radius},
-               {"energy", image.energy},
-               {"energy_top_1", image.energy_top_1},
-               {"energy_top_8", image.energy_top_8},
-               {"spectrum", spectrum},
-               {"top_axes", list(image.top_axes, [](const Axis& axis) {
-                  return Json{{"rank", axis.rank},
-                              {"length", axis.length},
-                              {"ratio_to_median", axis.ratio_to_median},
-                              {"coordinate", axis.largest.coordinate},
-                              {"weight", axis.largest.weight}};
-                })}};
-  if (whole_spectrum) json["lengths"] = image.lengths;
-  return json;
-}
-
-Json identity(const models::Norm& norm) {
-  Json json = {{"name", norm.name},
-               {"role", norm.role},
-               {"layer", optional(norm.layer, [](int layer) { return layer; })},
-               {"stack", norm.stack},
-               {"kind", std::string(to_string(norm.kind))},
-               {"width", norm.width},
-               {"groups", norm.groups},
-               {"eps", norm.eps},
-               {"eps_source", to_text(norm.eps_source)},
-               {"placement", to_text(norm.placement)},
-               {"order_known", norm.order_known},
-               {"applications", norm.applications},
-               {"gain_offset", norm.gain_offset}};
-  json["effect"] = std::string(to_string(norm.effect()));
-  if (norm.alpha) json["alpha"] = norm.alpha->selector();
-  if (norm.shift) json["shift"] = norm.shift->selector();
-  return json;
-}
-
-void add_connections(Json& json, const models::Norm& norm) {
-  json["connections_known"] = norm.connections_known;
-  json["readers"] = list(norm.readers, [](const models::Linear& linear) { return to_json(linear); });
-  json["writers"] = list(norm.writers, [](const models::Linear& linear) { return to_json(linear); });
-  json["writing_norms"] = norm.writing_norms;
-}
-
-Json to_json(const NormReport& report, std::size_t index, const Report& whole, bool whole_spectra) {
-  Json json = {{"index", index}};
-  json.update(identity(report.norm));
-  json["not_measured"] = report.not_measured.empty() ? Json(nullptr) : Json(report.not_measured);
-  const auto parameter = [](const std::optional<ParameterStatistics>& statistics,
-                            const std::optional<models::Slice>& slice) {
-    return statistics && slice ? to_json(*statistics, *slice) : Json(nullptr);
-  };
-  json["gain"] = parameter(report.gain, report.norm.gain);
-  json["bias"] = parameter(report.bias, report.norm.bias);
-  json["null_space"] = optional(report.null_space, [](const NullSpace& space) { return to_json(space); });
-  json["image"] = optional(report.image, [&](const Image& image) { return to_json(image, whole_spectra); });
-  json["shift_over_radius"] = optional(report.shift_over_radius, [](double shift) { return shift; });
-  json["outlier_count"] = report.outliers.size();
-  json["outliers"] = Json::array();
-  for (std::size_t i = 0; i < std::min(report.outliers.size(), analysis::listed_outliers); ++i) {
-    const Outlier& outlier = report.outliers[i];
-    json["outliers"].push_back({{"coordinate", outlier.coordinate},
-                                {"gain", outlier.gain},
-                                {"ratio_to_median", outlier.ratio_to_median}});
-  }
-  json["switched_off_count"] = report.switched_off.size();
-  json["switched_off"] = Json::array();
-  for (std::size_t i = 0; i < std::min(report.switched_off.size(), analysis::listed_outliers); ++i) {
-    json["switched_off"].push_back(
-        {{"coordinate", report.switched_off[i].coordinate}, {"gain", report.switched_off[i].gain}});
-  }
-  json["sign_changes"] = report.sign_changes;
-  json["next"] = optional(report.next, [&](const Neighbour& next) {
-    return Json{{"index", next.index},
-                {"name", whole.norms[next.index].norm.name},
-                {"similarity", next.similarity},
-                {"top_axis_cosine", next.top_axis_cosine}};
-  });
-  add_connections(json, report.norm);
-  json["reader_weights"] = list(report.readers, [](const analysis::Reader& reader) {
-    return Json{{"reader", reader.index},
-                {"removed", reader.removed},
-                {"removed_by_chance", reader.chance},
-                {"rows_along_longest_axis", reader.along_longest},
-                {"features", list(reader.features, [](const Component& component) {
-                   return Json{{"coordinate", component.coordinate}, {"share", component.weight}};
-                 })}};
-  });
-  // What cannot be read has no image.
-  json["reproduce"] = report.not_measured.empty() ? geometry_command(whole.path, report.norm) : "";
-  return json;
-}
-
-Json model_json(const models::Model& model) {
-  return {{"architecture", model.architecture},
-          {"title", model.title},
-          {"evidence", model.evidence},
-          {"layers", model.layers},
-          {"width", model.width},
-          {"heads_per_layer", model.heads_per_layer},
-          {"key_value_heads", model.key_value_heads},
-          {"parameters", model.parameters},
-          {"other_norms", list(model.other_norms,
-                               [](const models::OtherNorms& other) {
-                                 return Json{{"kind", other.kind}, {"count", other.count}};
-                               })},
-          {"missing", model.missing},
-          {"notes", model.notes}};
-}
-
-/// The first entries of each list; `normscope reach` has all.
+/// The first tokens of each list; `normscope reach` has all.
 constexpr std::size_t listed_tokens = 20;
 
-Json survey_json(const selectability::VocabularyReach& vocabulary) {
-  const selectability::Survey& survey = *vocabulary.survey;
-  const std::vector<std::string>& names = vocabulary.names;
-  const auto tokens = [&](std::vector<std::size_t> which) {
-    which.resize(std::min(which.size(), listed_tokens));
-    Json result = Json::array();
-    for (const std::size_t token : which) {
-      const bool named = token < names.size() && !names[token].empty();
-      result.push_back(
-          {{"token", token},
-           {"name", named ? Json(names[token]) : Json(nullptr)},
-           {"lead_at_most", survey.tokens[token].upper},
-           {"probability", {survey.probabilities[token].lower, survey.probabilities[token].upper}}});
-    }
-    return result;
-  };
-  const std::vector<std::size_t> unreachable = survey.with(proof::Answer::no);
-  const std::vector<std::size_t> undecided = survey.with(proof::Answer::undecided);
-  const selectability::Survey::LeftOut& left = survey.left_out;
-  Json ties = Json::array();
-  for (std::size_t i = 0; i < std::min(vocabulary.ties.size(), listed_tokens); ++i) {
-    ties.push_back(tokens(vocabulary.ties[i]));
-  }
-  return {
-      {"reachable", survey.with(proof::Answer::yes).size()},
-      {"unreachable", unreachable.size()},
-      {"undecided", undecided.size()},
-      {"unreachable_without_ball", survey.unargmaxable()},
-      {"unreachable_tokens", tokens(selectability::without_ties(unreachable, vocabulary.ties))},
-      {"tie_groups", vocabulary.ties.size()},
-      {"ties", std::move(ties)},
-      {"nearest", tokens(survey.nearest(listed_tokens))},
-      {"least_probable", tokens(survey.least_probable(listed_tokens))},
-      {"left_out", {{"tokens", left.tokens}, {"leads", left.leads}, {"probabilities", left.probabilities}}}};
+/// Shares may exceed 1 by rounding.
+auto share(double part) { return narrowed(part, {.minimum = 0, .maximum = 1.0000001}); }
+
+template <class T>
+std::span<const T> first_of(const std::vector<T>& list, std::size_t most) {
+  return {list.data(), std::min(list.size(), most)};
 }
 
-Json embedding_json(const analysis::EmbeddingUse& use) {
-  return {{"over_mean", use.over_mean}, {"rows", list(use.rows, [](const analysis::EmbeddingRow& row) {
-                                           return Json{
-                                               {"token", row.token},
-                                               {"name", row.name.empty() ? Json(nullptr) : Json(row.name)},
-                                               {"entry", row.entry},
-                                               {"share", row.share}};
-                                         })}};
+std::string name_of(const Report& report, std::size_t norm) {
+  return norm < report.norms.size() ? report.norms[norm].norm.name : std::string();
 }
 
 }  // namespace
 
+template <class V>
+void fields(V& v, const models::Linear& linear) {
+  v.define("linear", "A linear map that reads or writes a norm");
+  v("role", linear.role, "query, key, value, attention out, mlp in, mlp out, unembedding, …");
+  v("tensor", linear.weight.selector(), "stored matrix it is a part of");
+  v("bias", slice_or_null(linear.bias));
+  v("layout", layout_text(linear.layout), "y = Wx or y = Wᵀx");
+  v("in", linear.in, "features it reads");
+  v("first_out", linear.first_out, "first output feature of the part");
+  v("out", linear.out, "output features of the part");
+  v.maybe(!linear.not_modelled.empty(), "not_modelled", linear.not_modelled,
+          "what stands between the stored matrix and the map that the model applies; absent if nothing does");
+}
+
+template <class V>
+void fields(V& v, const Component& component) {
+  v.define("component");
+  v("coordinate", component.coordinate);
+  v("weight", component.weight);
+}
+
+/// The statistics of a norm's parameter and the tensor that holds it.
+struct ParameterFields {
+  const ParameterStatistics& statistics;
+  const models::Slice& slice;
+};
+
+template <class V>
+void fields(V& v, const ParameterFields& x) {
+  const ParameterStatistics& statistics = x.statistics;
+  v.define("parameter", "A gain as used (gain_offset added), or a bias");
+  v("tensor", x.slice.selector());
+  v("min", statistics.min);
+  v("max", statistics.max);
+  v("mean", statistics.mean);
+  v("std", statistics.std);
+  v("median_abs", statistics.median_abs, "median of the absolute values");
+  v("length", finite_or_null(statistics.length), "Euclidean length; null beyond the range of float64");
+  v("negative", statistics.negative);
+  v("zero", statistics.zero);
+  v("not_finite", statistics.not_finite);
+}
+
+template <class V>
+void fields(V& v, const analysis::NullSpace& space) {
+  v.define("null_space");
+  v("dim", space.dim, "number of dimensions that the norm erases");
+  v("cosine_to_ones", space.cosine_to_ones,
+    "of the erased direction, with groups the least one; null where coordinates are erased outright");
+  v("top", space.top, "largest entries of that direction, or the first erased coordinates");
+}
+
+template <class V>
+void fields(V& v, const Axis& axis) {
+  v.define("axis", "a semi-axis and its largest entry");
+  v("rank", axis.rank);
+  v("length", axis.length);
+  v("ratio_to_median", finite_or_null(axis.ratio_to_median));
+  v("coordinate", axis.largest.coordinate, "largest entry of the axis");
+  v("weight", axis.largest.weight);
+}
+
+struct ImageFields {
+  const Image& image;
+  bool whole_spectrum;
+};
+
+template <class V>
+void fields(V& v, const ImageFields& x) {
+  const Image& image = x.image;
+  std::vector<std::pair<std::size_t, double>> spectrum;
+  for (const std::size_t rank : analysis::thinned_ranks(image.lengths.size(), spectrum_points)) {
+    spectrum.push_back({rank, image.lengths[rank - 1]});
+  }
+  v.define("image", "The ellipsoid of all outputs before the bias");
+  v("semi_axes", image.semi_axes, "how many are not zero");
+  v("longest", image.longest);
+  v("median", image.median);
+  v("shortest", image.shortest);
+  v("condition", finite_or_null(image.condition), "longest over shortest; null beyond the range of float64");
+  v("effective_dimension", image.effective_dimension, "participation ratio of the squared semi-axes");
+  v("rms_radius", finite_or_null(image.rms_radius), about_rms_radius);
+  v("energy", finite_or_null(image.energy), about_energy);
+  v("energy_top_1", image.energy_top_1, "share of the longest");
+  v("energy_top_8", image.energy_top_8, "share of the eight longest");
+  v("spectrum",
+    each(spectrum,
+         [](const std::pair<std::size_t, double>& point) {
+           return object([&point](auto& at) {
+             at("rank", point.first);
+             at("length", point.second);
+           });
+         }),
+    "a selection of ranks");
+  v("top_axes", image.top_axes);
+  v.maybe(x.whole_spectrum, "lengths", image.lengths, "every semi-axis, with --deep");
+}
+
+/// What reports and inspections say first of a norm.
+template <class V>
+void add_identity(V& v, const models::Norm& norm) {
+  v("name", norm.name, "tensor name without its last part");
+  v("role", norm.role);
+  v("layer", norm.layer);
+  v("stack", norm.stack, "encoder or decoder where a model has both");
+  v("kind", defined("norm_kind", norm.kind));
+  v("width", norm.width);
+  v("groups", norm.groups);
+  v("eps", norm.eps, "added to the mean square");
+  v("eps_source", one_of<"config", "tensors", "metadata", "assumed">(norm.eps_source));
+  v("placement", one_of<"pre", "post", "inside", "unknown">(norm.placement));
+  v("order_known", norm.order_known, "whether it stands in this list where the forward pass has it");
+  v("applications", not_negative(norm.applications), "times the forward pass applies it");
+  v("gain_offset", norm.gain_offset, "added to the stored gain; 1 where the file stores gain − 1");
+  v("effect", norm.effect(), about_effect);
+  v.maybe(norm.alpha.has_value(), "alpha", or_empty(norm.alpha).selector(),
+          "the tensor of α, elementwise kinds only");
+  v.maybe(norm.shift.has_value(), "shift", or_empty(norm.shift).selector(), "the tensor of s, derf only");
+}
+
+template <class V>
+void add_connections(V& v, const models::Norm& norm) {
+  v("connections_known", norm.connections_known, "whether readers and writers are complete");
+  v("readers", norm.readers);
+  v("writers", norm.writers, "since the previous norm of the same stream");
+  v("writing_norms", norm.writing_norms, "norms whose output itself enters that stream");
+}
+
+template <class V>
+void fields(V& v, const analysis::Reader& reader) {
+  v.define("reader_weights",
+           "what a reader takes from the norm, as shares of its squared weights with the gain folded in");
+  v("reader", reader.index, "index into `readers`");
+  v("removed", share(reader.removed), "along the directions that the projection removes");
+  v("removed_by_chance", share(reader.chance), "that share for weights without a preferred direction");
+  v("rows_along_longest_axis", reader.along_longest,
+    "rows with a cosine of at least 1/2 to the image's longest axis");
+  v("features",
+    each(reader.features,
+         [](const Component& component) {
+           return object([&component](auto& feature) {
+             feature("coordinate", component.coordinate);
+             feature("share", share(component.weight));
+           });
+         }),
+    "the coordinates with the largest shares");
+}
+
+struct ReportedNorm {
+  const NormReport& report;
+  std::size_t index;
+  const Report& whole;
+  bool whole_spectra;
+};
+
+template <class V>
+void fields(V& v, const ReportedNorm& x) {
+  const NormReport& report = x.report;
+  const auto parameter = [](const std::optional<ParameterStatistics>& statistics,
+                            const std::optional<models::Slice>& slice) {
+    return nullable(statistics && slice, ParameterFields{or_empty(statistics), or_empty(slice)});
+  };
+  v.define("norm");
+  v("index", x.index);
+  add_identity(v, report.norm);
+  v("not_measured", text_or_null(report.not_measured),
+    "why the norm's tensors cannot be read; its numbers are then null");
+  v("gain", parameter(report.gain, report.norm.gain));
+  v("bias", parameter(report.bias, report.norm.bias));
+  v("null_space", report.null_space);
+  v("image", nullable(report.image, [&](const Image& image) { return ImageFields{image, x.whole_spectra}; }));
+  v("shift_over_radius", nullable(report.shift_over_radius, finite_or_null),
+    "length of the bias over the image's rms_radius; null without a bias or an image, where the image is a "
+    "point, "
+    "and beyond the range of float64");
+  v("outlier_count", report.outliers.size());
+  v("outliers",
+    each(first_of(report.outliers, analysis::listed_outliers),
+         [](const Outlier& outlier) {
+           return object([&outlier](auto& item) {
+             item("coordinate", outlier.coordinate);
+             item("gain", outlier.gain);
+             item("ratio_to_median", finite_or_null(outlier.ratio_to_median));
+           });
+         }),
+    "gains at least four times the median, the largest first");
+  v("switched_off_count", report.switched_off.size());
+  v("switched_off",
+    each(first_of(report.switched_off, analysis::listed_outliers),
+         [](const Outlier& off) {
+           return object([&off](auto& item) {
+             item("coordinate", off.coordinate);
+             item("gain", off.gain);
+           });
+         }),
+    "the first 16 features whose gain is at most 2 % of the median");
+  v("sign_changes", report.sign_changes, "negative gains of features that are not switched off");
+  v("next",
+    nullable(report.next,
+             [&](const analysis::Neighbour& next) {
+               return object([&](auto& item) {
+                 item("index", next.index);
+                 item("name", name_of(x.whole, next.index));
+                 item("similarity", next.similarity, "tr(AB)/√(tr A² tr B²) of the image matrices");
+                 item("top_axis_cosine", next.top_axis_cosine);
+               });
+             }),
+    "Compared with the next norm of the same width");
+  add_connections(v, report.norm);
+  v("reader_weights", report.readers, "of the readers whose weights can be read");
+  v("reproduce", report.reproduce, "command that computes the image again");
+}
+
+template <class V>
+void fields(V& v, const models::OtherNorms& other) {
+  v("kind", other.kind, "such as BatchNorm");
+  v("count", positive(other.count));
+}
+
+template <class V>
+void add_model(V& v, const models::Model& model) {
+  v("architecture", model.architecture);
+  v("title", model.title);
+  v("evidence", model.evidence, "why this architecture");
+  v("layers", not_negative(model.layers));
+  v("width", model.width);
+  v("heads_per_layer", model.heads_per_layer);
+  v("key_value_heads", model.key_value_heads);
+  v("parameters", model.parameters);
+  v("other_norms", model.other_norms, "normalization that the file shows and that is not analysed");
+  v("missing", model.missing, "tensors the architecture has and the file lacks");
+  v("notes", model.notes, "what was assumed or reinterpreted");
+}
+
+template <class V>
+void fields(V& v, const analysis::FileSize& file) {
+  v("name", file.name);
+  v("bytes", file.bytes);
+}
+
+struct ReportedModel {
+  const Report& report;
+};
+
+template <class V>
+void fields(V& v, const ReportedModel& x) {
+  v.define("model");
+  v("name", x.report.name);
+  v("path", x.report.path);
+  v("format", x.report.format);
+  v("files", x.report.files);
+  v("tensors", x.report.tensors);
+  add_model(v, x.report.model);
+  v("metadata", by_name(x.report.metadata));
+}
+
+/// A token whose logit was compared with all others.
+struct ReportedToken {
+  const selectability::VocabularyReach& vocabulary;
+  std::size_t token;
+};
+
+template <class V>
+void fields(V& v, const ReportedToken& x) {
+  const std::vector<std::string>& names = x.vocabulary.names;
+  const selectability::Survey& survey = or_empty(x.vocabulary.survey);
+  const bool known = x.token < survey.tokens.size();
+  const auto reach = known ? survey.tokens[x.token] : selectability::TokenReach{};
+  const auto probability = known ? survey.probabilities[x.token] : selectability::Probability{};
+  v.define("token");
+  v("token", x.token);
+  v("name", text_or_null(x.token < names.size() ? names[x.token] : empty<std::string>()),
+    "of a vocabulary file beside the weights");
+  v("lead_at_most", finite_or_null(reach.upper),
+    "upper bound of its largest lead: its logit minus the largest other one; null where none is proved");
+  v("probability", std::array{probability.lower, probability.upper},
+    "proved lower and upper bound of its largest probability");
+}
+
+template <class V>
+void fields(V& v, const selectability::VocabularyReach& vocabulary) {
+  const selectability::Survey& survey = or_empty(vocabulary.survey);
+  const auto tokens = [&](std::vector<std::size_t> which) {
+    which.resize(std::min(which.size(), listed_tokens));
+    return each(std::move(which), [&](std::size_t token) { return ReportedToken{vocabulary, token}; });
+  };
+  const std::vector<std::size_t> unreachable = survey.with(proof::Answer::no);
+  v.define(
+      "vocabulary_reach",
+      "which tokens can have the largest logit after the final norm; lists have at most 20 entries, those of "
+      "`normscope reach` are complete");
+  v("reachable", survey.with(proof::Answer::yes).size());
+  v("unreachable", unreachable.size());
+  v("undecided", survey.with(proof::Answer::undecided).size());
+  v("unreachable_without_ball", survey.unargmaxable(), "whatever the length of the hidden state");
+  v("unreachable_tokens", tokens(selectability::without_ties(unreachable, vocabulary.ties)),
+    "without those of `ties`");
+  v("tie_groups", vocabulary.ties.size(),
+    "groups of tokens with equal weights and bias, whose logits are always equal");
+  v("ties", each(first_of(vocabulary.ties, listed_tokens), tokens), "the first 20 groups");
+  v("nearest", tokens(survey.nearest(listed_tokens)), "reachable, with the smallest largest lead");
+  v("least_probable", tokens(survey.least_probable(listed_tokens)));
+  v("left_out", object([&left = survey.left_out](auto& part) {
+      part("tokens", left.tokens, "tokens that were not decided");
+      part("leads", left.leads, "tokens whose largest lead might be smaller than that of some in `nearest`");
+      part("probabilities", left.probabilities,
+           "tokens whose largest probability is bounded by their leads alone");
+    }),
+    "what a report's work did not suffice for; `normscope reach` works it out");
+}
+
+struct ReportedVocabulary {
+  const models::Vocabulary& vocabulary;
+  const selectability::VocabularyReach& reach;
+};
+
+template <class V>
+void fields(V& v, const ReportedVocabulary& x) {
+  const bool known = x.reach.survey.has_value();
+  v.define("vocabulary");
+  v("size", x.vocabulary.size);
+  v("tied", x.vocabulary.tied, "unembedding is the embedding");
+  v("unembedding", weight_or_null(x.vocabulary.unembedding));
+  v("final_norm", x.vocabulary.final_norm);
+  v("logit_scale", x.vocabulary.logit_scale, "what the configuration multiplies logits by");
+  v("soft_cap", not_negative(x.vocabulary.soft_cap), "C of C tanh(logit/C), 0 without one");
+  v.maybe(known, "reach", x.reach);
+  v.maybe(!known, "refused", x.reach.refused, "why `reach` is not there");
+}
+
+template <class V>
+void fields(V& v, const analysis::EmbeddingRow& row) {
+  v("token", row.token);
+  v("name", text_or_null(row.name));
+  v("entry", row.entry);
+  v("share", fraction(row.share), "of the entry's square in the squared length of the token's row");
+}
+
+template <class V>
+void fields(V& v, const analysis::EmbeddingUse& use) {
+  v.define("embedding_use");
+  v("over_mean", not_negative(use.over_mean), "mean square of the coordinate over that of all coordinates");
+  v("rows", at_most_items(5, use.rows), "the tokens with the largest entries there, by magnitude");
+}
+
+template <class V>
+void fields(V& v, const analysis::UnusualFeature& feature) {
+  v.define("feature");
+  v("coordinate", feature.coordinate);
+  v("stack", feature.stack, "whose stream it is in; empty where there is one");
+  v("switched_off_by", feature.off, "indices into `norms`");
+  v("outlier_in", feature.outliers, "indices into `norms`");
+  v("norms", feature.norms.size(), "number of norms of that stream");
+  v("embedding", feature.embedding,
+    "how the token embedding uses the coordinate; null where none writes to that stream, or it has more than "
+    "2^27 "
+    "entries");
+}
+
+template <class V>
+void fields(V& v, const analysis::Headline& headline) {
+  v.define("headline");
+  v("topic", headline.topic, "different for each");
+  v("number", headline.number, "as printed, with its unit");
+  v("of", headline.of, "what it is the number of");
+  v("why", headline.why, "what follows for this model");
+  v("norm_index", headline.norm, "index into `norms`");
+  v("finding", headline.finding, "index into `findings`; null where nothing is unusual");
+}
+
+struct ReportedFinding {
+  const Finding& finding;
+  const Report& report;
+};
+
+template <class V>
+void fields(V& v, const ReportedFinding& x) {
+  const Finding& finding = x.finding;
+  v.define("finding");
+  v("kind", finding.kind);
+  v("norm", nullable(finding.norm, [&](std::size_t norm) { return name_of(x.report, norm); }));
+  v("norm_index", finding.norm);
+  v("text", finding.text);
+  v("numbers", by_name(finding.numbers, finite_or_null), "null beyond the range of float64");
+  v("severity", fraction(finding.severity));
+  v("reproduce", finding.reproduce, "command that shows the numbers again");
+  v("why", finding.why, "what it means for who reads or changes the model; may be empty");
+}
+
+template <class V>
+void fields(V& v, const analysis::LeftOut& left) {
+  v("heads", left.heads, "heads without bounds");
+  v("readers", left.readers, "linear maps without ranges");
+  v("tokens", left.tokens, "tokens that are not decided");
+}
+
+struct ReportFields {
+  const Report& report;
+  bool whole_spectra;
+};
+
+template <class V>
+void fields(V& v, const ReportFields& x) {
+  const Report& report = x.report;
+  const analysis::LeftOut left_out = analysis::left_out(report);
+  begin(v, "report");
+  v("model", ReportedModel{report});
+  v("complete", left_out.nothing(), "whether the budget sufficed for everything");
+  v("left_out", left_out, "what the budget, which counts work and not time, did not suffice for");
+  v("norms",
+    each(report.norms,
+         [&](const NormReport& norm, std::size_t index) {
+           return ReportedNorm{norm, index, report, x.whole_spectra};
+         }),
+    "in the order of the forward pass");
+  v("features", report.features,
+    "features of the residual stream that stand out or are switched off, those in most norms first");
+  v("heads", each(report.heads, [&](const heads::HeadReach& reach) {
+      return HeadFields{head_of(report.model, reach), reach};
+    }));
+  v("ranges", RangesFields{report.ranges});
+  v("vocabulary", nullable(report.model.vocabulary, [&](const models::Vocabulary& vocabulary) {
+      return ReportedVocabulary{vocabulary, report.vocabulary};
+    }));
+  v("headlines", at_most_items(analysis::most_headlines, report.headlines),
+    "what the report begins with: the most severe findings, then what is not unusual");
+  v("findings",
+    each(report.findings,
+         [&](const Finding& finding) {
+           return ReportedFinding{finding, report};
+         }),
+    "most severe first");
+}
+
 Json report(const Report& audited, bool whole_spectra) {
-  Json json = {{"schema", "normscope.report/1"}, {"version", version}};
-  Json model = {{"name", audited.name},
-                {"path", audited.path},
-                {"format", audited.format},
-                {"files", list(audited.files,
-                               [](const FileSize& file) {
-                                 return Json{{"name", file.name}, {"bytes", file.bytes}};
-                               })},
-                {"tensors", audited.tensors}};
-  model.update(model_json(audited.model));
-  model["metadata"] = Json::object();
-  for (const auto& [key, value] : audited.metadata) model["metadata"][key] = value;
-  json["model"] = model;
-  const analysis::LeftOut left_out = analysis::left_out(audited);
-  json["complete"] = left_out.nothing();
-  json["left_out"] = {{"heads", left_out.heads}, {"readers", left_out.readers}, {"tokens", left_out.tokens}};
-  json["norms"] = Json::array();
-  for (std::size_t i = 0; i < audited.norms.size(); ++i) {
-    json["norms"].push_back(to_json(audited.norms[i], i, audited, whole_spectra));
-  }
-  json["features"] = list(audited.features, [](const analysis::UnusualFeature& feature) {
-    return Json{
-        {"coordinate", feature.coordinate}, {"stack", feature.stack},
-        {"switched_off_by", feature.off},   {"outlier_in", feature.outliers},
-        {"norms", feature.norms.size()},    {"embedding", optional(feature.embedding, embedding_json)}};
-  });
-  json["heads"] = Json::array();
-  for (const HeadReach& reach : audited.heads) {
-    json["heads"].push_back(head_json(audited.model.heads[reach.head], reach, {}));
-  }
-  json["ranges"] = ranges_json(audited.ranges);
-  json["vocabulary"] = optional(audited.model.vocabulary, [&](const models::Vocabulary& vocabulary) {
-    Json result = {
-        {"size", vocabulary.size},
-        {"tied", vocabulary.tied},
-        {"unembedding", optional(vocabulary.unembedding,
-                                 [](const models::Linear& linear) { return linear.weight.selector(); })},
-        {"final_norm", vocabulary.final_norm},
-        {"logit_scale", vocabulary.logit_scale},
-        {"soft_cap", vocabulary.soft_cap}};
-    if (audited.vocabulary.survey) {
-      result["reach"] = survey_json(audited.vocabulary);
-    } else {
-      result["refused"] = audited.vocabulary.refused;
-    }
-    return result;
-  });
-  const auto same = [](std::size_t index) { return index; };
-  json["headlines"] = list(audited.headlines, [&](const analysis::Headline& one) {
-    const HeadlineText headline = describe(one, audited);
-    return Json{{"topic", std::string(to_string(headline.topic))},
-                {"number", headline.number},
-                {"of", headline.of},
-                {"why", headline.why},
-                {"norm_index", optional(headline.norm, same)},
-                {"finding", optional(headline.finding, same)}};
-  });
-  json["findings"] = list(audited.findings, [&](const analysis::Finding& one) {
-    const FindingText finding = describe(one, audited);
-    Json numbers = Json::object();
-    for (const auto& [name, value] : finding.numbers) numbers[name] = value;
-    return Json{{"kind", finding.kind},
-                {"norm", optional(finding.norm, [&](std::size_t i) { return audited.norms[i].norm.name; })},
-                {"norm_index", optional(finding.norm, same)},
-                {"text", finding.text},
-                {"numbers", numbers},
-                {"severity", finding.severity},
-                {"reproduce", finding.reproduce},
-                {"why", finding.why}};
-  });
-  return json;
+  return json_of(ReportFields{audited, whole_spectra});
+}
+Json describe_report(SchemaMaker& maker) { return maker.schema_of(ReportFields{{}, false}); }
+
+/// A tensor of a checkpoint.
+struct InspectedTensor {
+  std::string name{};
+  std::string dtype{};
+  std::vector<std::uint64_t> shape{};
+  std::uint64_t bytes = 0;
+  std::string file{};
+};
+
+template <class V>
+void fields(V& v, const InspectedTensor& tensor) {
+  v("name", tensor.name);
+  v("dtype", tensor.dtype);
+  v("shape", tensor.shape);
+  v("bytes", tensor.bytes);
+  v("file", tensor.file, "the file that holds it");
+}
+
+template <class V>
+void fields(V& v, const models::Norm& norm) {
+  add_identity(v, norm);
+  v("gain", slice_or_null(norm.gain));
+  v("bias", slice_or_null(norm.bias));
+  add_connections(v, norm);
+}
+
+struct InspectionFields {
+  std::string path;
+  std::string format;
+  const std::map<std::string, std::string, std::less<>>& metadata;
+  std::vector<InspectedTensor> tensors;
+  const models::Model& model;
+};
+
+template <class V>
+void fields(V& v, const InspectionFields& x) {
+  begin(v, "inspect");
+  v("path", x.path);
+  v("format", x.format);
+  v("metadata", by_name(x.metadata));
+  v("tensors", x.tensors);
+  v("architecture", object([&](auto& architecture) { add_model(architecture, x.model); }));
+  v("norms", x.model.norms);
 }
 
 Json inspection(const files::Checkpoint& checkpoint, const models::Model& model) {
-  Json json = {{"schema", "normscope.inspect/1"},    {"version", version},
-               {"path", checkpoint.path().string()}, {"format", std::string(checkpoint.format())},
-               {"metadata", Json::object()},         {"tensors", Json::array()}};
-  for (const auto& [key, value] : checkpoint.metadata()) json["metadata"][key] = value;
+  std::vector<InspectedTensor> tensors;
   for (const files::Tensor& tensor : checkpoint.tensors()) {
-    json["tensors"].push_back(
-        {{"name", std::string(tensor.name)},
-         {"dtype", std::string(tensor.stored_type())},
-         {"shape", std::vector<std::uint64_t>(tensor.shape.begin(), tensor.shape.end())},
-         {"bytes", tensor.stored_bytes()},
-         {"file", checkpoint.file_of(tensor).filename().string()}});
+    tensors.push_back({std::string(tensor.name),
+                       std::string(tensor.stored_type()),
+                       {tensor.shape.begin(), tensor.shape.end()},
+                       tensor.stored_bytes(),
+                       checkpoint.file_of(tensor).filename().string()});
   }
-  json["architecture"] = model_json(model);
-  json["norms"] = list(model.norms, [](const models::Norm& norm) {
-    Json item = identity(norm);
-    const auto selector = [](const models::Slice& slice) { return slice.selector(); };
-    item["gain"] = optional(norm.gain, selector);
-    item["bias"] = optional(norm.bias, selector);
-    add_connections(item, norm);
-    return item;
-  });
-  return json;
+  return json_of(InspectionFields{checkpoint.path().string(), std::string(checkpoint.format()),
+                                  checkpoint.metadata(), std::move(tensors), model});
 }
+Json describe_inspect(SchemaMaker& maker) { return maker.schema_of(InspectionFields{{}, {}, {}, {}, {}}); }
 
 }  // namespace normscope::results

@@ -8,14 +8,12 @@
 
 #include <normscope/core/version.hpp>
 
-#include "layout.hpp"
-
 namespace normscope::results {
 namespace {
 
 using RewriteJson = nlohmann::ordered_json;
 
-RewriteJson text_or_null(const std::string& text) {
+RewriteJson word_or_null(const std::string& text) {
   return text.empty() ? RewriteJson(nullptr) : RewriteJson(text);
 }
 
@@ -35,7 +33,7 @@ RewriteJson planned_norm(const models::Norm& norm, const rewrite::NormPlan& plan
           {"bias", norm.bias ? RewriteJson(norm.bias->selector()) : RewriteJson(nullptr)},
           {"readers", readers},
           {"fold", rewrite::to_string(plan.fold)},
-          {"reason", text_or_null(plan.reason)}};
+          {"reason", word_or_null(plan.reason)}};
 }
 
 /// The edit to which a certificate belongs.
@@ -52,7 +50,7 @@ RewriteJson map_json(const rewrite::Edit& edit) {
   using rewrite::Change;
   if (edit.change == Change::center || edit.change == Change::rotate || edit.map.in == 0) return nullptr;
   return {{"tensor", edit.map.weight.selector()},
-          {"layout", layout_text(edit.map.layout)},
+          {"layout", edit.map.layout == models::Layout::in_out ? "in_out" : "out_in"},
           {"in", edit.map.in},
           {"out", edit.map.stored_out}};
 }
@@ -63,7 +61,7 @@ RewriteJson certificate_json(const rewrite::Plan& plan, const rewrite::Certifica
           {"input", edit.from.selector()},
           {"map", map_json(edit)},
           {"change", rewrite::to_string(certificate.change)},
-          {"norm", text_or_null(certificate.norm)},
+          {"norm", word_or_null(certificate.norm)},
           {"dtype", std::string(to_string(certificate.dtype))},
           {"rounding", certificate.rounding},
           {"bound", certificate.bound},
@@ -130,8 +128,8 @@ nlohmann::ordered_json comparison(const files::Checkpoint& before, const files::
   }
   for (const auto& field : compared.configuration) {
     json["configuration"].push_back({{"field", field.field},
-                                     {"old", text_or_null(field.before)},
-                                     {"new", text_or_null(field.after)},
+                                     {"old", word_or_null(field.before)},
+                                     {"new", word_or_null(field.after)},
                                      {"effect", rewrite::to_string(field.effect)}});
   }
   for (const auto& norm : compared.norms) json["norms"].push_back(compared_norm(norm));
@@ -144,7 +142,7 @@ nlohmann::ordered_json comparison(const files::Checkpoint& before, const files::
   }
   for (const auto& other : compared.others) {
     json["others"].push_back({{"name", other.name},
-                              {"new", text_or_null(other.new_name)},
+                              {"new", word_or_null(other.new_name)},
                               {"in_old", other.in_old},
                               {"in_new", other.in_new},
                               {"change", other.change}});
@@ -169,9 +167,9 @@ nlohmann::ordered_json rewrite(const files::Checkpoint& checkpoint, const models
   for (const rewrite::StreamPlan& stream : plan.streams) {
     RewriteJson norms = RewriteJson::array();
     for (const std::size_t norm : stream.norms) norms.push_back(model.norms[norm].name);
-    json["streams"].push_back({{"stack", text_or_null(stream.stack)},
+    json["streams"].push_back({{"stack", word_or_null(stream.stack)},
                                {"centered", stream.centered},
-                               {"reason", text_or_null(stream.reason)},
+                               {"reason", word_or_null(stream.reason)},
                                {"norms", norms},
                                {"writers", stream.writers}});
   }
@@ -179,10 +177,10 @@ nlohmann::ordered_json rewrite(const files::Checkpoint& checkpoint, const models
   for (const rewrite::RotationPlan& stream : plan.rotations) {
     RewriteJson norms = RewriteJson::array();
     for (const std::size_t norm : stream.norms) norms.push_back(model.norms[norm].name);
-    json["rotations"].push_back({{"stack", text_or_null(stream.stack)},
+    json["rotations"].push_back({{"stack", word_or_null(stream.stack)},
                                  {"rotated", stream.rotation != nullptr},
                                  {"keeps_mean", stream.rotation && stream.rotation->keeps_ones()},
-                                 {"reason", text_or_null(stream.reason)},
+                                 {"reason", word_or_null(stream.reason)},
                                  {"norms", norms},
                                  {"writers", stream.writers}});
   }
@@ -201,8 +199,8 @@ nlohmann::ordered_json rewrite(const files::Checkpoint& checkpoint, const models
   json["configuration"] = result->configuration;
   for (const auto& file : result->files) json["files"].push_back(file.string());
   json["not_copied"] = result->not_copied;
-  json["undo"] = text_or_null(result->recipe.string());
-  json["not_undone"] = text_or_null(result->not_undone);
+  json["undo"] = word_or_null(result->recipe.string());
+  json["not_undone"] = word_or_null(result->not_undone);
   return json;
 }
 

@@ -21,7 +21,7 @@ Json signature_row(std::size_t index, const signature::RowResult& row) {
           {"off_subspace_units", row.off_units},
           {"length", row.length},
           {"length_units", row.length_units},
-          {"mean_square", finite_or_null(row.mean_square)},
+          {"mean_square", finite_json(row.mean_square)},
           {"margin", row.margin}};
 }
 

@@ -26,12 +26,12 @@ Json traced_norm_json(const models::Norm& norm, const analysis::TracedNorm& trac
   }
   Json tokens = Json::array();
   for (const analysis::TokenAtNorm& token : traced.tokens) {
-    tokens.push_back({{"length", finite_or_null(token.length)},
-                      {"ones_share", finite_or_null(token.ones_share)},
-                      {"sigma", finite_or_null(token.sigma)},
-                      {"radius", finite_or_null(token.radius)},
+    tokens.push_back({{"length", finite_json(token.length)},
+                      {"ones_share", finite_json(token.ones_share)},
+                      {"sigma", finite_json(token.sigma)},
+                      {"radius", finite_json(token.radius)},
                       {"place", Json::array()}});
-    for (const double along : token.place) tokens.back()["place"].push_back(finite_or_null(along));
+    for (const double along : token.place) tokens.back()["place"].push_back(finite_json(along));
   }
   return {{"name", norm.name},
           {"role", norm.role},
@@ -67,8 +67,8 @@ Json reach_json(const analysis::TokenTrace& trace, std::size_t token) {
 
 Json continuation_json(const forward::Continuation& next, const std::vector<std::string>& names) {
   Json json = token_json(next.token, names);
-  json["logit"] = finite_or_null(next.logit);
-  json["probability"] = finite_or_null(next.probability);
+  json["logit"] = finite_json(next.logit);
+  json["probability"] = finite_json(next.probability);
   return json;
 }
 

@@ -54,6 +54,17 @@ namespace normscope {
 /// are.
 namespace normscope::results {
 
+/// The schema of one kind of document.
+struct Schema {
+  std::string name{};        ///< as in docs/schemas/<name>.schema.json
+  std::string id{};          ///< what such documents call it, in Markdown
+  std::string written_by{};  ///< the command that writes such documents, in Markdown
+  std::string text{};        ///< JSON Schema 2020-12
+};
+
+/// The schemas of all documents, made from the fields that their JSON is made from.
+[[nodiscard]] std::vector<Schema> schemas();
+
 /// Largest number of values of points stored in a result itself; more are only written to the folder of
 /// certificates.
 inline constexpr std::size_t most_inline_numbers = 1'000'000;

@@ -1,0 +1,217 @@
+#include <normscope/results/documents.hpp>
+
+#include <array>
+
+#include "fields.hpp"
+
+namespace normscope::results {
+namespace {
+
+struct Renamed {
+  const char* name;
+  const char* here;
+};
+
+/// A kind of document. This table is the only list of them.
+struct Kind {
+  const char* name;
+  const char* title;
+  const char* about;
+  const char* written_by;
+  Describe* describe;
+  std::vector<Renamed> renamed{};  ///< shapes with another name here, or none: they stand where they occur
+  const char* id = "";  ///< what the table of schemas calls it, if documents do not name their schema
+};
+
+std::vector<Kind> kinds() {
+  return {
+      {"report", "Everything about the norms of one checkpoint",
+       "Written by `normscope report`; the same document fills the HTML page.",
+       "`normscope report MODEL --json FILE`", describe_report},
+      {"inspect",
+       "Tensors, architecture and norms of one checkpoint",
+       "Written by `normscope inspect`, once the file has passed every check.",
+       "`normscope inspect FILE --json FILE`",
+       describe_inspect,
+       {{"norm_kind", ""}}},
+      {"geometry", "The image of one norm", "Written by `normscope geometry`.",
+       "`normscope geometry … --json FILE`", describe_geometry},
+      {"curvature", "How nonlinear a norm is, by group count", "Written by `normscope curvature`.",
+       "`normscope curvature X --json FILE`", describe_curvature},
+      {"select", "Selectable keys", "Written by `normscope select KEYS`.",
+       "`normscope select KEYS --json FILE`", describe_select},
+      {"heads",
+       "Bounds of attention heads",
+       "Written by `normscope heads MODEL`.",
+       "`normscope heads MODEL --json FILE`",
+       describe_heads,
+       {{"head", ""}, {"bounds", ""}}},
+      {"separate", "Separation of classes of rows", "Written by `normscope separate`.",
+       "`normscope separate A B` or `A --labels L`, `--json FILE`", describe_separate},
+      {"select-table", "Random keys that cannot be selected", "Written by `normscope select --random-table`.",
+       "`normscope select --random-table --json FILE`", describe_select_table},
+      {"reach", "Tokens a model can output",
+       "Written by `normscope reach`. Logits after the final norm are A u + a with u in the unit ball; a "
+       "token is "
+       "reachable when its logit is strictly the largest for some u.",
+       "`normscope reach MODEL --json FILE`", describe_reach},
+      {"verify", "Check of a result's statements",
+       "Written by `normscope verify RESULT INPUTS`; of ranges and rewrites by `normscope.verify` of Python.",
+       "`normscope verify RESULT INPUTS --json FILE`", describe_verify},
+      {"ranges",
+       "What every norm guarantees its readers",
+       "Written by `normscope ranges`. Intervals of the numbers that linear maps compute directly behind a "
+       "norm, over "
+       "every input of the norm.",
+       "`normscope ranges MODEL --json FILE`",
+       describe_ranges,
+       {{"range_end", "end"},
+        {"range_rows", "rows"},
+        {"number_types", "types"},
+        {"reader_ranges", "reader"},
+        {"norm_ranges", "norm"}}},
+  };
+}
+
+constexpr std::size_t line_width = 120;
+
+/// JSON with as many members a line as fit, every property and definition on a line of its own.
+class CompactText {
+ public:
+  [[nodiscard]] static std::string of(const Json& value) {
+    CompactText text;
+    text.write(value, 0, false);
+    return text.text_ + "\n";
+  }
+
+ private:
+  void write(const Json& value, std::size_t indent, bool one_a_line) {
+    const bool is_list = value.is_array();
+    if (!value.is_structured() || (!one_a_line && fits(value, 2))) {
+      put(line(value));
+      return;
+    }
+    put(is_list ? "[" : "{");
+    bool first = true;
+    for (const auto& [name, member] : value.items()) {
+      const std::string label = is_list ? "" : Json(name).dump() + ": ";
+      const bool own_lines = name == "properties" || name == "$defs";
+      const bool breaks = one_a_line || (!first && (own_lines || !fits(member, label.size() + 4)));
+      if (!first) put(breaks ? "," : ", ");
+      if (breaks) start_line(indent + 1);
+      put(label);
+      write(member, indent + 1, own_lines && !one_a_line);
+      first = false;
+    }
+    put(is_list ? "]" : "}");
+  }
+
+  /// On one line.
+  static std::string line(const Json& value) {
+    if (!value.is_structured()) return value.dump();
+    std::string text = value.is_array() ? "[" : "{";
+    for (const auto& [name, member] : value.items()) {
+      if (text.size() > 1) text += ", ";
+      text += (value.is_array() ? "" : Json(name).dump() + ": ") + line(member);
+    }
+    return text + (value.is_array() ? "]" : "}");
+  }
+  [[nodiscard]] bool fits(const Json& value, std::size_t beside) const {
+    return text_.size() - start_ + beside + line(value).size() <= line_width;
+  }
+  void put(const std::string& text) { text_ += text; }
+  void start_line(std::size_t indent) {
+    text_ += '\n';
+    start_ = text_.size();
+    text_.append(indent, ' ');
+  }
+
+  std::string text_{};
+  std::size_t start_ = 0;
+};
+
+}  // namespace
+
+Json SchemaMaker::described(const Json& schema, const char* about) {
+  if (*about == '\0') return schema;
+  Json text = Json::object();
+  for (const auto& [keyword, value] : schema.items()) {
+    // A reader meets the description after what is short, and before the members.
+    const bool is_short = !value.is_structured() || keyword == "type" || keyword == "enum";
+    if (!is_short && !text.contains("description")) text["description"] = about;
+    if (keyword != "description") text[keyword] = value;
+  }
+  text["description"] = about;
+  return text;
+}
+
+Json SchemaMaker::list_of(Json items, std::size_t fixed) {
+  Json schema = {{"type", "array"}, {"items", std::move(items)}};
+  if (fixed > 0) {
+    schema["minItems"] = fixed;
+    schema["maxItems"] = fixed;
+  }
+  return schema;
+}
+
+Json SchemaMaker::or_null(Json schema) {
+  if (schema.contains("type") && schema["type"].is_array()) return schema;
+  if (schema.contains("enum")) {
+    schema["enum"].push_back(nullptr);
+  } else if (schema.contains("type") && schema["type"].is_string()) {
+    schema["type"] = {schema["type"], "null"};
+  } else {
+    schema = {{"anyOf", {schema, {{"type", "null"}}}}};
+  }
+  return schema;
+}
+
+void SchemaMaker::narrow(Json& schema, const Limits& limits) {
+  const auto set = [&](const char* keyword, std::optional<double> value) {
+    if (!value) return;
+    const bool is_whole = *value == std::floor(*value);
+    schema[keyword] = is_whole ? Json(static_cast<std::int64_t>(*value)) : Json(*value);
+  };
+  set("minimum", limits.minimum);
+  set("maximum", limits.maximum);
+  set("exclusiveMinimum", limits.above);
+  if (limits.pattern != nullptr) schema["pattern"] = limits.pattern;
+  if (limits.min_items) schema["minItems"] = *limits.min_items;
+  if (limits.max_items) schema["maxItems"] = *limits.max_items;
+}
+
+void SchemaMaker::add(std::string_view name, const Json& schema, const char* about) {
+  properties_[std::string(name)] = described(schema, about);
+}
+
+Json SchemaMaker::finish() {
+  Json schema = {{"type", "object"}, {"required", required_}, {"additionalProperties", false}};
+  schema.update(rules_);
+  schema["properties"] = std::move(properties_);
+  return *name_ == '\0' ? schema : refer(name_, schema, about_);
+}
+
+Json SchemaMaker::refer(const char* shape, const Json& schema, const char* about) {
+  const auto renamed = definitions_.renamed.find(shape);
+  const std::string name = renamed == definitions_.renamed.end() ? shape : renamed->second;
+  if (name.empty()) return schema;
+  definitions_.schemas[name] = described(schema, about);
+  return {{"$ref", "#/$defs/" + name}};
+}
+
+std::vector<Schema> schemas() {
+  std::vector<Schema> made;
+  for (const Kind& kind : kinds()) {
+    SchemaMaker::Definitions definitions;
+    for (const Renamed& shape : kind.renamed) definitions.renamed[shape.name] = shape.here;
+    SchemaMaker maker(definitions);
+    Json schema = {{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", kind.title}};
+    schema.update(SchemaMaker::described(kind.describe(maker), kind.about));
+    if (!definitions.schemas.empty()) schema["$defs"] = std::move(definitions.schemas);
+    const std::string id = *kind.id == '\0' ? "`normscope." + std::string(kind.name) + "/1`" : kind.id;
+    made.push_back({kind.name, id, kind.written_by, CompactText::of(schema)});
+  }
+  return made;
+}
+
+}  // namespace normscope::results

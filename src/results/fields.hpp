@@ -554,8 +554,9 @@ void begin(V& v, std::string_view kind) {
 
 /// The schema of each kind of document; `schemas.cpp` lists them.
 using Describe = Json(SchemaMaker& maker);
-Describe describe_curvature, describe_geometry, describe_heads, describe_inspect, describe_ranges,
-    describe_reach, describe_report, describe_select, describe_select_table, describe_separate,
-    describe_verify;
+Describe describe_activations, describe_compare, describe_curvature, describe_geometry, describe_heads,
+    describe_inspect, describe_ranges, describe_reach, describe_report, describe_rewrite, describe_select,
+    describe_select_table, describe_separate, describe_signature_compare, describe_signature_extract,
+    describe_signature_kind, describe_signature_verify, describe_token_trace, describe_undo, describe_verify;
 
 }  // namespace normscope::results

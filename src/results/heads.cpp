@@ -11,9 +11,6 @@ auto bounds(const heads::Spread& spread) {
   return defined("bounds", std::array{spread.lower, spread.upper}, "lower and upper bound");
 }
 
-/// One of the kinds that divide by a size.
-auto dividing_kind(NormKind kind) { return one_of<"layer", "rms", "spherical">(to_string(kind)); }
-
 bool has_without_projection(const heads::Attention& attention) {
   return attention.uniform_without_projection ||
          (attention.distances && attention.distances->uniform_at_zero_without_projection);

@@ -110,7 +110,7 @@ void fields(V& v, const ReaderFields& x) {
   v.maybe(known, "may_overflow", overflows(reader.size()));
   if (x.map == nullptr) return;
   v("source", object([map = x.map](auto& source) {
-      source("layout", layout_text(map->layout), "of the stored matrix: rows are outputs, or inputs");
+      source("layout", layout_text(map->layout), about_layout);
       source("outputs", outputs_of(*map),
              "runs of the stored matrix's outputs that are this map's: first and number");
       source("bias", slice_or_null(map->bias),
@@ -156,9 +156,9 @@ void fields(V& v, const NormFields& x) {
       source("kind", norm->kind);
       source("width", positive(norm->width));
       source("groups", positive(norm->groups));
-      source("gain", slice_or_null(norm->gain), "tensor, or tensor[index]; null for ones");
-      source("gain_offset", norm->gain_offset, "1 where the file stores gain - 1");
-      source("bias", slice_or_null(norm->bias), "tensor, or tensor[index]; null for zeros");
+      source("gain", slice_or_null(norm->gain), about_stored_gain);
+      source("gain_offset", norm->gain_offset, about_gain_offset);
+      source("bias", slice_or_null(norm->bias), about_stored_bias);
     }),
     about_sources);
 }

@@ -310,15 +310,13 @@ struct ReportedToken {
 
 template <class V>
 void fields(V& v, const ReportedToken& x) {
-  const std::vector<std::string>& names = x.vocabulary.names;
   const selectability::Survey& survey = or_empty(x.vocabulary.survey);
   const bool known = x.token < survey.tokens.size();
   const auto reach = known ? survey.tokens[x.token] : selectability::TokenReach{};
   const auto probability = known ? survey.probabilities[x.token] : selectability::Probability{};
   v.define("token");
   v("token", x.token);
-  v("name", text_or_null(x.token < names.size() ? names[x.token] : empty<std::string>()),
-    "of a vocabulary file beside the weights");
+  v("name", name_or_null(x.vocabulary.names, x.token), "of a vocabulary file beside the weights");
   v("lead_at_most", finite_or_null(reach.upper),
     "upper bound of its largest lead: its logit minus the largest other one; null where none is proved");
   v("probability", std::array{probability.lower, probability.upper},

@@ -1,222 +1,356 @@
 #include <normscope/results/documents.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 #include <string>
 
-#include <nlohmann/json.hpp>
-
-#include <normscope/core/version.hpp>
+#include "shared.hpp"
 
 namespace normscope::results {
+
+template <>
+inline constexpr auto last_value<rewrite::Agreement> = rewrite::Agreement::undecided;
+template <>
+inline constexpr auto last_value<rewrite::FieldEffect> = rewrite::FieldEffect::unknown;
+template <>
+inline constexpr auto last_value<rewrite::Fold> = rewrite::Fold::scales;
+template <>
+inline constexpr auto last_value<rewrite::Change> = rewrite::Change::rotate;
+
 namespace {
 
-using RewriteJson = nlohmann::ordered_json;
+constexpr const char* about_given = "as given on the command line";
+constexpr const char* about_files = "that were written";
+constexpr const char* about_not_copied =
+    "files of the folder that were left, such as weights in other formats";
+constexpr const char* about_stack = "\"encoder\", \"decoder\", ... of a model with several stacks";
+constexpr const char* about_stated = "value as JSON; null where it is not stated";
+constexpr const char* about_rounding = "unit roundoff of the dtype";
 
-RewriteJson word_or_null(const std::string& text) {
-  return text.empty() ? RewriteJson(nullptr) : RewriteJson(text);
-}
-
-RewriteJson planned_norm(const models::Norm& norm, const rewrite::NormPlan& plan) {
+/// The weights that read a norm, each once.
+std::vector<std::string> readers_of(const models::Norm& norm) {
   std::set<std::string> seen;
-  RewriteJson readers = RewriteJson::array();
+  std::vector<std::string> readers;
   for (const models::Linear& reader : norm.readers) {
     if (seen.insert(reader.weight.selector()).second) readers.push_back(reader.weight.selector());
   }
-  return {{"name", norm.name},
-          {"role", norm.role},
-          {"kind", std::string(to_string(norm.kind))},
-          {"eps", norm.eps},
-          {"groups", norm.groups},
-          {"gain", norm.gain ? RewriteJson(norm.gain->selector()) : RewriteJson(nullptr)},
-          {"gain_offset", norm.gain_offset},
-          {"bias", norm.bias ? RewriteJson(norm.bias->selector()) : RewriteJson(nullptr)},
-          {"readers", readers},
-          {"fold", rewrite::to_string(plan.fold)},
-          {"reason", word_or_null(plan.reason)}};
+  return readers;
 }
 
 /// The edit to which a certificate belongs.
 const rewrite::Edit& edit_of(const rewrite::Plan& plan, const rewrite::Certificate& certificate) {
-  return *std::find_if(plan.edits.begin(), plan.edits.end(), [&](const rewrite::Edit& edit) {
+  const auto found = std::find_if(plan.edits.begin(), plan.edits.end(), [&](const rewrite::Edit& edit) {
     models::Slice slice = edit.from;
     slice.tensor = edit.tensor;
     return edit.change == certificate.change && slice.selector() == certificate.tensor;
   });
+  return found == plan.edits.end() ? empty<rewrite::Edit>() : *found;
 }
 
-/// The stored matrix of an edit: the tensor's own, or the reader that gave it a norm's bias.
-RewriteJson map_json(const rewrite::Edit& edit) {
-  using rewrite::Change;
-  if (edit.change == Change::center || edit.change == Change::rotate || edit.map.in == 0) return nullptr;
-  return {{"tensor", edit.map.weight.selector()},
-          {"layout", edit.map.layout == models::Layout::in_out ? "in_out" : "out_in"},
-          {"in", edit.map.in},
-          {"out", edit.map.stored_out}};
+/// Whether an edit is of a stored matrix: the tensor's own, or the reader that gave it a norm's bias.
+bool is_of_map(const rewrite::Edit& edit) {
+  return edit.change != rewrite::Change::center && edit.change != rewrite::Change::rotate && edit.map.in != 0;
 }
 
-RewriteJson certificate_json(const rewrite::Plan& plan, const rewrite::Certificate& certificate) {
-  const rewrite::Edit& edit = edit_of(plan, certificate);
-  return {{"tensor", certificate.tensor},
-          {"input", edit.from.selector()},
-          {"map", map_json(edit)},
-          {"change", rewrite::to_string(certificate.change)},
-          {"norm", word_or_null(certificate.norm)},
-          {"dtype", std::string(to_string(certificate.dtype))},
-          {"rounding", certificate.rounding},
-          {"bound", certificate.bound},
-          {"relative_bound", certificate.relative_bound},
-          {"observed_in_double", certificate.observed_in_double},
-          {"observed_as_stored", certificate.observed_as_stored},
-          {"undo_roundings", certificate.undo_roundings}};
-}
-
-RewriteJson reader_json(const rewrite::ReaderComparison& reader) {
-  return {{"old", reader.old_weight},
-          {"new", reader.new_weight},
-          {"composite", reader.composite},
-          {"raw", reader.raw},
-          {"bias", reader.bias}};
-}
-
-RewriteJson norm_on_rows(const rewrite::NormOnRows& norm) {
-  RewriteJson json = {{"norm", norm.norm},
-                      {"given", norm.given},
-                      {"tried", norm.tried},
-                      {"mean_share", norm.mean_share},
-                      {"readers", RewriteJson::array()}};
-  for (const rewrite::ReaderOnRows& reader : norm.readers) {
-    json["readers"].push_back(
-        {{"reader", reader.reader}, {"largest", reader.largest}, {"relative", reader.relative}});
-  }
-  return json;
-}
-
-RewriteJson compared_norm(const rewrite::NormComparison& norm) {
-  RewriteJson json = {{"old", norm.old_name},
-                      {"new", norm.new_name},
-                      {"agreement", rewrite::to_string(norm.agreement)},
-                      {"old_kind", std::string(to_string(norm.old_kind))},
-                      {"new_kind", std::string(to_string(norm.new_kind))},
-                      {"old_eps", norm.old_eps},
-                      {"new_eps", norm.new_eps},
-                      {"gain_change", norm.gain_change},
-                      {"gain_cosine", norm.gain_cosine},
-                      {"bias_change", norm.bias_change},
-                      {"readers", RewriteJson::array()}};
-  for (const rewrite::ReaderComparison& reader : norm.readers) json["readers"].push_back(reader_json(reader));
-  return json;
+auto paths(const std::vector<std::filesystem::path>& files) {
+  return each(files, [](const std::filesystem::path& file) { return file.string(); });
 }
 
 }  // namespace
 
-nlohmann::ordered_json comparison(const files::Checkpoint& before, const files::Checkpoint& after,
-                                  const rewrite::Comparison& compared) {
-  RewriteJson json = {{"schema", "normscope.compare/1"},
-                      {"version", version},
-                      {"old", before.path().string()},
-                      {"new", after.path().string()},
-                      {"agreement", rewrite::to_string(compared.agreement)},
-                      {"tolerance", compared.tolerance},
-                      {"findings", RewriteJson::array()},
-                      {"configuration", RewriteJson::array()},
-                      {"norms", RewriteJson::array()},
-                      {"writers", RewriteJson::array()},
-                      {"others", RewriteJson::array()}};
-  for (const auto& finding : compared.findings) {
-    json["findings"].push_back({{"kind", finding.kind}, {"text", finding.text}});
-  }
-  for (const auto& field : compared.configuration) {
-    json["configuration"].push_back({{"field", field.field},
-                                     {"old", word_or_null(field.before)},
-                                     {"new", word_or_null(field.after)},
-                                     {"effect", rewrite::to_string(field.effect)}});
-  }
-  for (const auto& norm : compared.norms) json["norms"].push_back(compared_norm(norm));
-  for (const auto& writer : compared.writers) {
-    json["writers"].push_back({{"old", writer.old_weight},
-                               {"new", writer.new_weight},
-                               {"raw", writer.raw},
-                               {"centered", writer.centered},
-                               {"only_layer_norms", writer.only_layer_norms}});
-  }
-  for (const auto& other : compared.others) {
-    json["others"].push_back({{"name", other.name},
-                              {"new", word_or_null(other.new_name)},
-                              {"in_old", other.in_old},
-                              {"in_new", other.in_new},
-                              {"change", other.change}});
-  }
-  json["not_compared"] = compared.not_compared;
-  return json;
+template <class V>
+void fields(V& v, const rewrite::ReaderComparison& reader) {
+  v("old", reader.old_weight);
+  v("new", reader.new_weight);
+  v("composite", not_negative(reader.composite), "|W' G' - W G| / |W G| of the worst output");
+  v("raw", not_negative(reader.raw), "|W' - W| / |W| of the worst output");
+  v("bias", not_negative(reader.bias), "error of c + W b of the worst output");
 }
 
-nlohmann::ordered_json rewrite(const files::Checkpoint& checkpoint, const models::Model& model,
-                               const rewrite::Plan& plan, const rewrite::Result* result) {
-  RewriteJson json = {{"schema", "normscope.rewrite/1"},       {"version", version},
-                      {"input", checkpoint.path().string()},   {"architecture", model.architecture},
-                      {"fold_gains", plan.options.fold_gains}, {"migrate", plan.options.migrate},
-                      {"center", plan.options.center},         {"untied", nullptr},
-                      {"norms", RewriteJson::array()},         {"streams", RewriteJson::array()}};
-  if (plan.untied) {
-    json["untied"] = {
-        {"table", plan.untied->table}, {"head", plan.untied->head}, {"bytes", plan.untied->bytes}};
-  }
-  for (const rewrite::NormPlan& norm : plan.norms)
-    json["norms"].push_back(planned_norm(model.norms[norm.norm], norm));
-  for (const rewrite::StreamPlan& stream : plan.streams) {
-    RewriteJson norms = RewriteJson::array();
-    for (const std::size_t norm : stream.norms) norms.push_back(model.norms[norm].name);
-    json["streams"].push_back({{"stack", word_or_null(stream.stack)},
-                               {"centered", stream.centered},
-                               {"reason", word_or_null(stream.reason)},
-                               {"norms", norms},
-                               {"writers", stream.writers}});
-  }
-  json["rotations"] = RewriteJson::array();
-  for (const rewrite::RotationPlan& stream : plan.rotations) {
-    RewriteJson norms = RewriteJson::array();
-    for (const std::size_t norm : stream.norms) norms.push_back(model.norms[norm].name);
-    json["rotations"].push_back({{"stack", word_or_null(stream.stack)},
-                                 {"rotated", stream.rotation != nullptr},
-                                 {"keeps_mean", stream.rotation && stream.rotation->keeps_ones()},
-                                 {"reason", word_or_null(stream.reason)},
-                                 {"norms", norms},
-                                 {"writers", stream.writers}});
-  }
-  json["certificates"] = RewriteJson::array();
-  json["activations"] = RewriteJson::array();
-  json["configuration"] = RewriteJson::array();
-  json["files"] = RewriteJson::array();
-  json["not_copied"] = RewriteJson::array();
-  json["undo"] = nullptr;
-  json["not_undone"] = nullptr;
-  if (result == nullptr) return json;
-  for (const rewrite::Certificate& certificate : result->certificates) {
-    json["certificates"].push_back(certificate_json(plan, certificate));
-  }
-  for (const rewrite::NormOnRows& norm : result->on_rows) json["activations"].push_back(norm_on_rows(norm));
-  json["configuration"] = result->configuration;
-  for (const auto& file : result->files) json["files"].push_back(file.string());
-  json["not_copied"] = result->not_copied;
-  json["undo"] = word_or_null(result->recipe.string());
-  json["not_undone"] = word_or_null(result->not_undone);
-  return json;
+template <class V>
+void fields(V& v, const rewrite::NormComparison& norm) {
+  v("old", norm.old_name, "name");
+  v("new", norm.new_name, "name");
+  v("agreement", norm.agreement);
+  v("old_kind", to_string(norm.old_kind));
+  v("new_kind", to_string(norm.new_kind));
+  v("old_eps", not_negative(norm.old_eps), "of OLD");
+  v("new_eps", not_negative(norm.new_eps), "of NEW");
+  v("gain_change", not_negative(norm.gain_change), "|g' - g| / |g|");
+  v("gain_cosine", norm.gain_cosine, "of the angle between both gains");
+  v("bias_change", not_negative(norm.bias_change), "|b' - b| / |b|");
+  v("readers", norm.readers, "linear maps that read the norm");
 }
 
-nlohmann::ordered_json undone(const files::Checkpoint& rewritten, const rewrite::Restoration& restoration) {
-  RewriteJson json = {{"schema", "normscope.undo/1"},       {"version", version},
-                      {"input", rewritten.path().string()}, {"tensors", RewriteJson::array()},
-                      {"files", RewriteJson::array()},      {"not_copied", restoration.not_copied}};
-  for (const rewrite::Restored& tensor : restoration.tensors) {
-    json["tensors"].push_back({{"tensor", tensor.tensor},
-                               {"change", rewrite::to_string(tensor.change)},
-                               {"dtype", std::string(to_string(tensor.dtype))},
-                               {"rounding", tensor.rounding},
-                               {"roundings", tensor.roundings}});
-  }
-  for (const auto& file : restoration.files) json["files"].push_back(file.string());
-  return json;
+template <class V>
+void fields(V& v, const rewrite::WriterComparison& writer) {
+  v("old", writer.old_weight);
+  v("new", writer.new_weight);
+  v("raw", not_negative(writer.raw), "of what one input feature writes");
+  v("centered", not_negative(writer.centered), "the same without the mean over the stream's features");
+  v("only_layer_norms", writer.only_layer_norms,
+    "whether LayerNorms alone read the stream, so that the mean does not count");
 }
+
+template <class V>
+void fields(V& v, const rewrite::OtherComparison& other) {
+  v("name", other.name);
+  v("new", text_or_null(other.new_name), "name in NEW, where a graph calls it otherwise");
+  v("in_old", other.in_old);
+  v("in_new", other.in_new);
+  v("change", not_negative(other.change), "relative");
+}
+
+template <class V>
+void fields(V& v, const rewrite::FieldComparison& field) {
+  v("field", field.field, "path, such as rope_scaling.factor");
+  v("old", text_or_null(field.before), about_stated);
+  v("new", text_or_null(field.after), about_stated);
+  v("effect", field.effect,
+    "none: both models are described alike; different: what is computed differs; unknown: the field makes "
+    "the models "
+    "at most undecided");
+}
+
+template <class V>
+void fields(V& v, const rewrite::ComparisonFinding& finding) {
+  v("kind", finding.kind);
+  v("text", finding.text);
+}
+
+struct ComparisonFields {
+  std::string before;
+  std::string after;
+  const rewrite::Comparison& compared;
+};
+
+template <class V>
+void fields(V& v, const ComparisonFields& x) {
+  const rewrite::Comparison& compared = x.compared;
+  begin(v, "compare");
+  v("old", x.before, about_given);
+  v("new", x.after, about_given);
+  v("agreement", compared.agreement,
+    "same: equal values and configurations; equivalent: the same function to `tolerance`; undecided: nothing "
+    "is "
+    "known to differ, but not everything could be compared");
+  v("tolerance", not_negative(compared.tolerance), "relative errors up to this count as rounding");
+  v("findings", compared.findings, "what differs and what was rewritten, in sentences");
+  v("configuration", compared.configuration,
+    "configuration fields that differ, but for names, versions, training and generation");
+  v("norms", compared.norms, "in the order of the forward pass");
+  v("writers", compared.writers, "tensors that write to a residual stream");
+  v("others", compared.others, "tensors that no norm, reader or writer has");
+  v("not_compared", compared.not_compared, "in words");
+}
+
+Json comparison(const files::Checkpoint& before, const files::Checkpoint& after,
+                const rewrite::Comparison& compared) {
+  return json_of(ComparisonFields{before.path().string(), after.path().string(), compared});
+}
+Json describe_compare(SchemaMaker& maker) { return maker.schema_of(ComparisonFields{{}, {}, {}}); }
+
+template <class V>
+void fields(V& v, const rewrite::Untied& untied) {
+  v("table", untied.table, "the token embedding");
+  v("head", untied.head, "the tensor that the head reads afterwards");
+  v("bytes", untied.bytes, "that the checkpoint grows by");
+}
+
+struct PlannedNorm {
+  const models::Norm& norm;
+  const rewrite::NormPlan& plan;
+};
+
+template <class V>
+void fields(V& v, const PlannedNorm& x) {
+  v("name", x.norm.name);
+  v("role", x.norm.role);
+  v("kind", to_string(x.norm.kind));
+  v("eps", not_negative(x.norm.eps), "unchanged by a rewrite");
+  v("groups", positive(x.norm.groups));
+  v("gain", slice_or_null(x.norm.gain), about_stored_gain);
+  v("gain_offset", x.norm.gain_offset, about_gain_offset);
+  v("bias", slice_or_null(x.norm.bias), about_stored_bias);
+  v("readers", readers_of(x.norm), "weights of the linear maps that read it");
+  v("fold", x.plan.fold,
+    "what was folded; left: nothing, for the reason given; neutral: there was nothing to fold; gain: the "
+    "bias stays "
+    "as bias / gain; scales: powers of two moved from gain and bias into the readers");
+  v("reason", text_or_null(x.plan.reason), "why nothing is folded, or why the bias stays");
+}
+
+struct CertificateFields {
+  const rewrite::Certificate& certificate;
+  const rewrite::Edit& edit;
+};
+
+template <class V>
+void fields(V& v, const CertificateFields& x) {
+  const rewrite::Certificate& certificate = x.certificate;
+  const models::Linear& map = x.edit.map;
+  v("tensor", certificate.tensor, "in the output");
+  v("input", x.edit.from.selector(), "the tensor in the input");
+  v("map", nullable(is_of_map(x.edit), object([&map](auto& stored) {
+                      stored("tensor", map.weight.selector());
+                      stored("layout", layout_text(map.layout), about_layout);
+                      stored("in", positive(map.in));
+                      stored("out", positive(map.stored_out));
+                    })),
+    "the stored matrix, in the input: the tensor itself, or of add_folded_bias the reader of the norm; null "
+    "for other "
+    "vectors");
+  v("change",
+    one_of<"scale_inputs", "center_outputs", "center", "add_folded_bias", "divide_by_gain", "divide_by_scale",
+           "rotate_inputs", "rotate_outputs", "rotate">(to_string(certificate.change)));
+  v("norm", text_or_null(certificate.norm), "whose gain or bias it took, or that reads what it writes");
+  v("dtype", to_string(certificate.dtype));
+  v("rounding", not_negative(certificate.rounding), about_rounding);
+  v("bound", not_negative(certificate.bound),
+    "proved: largest absolute error of an output for any input of the norm; of center_outputs, of what one "
+    "input "
+    "feature, or one row of a table, writes");
+  v("relative_bound", not_negative(certificate.relative_bound),
+    "proved: the same over the largest value that the output can take, or over the length of what is "
+    "written");
+  v("observed_in_double", not_negative(certificate.observed_in_double),
+    "largest relative difference of old and new outputs for the inputs tried, before rounding to the dtype");
+  v("observed_as_stored", not_negative(certificate.observed_as_stored), "the same for the values stored");
+  v("undo_roundings", not_negative(certificate.undo_roundings),
+    "largest error of a value that --undo restores, in units of `rounding` times the larger of it and the "
+    "value "
+    "stored in its place (less its gain), or for rotated matrices the length of its row; 0 where it comes "
+    "back bit "
+    "for bit");
+}
+
+template <class V>
+void fields(V& v, const rewrite::ReaderOnRows& reader) {
+  v("reader", reader.reader, "in the output");
+  v("largest", not_negative(reader.largest),
+    "largest difference of old and new outputs, in the unit of relative_bound");
+  v("relative", not_negative(reader.relative), "largest |new - old| / |old| of the outputs of one row");
+}
+
+template <class V>
+void fields(V& v, const rewrite::NormOnRows& norm) {
+  v("norm", norm.norm);
+  v("given", norm.given, "rows in the file");
+  v("tried", norm.tried, "of them, spread evenly");
+  v("mean_share", not_negative(norm.mean_share),
+    "largest share of a row's squared length along (1, ..., 1), which centring removes");
+  v("readers", norm.readers);
+}
+
+struct RewriteFields {
+  std::string input;
+  const models::Model& model;
+  const rewrite::Plan& plan;
+  const rewrite::Result& result;
+};
+
+template <class V>
+void fields(V& v, const RewriteFields& x) {
+  const rewrite::Plan& plan = x.plan;
+  const auto norm = [&x](std::size_t index) -> const models::Norm& {
+    return index < x.model.norms.size() ? x.model.norms[index] : empty<models::Norm>();
+  };
+  const auto names = [&norm](const std::vector<std::size_t>& norms) {
+    return each(norms, [&norm](std::size_t index) { return norm(index).name; });
+  };
+  begin(v, "rewrite");
+  v("input", x.input, about_given);
+  v("architecture", x.model.architecture);
+  v("fold_gains", plan.options.fold_gains, "whether folding was asked for");
+  v("migrate", plan.options.migrate, "whether the migration of scales was asked for");
+  v("center", plan.options.center, "whether centring was asked for");
+  v("untied", plan.untied, "the head's own tensor, where it was the token embedding");
+  v("norms",
+    each(plan.norms,
+         [&](const rewrite::NormPlan& planned) {
+           return PlannedNorm{norm(planned.norm), planned};
+         }),
+    "in the order of the forward pass");
+  v("streams",
+    each(plan.streams,
+         [&](const rewrite::StreamPlan& stream) {
+           return object([&](auto& item) {
+             item("stack", text_or_null(stream.stack), about_stack);
+             item("centered", stream.centered);
+             item("reason", text_or_null(stream.reason), "why not");
+             item("norms", names(stream.norms),
+                  "LayerNorms that read the stream; if it is centred, RMSNorms of the same eps, gain and "
+                  "bias compute the "
+                  "same");
+             item("writers", stream.writers, "tensors that write to the stream");
+           });
+         }),
+    "of --center");
+  v("rotations",
+    each(plan.rotations,
+         [&](const rewrite::RotationPlan& stream) {
+           return object([&](auto& item) {
+             item("stack", text_or_null(stream.stack), about_stack);
+             item("rotated", stream.rotation != nullptr);
+             item("keeps_mean", stream.rotation && stream.rotation->keeps_ones(),
+                  "whether the matrix maps (1, ..., 1) to itself, as LayerNorms need");
+             item("reason", text_or_null(stream.reason), "why not");
+             item("norms", names(stream.norms), "that read the stream");
+             item("writers", stream.writers, "tensors that write to the stream");
+           });
+         }),
+    "of --rotate");
+  v("certificates",
+    each(x.result.certificates,
+         [&](const rewrite::Certificate& certificate) {
+           return CertificateFields{certificate, edit_of(plan, certificate)};
+         }),
+    "one for every tensor whose values were computed; empty for a plan");
+  v("activations", x.result.on_rows,
+    "of --activations: old and new composites, with both files' stored values, on rows that enter a norm");
+  v("configuration", x.result.configuration, "changes of config.json, in words");
+  v("files", paths(x.result.files), about_files);
+  v("not_copied", x.result.not_copied, about_not_copied);
+  const std::string recipe = x.result.recipe.string();
+  v("undo", text_or_null(recipe), "the file that --undo needs, beside the weights");
+  v("not_undone", text_or_null(x.result.not_undone), "why there is none");
+}
+
+Json rewrite(const files::Checkpoint& checkpoint, const models::Model& model, const rewrite::Plan& plan,
+             const rewrite::Result* result) {
+  return json_of(RewriteFields{checkpoint.path().string(), model, plan,
+                               result == nullptr ? empty<rewrite::Result>() : *result});
+}
+Json describe_rewrite(SchemaMaker& maker) { return maker.schema_of(RewriteFields{{}, {}, {}, {}}); }
+
+template <class V>
+void fields(V& v, const rewrite::Restored& tensor) {
+  v("tensor", tensor.tensor);
+  v("change", tensor.change, "that was undone");
+  v("dtype", to_string(tensor.dtype));
+  v("rounding", not_negative(tensor.rounding), about_rounding);
+  v("roundings", not_negative(tensor.roundings),
+    "largest error of a value, as `undo_roundings` of the rewrite's certificates; 0: bit for bit");
+}
+
+struct UndoFields {
+  std::string input;
+  const rewrite::Restoration& restoration;
+};
+
+template <class V>
+void fields(V& v, const UndoFields& x) {
+  begin(v, "undo");
+  v("input", x.input, about_given);
+  v("tensors", x.restoration.tensors, "one for every changed slice of a tensor; all others are copied");
+  v("files", paths(x.restoration.files), about_files);
+  v("not_copied", x.restoration.not_copied, about_not_copied);
+}
+
+Json undone(const files::Checkpoint& rewritten, const rewrite::Restoration& restoration) {
+  return json_of(UndoFields{rewritten.path().string(), restoration});
+}
+Json describe_undo(SchemaMaker& maker) { return maker.schema_of(UndoFields{{}, {}}); }
 
 }  // namespace normscope::results

@@ -70,6 +70,35 @@ std::vector<Kind> kinds() {
         {"number_types", "types"},
         {"reader_ranges", "reader"},
         {"norm_ranges", "norm"}}},
+      {"signature-verify", "Whether rows of outputs are a model's",
+       "Written by `normscope signature verify`.", "`normscope signature verify MODEL OUTPUTS --json FILE`",
+       describe_signature_verify},
+      {"signature-extract", "The ellipse that outputs lie on",
+       "Written by `normscope signature extract`; axes and centre are in the file that `path` names.",
+       "`normscope signature extract OUTPUTS -o ELLIPSE --json FILE`", describe_signature_extract},
+      {"signature-kind", "The norm behind outputs", "Written by `normscope signature kind`.",
+       "`normscope signature kind OUTPUTS --json FILE`", describe_signature_kind},
+      {"signature-compare", "Two ellipses", "Written by `normscope signature compare`.",
+       "`normscope signature compare ONE OTHER --json FILE`", describe_signature_compare},
+      {"rewrite", "Rewritten checkpoint",
+       "Written by `normscope rewrite IN -o OUT`: the plan, and a certificate for every tensor whose values "
+       "were "
+       "computed.",
+       "`normscope rewrite IN -o OUT`, `OUT/rewrite.json` or `OUT.rewrite.json`, and `--json FILE`",
+       describe_rewrite},
+      {"undo", "Rewrite undone", "Written by `normscope rewrite IN -o OUT --undo --json FILE`.",
+       "`normscope rewrite IN -o OUT --undo --json FILE`", describe_undo},
+      {"compare", "Two checkpoints compared", "Written by `normscope compare OLD NEW`. Errors are relative.",
+       "`normscope compare OLD NEW --json FILE`", describe_compare},
+      {"activations", "What data does in the norms of a model",
+       "Made by `normscope.watch` of the Python package.",
+       "`normscope.watch` of the Python package, `normscope trace MODEL TEXT --activations FILE`",
+       describe_activations},
+      {"token-trace", "A text through a model",
+       "Written by `normscope trace`. What each norm on the residual stream does with each token, which keys "
+       "of the "
+       "text each head can select, and which tokens may follow.",
+       "`normscope trace MODEL TEXT --json FILE`", describe_token_trace},
   };
 }
 

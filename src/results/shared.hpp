@@ -104,6 +104,19 @@ inline constexpr const char* about_rms_radius =
     "null beyond the range of float64";
 inline constexpr const char* about_energy = "sum of the squared semi-axes; null beyond the range of float64";
 
+inline constexpr const char* about_stored_gain = "tensor, or tensor[index]; null for ones";
+inline constexpr const char* about_stored_bias = "tensor, or tensor[index]; null for zeros";
+inline constexpr const char* about_gain_offset = "1 where the file stores gain - 1";
+inline constexpr const char* about_layout = "of the stored matrix: rows are outputs, or inputs";
+
+/// One of the kinds that divide by a size.
+inline auto dividing_kind(NormKind kind) { return one_of<"layer", "rms", "spherical">(to_string(kind)); }
+
+/// As the vocabulary spells a token; null where no file names it.
+inline auto name_or_null(const std::vector<std::string>& names, std::size_t token) {
+  return text_or_null(token < names.size() ? names[token] : empty<std::string>());
+}
+
 inline auto layout_text(models::Layout layout) { return one_of<"out_in", "in_out">(layout); }
 
 /// The name of a tensor or of a slice of one, or null.

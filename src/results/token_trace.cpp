@@ -2,119 +2,186 @@
 
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
-#include <normscope/core/version.hpp>
-
-#include "finite.hpp"
+#include "shared.hpp"
 
 namespace normscope::results {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using selectability::Selectability;
 
-Json token_json(std::size_t token, const std::vector<std::string>& names) {
-  const bool named = token < names.size() && !names[token].empty();
-  return {{"token", token}, {"name", named ? Json(names[token]) : Json()}};
+auto number(double value) { return defined("number_or_null", finite_or_null(value)); }
+
+template <class V>
+void add_token(V& v, std::size_t token, const std::vector<std::string>& names) {
+  v("token", token);
+  v("name",
+    defined("name", name_or_null(names, token), "as the vocabulary spells it; null if no file names it"));
 }
 
-Json traced_norm_json(const models::Norm& norm, const analysis::TracedNorm& traced) {
-  Json axes = Json::array();
-  for (const analysis::TracedAxis& axis : traced.axes) {
-    axes.push_back({{"length", axis.length}, {"coordinate", axis.coordinate}, {"weight", axis.weight}});
-  }
-  Json tokens = Json::array();
-  for (const analysis::TokenAtNorm& token : traced.tokens) {
-    tokens.push_back({{"length", finite_json(token.length)},
-                      {"ones_share", finite_json(token.ones_share)},
-                      {"sigma", finite_json(token.sigma)},
-                      {"radius", finite_json(token.radius)},
-                      {"place", Json::array()}});
-    for (const double along : token.place) tokens.back()["place"].push_back(finite_json(along));
-  }
-  return {{"name", norm.name},
-          {"role", norm.role},
-          {"layer", norm.layer ? Json(*norm.layer) : Json()},
-          {"kind", std::string(to_string(norm.kind))},
-          {"centers", traced.observer.spec().centers()},
-          {"width", norm.width},
-          {"eps", norm.eps},
-          {"axes", std::move(axes)},
-          {"tokens", std::move(tokens)}};
+template <class V>
+void add_continuation(V& v, const forward::Continuation& next, const std::vector<std::string>& names) {
+  add_token(v, next.token, names);
+  v("logit", number(next.logit));
+  v("probability", number(next.probability));
 }
 
-Json traced_head_json(const models::Head& head, const analysis::ContextKeys& keys) {
-  Json json = {{"layer", head.layer},    {"head", head.head},           {"key", head.key_value_head},
-               {"norm", keys.norm},      {"selectable", Json::array()}, {"undecided", Json::array()},
-               {"refused", keys.refused}};
+std::vector<std::size_t> positions_with(const analysis::ContextKeys& keys, Selectability answer) {
+  std::vector<std::size_t> positions;
   for (std::size_t t = 0; t < keys.first_context.size(); ++t) {
-    if (keys.first_context[t] == Selectability::selectable) json["selectable"].push_back(t);
-    if (keys.first_context[t] == Selectability::undecided) json["undecided"].push_back(t);
+    if (keys.first_context[t] == answer) positions.push_back(t);
   }
-  return json;
+  return positions;
 }
 
-/// Whether some input of the final norm gives the token the largest logit: "yes", "no" or "undecided"; null
-/// where that was not decided.
-Json reach_json(const analysis::TokenTrace& trace, std::size_t token) {
+/// Whether some input of the final norm gives the token the largest logit, where that was decided.
+std::optional<proof::Answer> reach_of(const analysis::TokenTrace& trace, std::size_t token) {
   if (!trace.within.next) return {};
-  const auto& tokens = trace.within.next->tokens;
-  const auto at = std::find_if(tokens.begin(), tokens.end(),
-                               [&](const analysis::NextToken& next) { return next.token == token; });
-  return at == tokens.end() ? Json() : Json(std::string(to_string(at->answer)));
-}
-
-Json continuation_json(const forward::Continuation& next, const std::vector<std::string>& names) {
-  Json json = token_json(next.token, names);
-  json["logit"] = finite_json(next.logit);
-  json["probability"] = finite_json(next.probability);
-  return json;
-}
-
-Json prediction_json(const analysis::TokenTrace& trace, const forward::Prediction& prediction,
-                     const std::vector<std::string>& names) {
-  Json likeliest = Json::array();
-  for (const forward::Continuation& next : prediction.likeliest) {
-    likeliest.push_back(continuation_json(next, names));
-    likeliest.back()["reach"] = reach_json(trace, next.token);
+  for (const analysis::NextToken& next : trace.within.next->tokens) {
+    if (next.token == token) return next.answer;
   }
-  Json next;
-  if (prediction.next) {
-    next = continuation_json(*prediction.next, names);
-    next["rank"] = prediction.rank;
-  }
-  return {{"likeliest", std::move(likeliest)}, {"next", std::move(next)}};
+  return {};
 }
 
 }  // namespace
 
+template <class V>
+void fields(V& v, const analysis::TracedAxis& axis) {
+  v.define("axis");
+  v("length", not_negative(axis.length));
+  v("coordinate", axis.coordinate, "of the largest entry of its unit vector");
+  v("weight", axis.weight, "that entry");
+}
+
+template <class V>
+void fields(V& v, const analysis::TokenAtNorm& token) {
+  v.define("token_at_norm", "the row x of one token that enters the norm");
+  v("length", number(token.length), "|x|");
+  v("ones_share", number(token.ones_share), "share of |x|² along all-ones: what a projection removes");
+  v("sigma", number(token.sigma), "what the norm divides by");
+  v("radius", number(token.radius), "1 on the surface of the ellipsoid, less by eps");
+  v("place", each(token.place, [](double along) { return number(along); }),
+    "the output without bias along each of the axes, in units of the semi-axis");
+}
+
+struct TracedNormFields {
+  const models::Norm& norm = empty<models::Norm>();
+  bool centers = false;
+  const std::vector<analysis::TracedAxis>& axes = empty<std::vector<analysis::TracedAxis>>();
+  const std::vector<analysis::TokenAtNorm>& tokens = empty<std::vector<analysis::TokenAtNorm>>();
+};
+
+template <class V>
+void fields(V& v, const TracedNormFields& x) {
+  v.define("norm");
+  v("name", x.norm.name);
+  v("role", x.norm.role);
+  v("layer", x.norm.layer);
+  v("kind", to_string(x.norm.kind));
+  v("centers", x.centers, "whether it subtracts the mean, the part along all-ones");
+  v("width", positive(x.norm.width));
+  v("eps", not_negative(x.norm.eps));
+  v("axes", x.axes, "the longest, in order");
+  v("tokens", x.tokens);
+}
+
+struct TracedHead {
+  const models::Head& head;
+  const analysis::ContextKeys& keys;
+};
+
+template <class V>
+void fields(V& v, const TracedHead& x) {
+  v.define("head");
+  v("layer", not_negative(x.head.layer));
+  v("head", not_negative(x.head.head));
+  v("key", not_negative(x.head.key_value_head), "index of its key-value head in the layer");
+  v("norm", x.keys.norm, "that it reads");
+  v("selectable", positions_with(x.keys, Selectability::selectable),
+    "positions whose keys some query gives the highest score of all");
+  v("undecided", positions_with(x.keys, Selectability::undecided));
+  v("refused", x.keys.refused, "why there are none; empty otherwise");
+}
+
+struct TokenTraceFields {
+  std::string path;
+  const models::Model& model;
+  const analysis::TokenTrace& trace;
+  const std::vector<std::string>& names;
+  std::vector<TracedNormFields> norms;
+};
+
+struct PredictionFields {
+  const TokenTraceFields& of;
+  const forward::Prediction& prediction;
+};
+
+template <class V>
+void fields(V& v, const PredictionFields& x) {
+  v.define("prediction");
+  v("likeliest", each(x.prediction.likeliest, [&](const forward::Continuation& next) {
+      return object([&](auto& likely) {
+        likely.define("likely");
+        add_continuation(likely, next, x.of.names);
+        likely(
+            "reach", reach_of(x.of.trace, next.token),
+            "whether some input of the final norm gives it the largest logit; null if that was not decided");
+      });
+    }));
+  v("next",
+    nullable(x.prediction.next,
+             [&](const forward::Continuation& next) {
+               return object([&](auto& follows) {
+                 add_continuation(follows, next, x.of.names);
+                 follows("rank", x.prediction.rank, "number of tokens with larger logits");
+               });
+             }),
+    "the token that does follow; null at the end of the text");
+}
+
+template <class V>
+void fields(V& v, const TokenTraceFields& x) {
+  const analysis::TokenTrace& trace = x.trace;
+  begin(v, "token-trace");
+  v("path", x.path);
+  v("architecture", x.model.title);
+  v("tokens", each(trace.tokens, [&](std::size_t token) {
+      return object([token, &x](auto& item) {
+        item.define("token");
+        add_token(item, token, x.names);
+      });
+    }));
+  v("norms", x.norms, "of the residual stream, in the order of the forward pass; the last is the final norm");
+  v("heads",
+    each(trace.within.heads,
+         [&](const analysis::ContextKeys& keys) {
+           const bool known = keys.head < x.model.heads.size();
+           return TracedHead{known ? x.model.heads[keys.head] : empty<models::Head>(), keys};
+         }),
+    "of heads that share their keys only the first");
+  v("key_positions", trace.key_positions, "first tokens whose keys were compared");
+  v("predictions",
+    each(trace.predictions,
+         [&](const forward::Prediction& prediction) {
+           return PredictionFields{x, prediction};
+         }),
+    "what follows each token");
+  v("final_norm", trace.within.final_norm);
+  v("reach_refused", trace.within.next_refused,
+    "why it was not decided which tokens are in reach; empty otherwise");
+  v("notes", x.model.notes);
+}
+
 Json token_trace(const files::Checkpoint& checkpoint, const analysis::TokenTrace& trace,
                  const std::vector<std::string>& names) {
   const models::Model& model = *trace.model;
-  Json document = {{"schema", "normscope.token-trace/1"},
-                   {"version", version},
-                   {"path", checkpoint.path().string()},
-                   {"architecture", model.title},
-                   {"tokens", Json::array()},
-                   {"norms", Json::array()},
-                   {"heads", Json::array()},
-                   {"key_positions", trace.key_positions},
-                   {"predictions", Json::array()},
-                   {"final_norm", trace.within.final_norm},
-                   {"reach_refused", trace.within.next_refused},
-                   {"notes", model.notes}};
-  for (const std::size_t token : trace.tokens) document["tokens"].push_back(token_json(token, names));
+  std::vector<TracedNormFields> norms;
   for (const analysis::TracedNorm& norm : trace.norms) {
-    document["norms"].push_back(traced_norm_json(model.norms[norm.norm], norm));
+    norms.push_back({model.norms[norm.norm], norm.observer.spec().centers(), norm.axes, norm.tokens});
   }
-  for (const analysis::ContextKeys& keys : trace.within.heads) {
-    document["heads"].push_back(traced_head_json(model.heads[keys.head], keys));
-  }
-  for (const forward::Prediction& prediction : trace.predictions) {
-    document["predictions"].push_back(prediction_json(trace, prediction, names));
-  }
-  return document;
+  return json_of(TokenTraceFields{checkpoint.path().string(), model, trace, names, std::move(norms)});
+}
+Json describe_token_trace(SchemaMaker& maker) {
+  return maker.schema_of(TokenTraceFields{{}, {}, {}, {}, {}});
 }
 
 }  // namespace normscope::results

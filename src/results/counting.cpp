@@ -3,132 +3,197 @@
 #include <span>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
-#include <normscope/core/version.hpp>
 #include <normscope/nets/rnn/counting.hpp>
 #include <normscope/nets/rnn/theorems.hpp>
 
+#include "shared.hpp"
+
 namespace normscope::results {
 
-using Json = nlohmann::ordered_json;
+namespace rnn = nets::rnn;
+
+template <>
+inline constexpr auto last_value<rnn::CellKind> = rnn::CellKind::elman_relu;
+template <>
+inline constexpr auto last_value<rnn::Language> = rnn::Language::anbncn;
+template <>
+inline constexpr auto last_value<rnn::Head> = rnn::Head::next_symbol;
+template <>
+inline constexpr auto last_value<rnn::Space> = rnn::Space::linear;
 
 namespace {
 
-Json drifts_json(const std::vector<nets::rnn::UnitDrift>& drifts) {
-  Json all = Json::array();
-  for (const nets::rnn::UnitDrift& unit : drifts) {
-    Json blocks = Json::array();
-    for (const nets::rnn::Drift& block : unit.blocks) {
-      blocks.push_back({{"mean", block.mean}, {"deviation", block.deviation}});
-    }
-    all.push_back({{"unit", unit.unit}, {"counts", unit.counts}, {"blocks", std::move(blocks)}});
-  }
-  return all;
+/// Rows of `width` numbers.
+auto rows(std::span<const double> values, std::size_t width) {
+  std::vector<std::span<const double>> list;
+  for (std::size_t at = 0; at < values.size(); at += width) list.push_back(values.subspan(at, width));
+  return defined("rows", each(std::move(list),
+                              [](const std::span<const double>& row) { return each(row, finite_or_null); }));
+}
+
+template <class V>
+void add_network(V& v, const rnn::Network& network) {
+  v("cell", network.cell.kind);
+  v("language", network.language);
+  v("head", network.head);
 }
 
 }  // namespace
 
-Json trace(const nets::rnn::Network& network, std::size_t n) {
-  const nets::rnn::Word word = nets::rnn::member(network.language, n);
-  const nets::rnn::Trace seen = nets::rnn::trace(network, word);
-  const auto rows = [](std::span<const double> values, std::size_t width) {
-    Json list = Json::array();
-    for (std::size_t at = 0; at < values.size(); at += width) {
-      list.push_back(std::vector<double>(values.begin() + static_cast<std::ptrdiff_t>(at),
-                                         values.begin() + static_cast<std::ptrdiff_t>(at + width)));
-    }
-    return list;
-  };
-  Json signals = Json::array();
-  for (const nets::rnn::Signal& signal : seen.signals) {
-    signals.push_back({{"name", signal.name}, {"values", rows(signal.values, seen.width)}});
-  }
-  return {{"schema", "normscope.trace/1"},
-          {"cell", to_string(network.cell.kind)},
-          {"language", to_string(network.language)},
-          {"head", to_string(network.head)},
-          {"n", n},
-          {"letters", nets::rnn::text(word)},
-          {"accepted", nets::rnn::accepts(network, word)},
-          {"signals", std::move(signals)},
-          {"outputs", nets::rnn::output_names(network)},
-          {"probabilities", rows(nets::rnn::probabilities(network, word), network.outputs())},
-          {"drifts", drifts_json(nets::rnn::drifts_if_long(network, n))}};
+template <class V>
+void fields(V& v, const rnn::Drift& block) {
+  v("mean", finite_or_null(block.mean), "mean change per letter");
+  v("deviation", finite_or_null(block.deviation));
 }
 
-Json count(const CountResult& result) {
-  const nets::rnn::Network& network = result.network;
-  const nets::rnn::TrainSpec& spec = result.spec;
-  Json training;
-  if (result.trained) {
-    training = {{"epochs", result.trained->loss.size()},
-                {"loss", result.trained->loss},
-                {"accuracy", result.trained->accuracy}};
-  }
-  return {{"schema", "normscope.count/1"},
-          {"version", version},
-          {"cell", to_string(network.cell.kind)},
-          {"language", to_string(network.language)},
-          {"head", to_string(network.head)},
-          {"width", network.cell.width},
-          {"spec",
-           {{"longest", spec.longest},
-            {"batch", spec.batch},
-            {"rate", spec.rate},
-            {"decay", spec.decay},
-            {"clip", spec.clip},
-            {"epochs", spec.epochs},
-            {"seed", spec.seed}}},
-          {"training", std::move(training)},
-          {"exact_to", result.range.exact_to()},
-          {"accepted",
-           {{"member", result.range.member},
-            {"one_less", result.range.one_less},
-            {"one_more", result.range.one_more},
-            {"another", result.range.another}}},
-          {"near_members",
-           {{"words", result.near_members.words},
-            {"right", result.near_members.right},
-            {"accepted_members", result.near_members.accepted_members},
-            {"rejected_others", result.near_members.rejected_others}}},
-          {"n", result.n},
-          {"drifts", drifts_json(result.drifts)},
-          {"parameters", network.cell.parameters},
-          {"output", network.output}};
+template <class V>
+void fields(V& v, const rnn::UnitDrift& drift) {
+  v.define("drift");
+  v("unit", drift.unit);
+  v("counts", drift.counts,
+    "whether the unit counts: it rises steadily in one block of letters and falls at the same rate in the "
+    "next");
+  v("blocks", drift.blocks);
 }
 
-Json hierarchy() {
-  Json classes = Json::array();
-  for (const nets::rnn::EncoderClass& one : nets::rnn::encoder_classes()) {
-    classes.push_back({{"id", one.id},
-                       {"name", one.name},
-                       {"space", to_string(one.space)},
-                       {"rational", one.rational},
-                       {"members", one.members},
-                       {"says", one.says},
-                       {"example", one.example},
-                       {"source", one.source},
-                       {"test", one.test}});
-  }
-  Json stand = Json::array();
-  for (const nets::rnn::Standing& one : nets::rnn::standings()) {
-    stand.push_back({{"architecture", one.architecture},
-                     {"decoder", one.decoder},
-                     {"language", one.language},
-                     {"recognizes", one.recognizes},
-                     {"source", one.source},
-                     {"test", one.test}});
-  }
-  Json above = Json::array();
-  for (const nets::rnn::Order& one : nets::rnn::orders()) {
-    above.push_back(
-        {{"more", one.more}, {"less", one.less}, {"because", one.because}, {"source", one.source}});
-  }
-  return {{"schema", "normscope.hierarchy/1"},
-          {"classes", std::move(classes)},
-          {"standings", std::move(stand)},
-          {"orders", std::move(above)}};
+struct TraceFields {
+  const rnn::Network& network;
+  std::size_t n = 0;
+  std::string letters{};
+  bool accepted = false;
+  rnn::Trace seen{};
+  std::vector<double> probabilities{};
+};
+
+template <class V>
+void fields(V& v, const TraceFields& x) {
+  name_schema(v, "trace");
+  add_network(v, x.network);
+  v("n", x.n, "repetitions of every letter");
+  v("letters", matching("^[abc]*$", x.letters));
+  v("accepted", x.accepted);
+  v("signals",
+    each(x.seen.signals,
+         [&](const rnn::Signal& signal) {
+           return object([&](auto& item) {
+             item("name", signal.name);
+             item("values", rows(signal.values, x.seen.width),
+                  "one row after the start and one after every letter, with one number per unit");
+           });
+         }),
+    "h, c of an lstm, and the gates");
+  v("outputs", rnn::output_names(x.network), "what each column of the probabilities stands for");
+  v("probabilities", rows(x.probabilities, x.network.outputs()));
+  v("drifts", rnn::drifts_if_long(x.network, x.n), "as in normscope.count/1; none for n below 30");
 }
+
+Json trace(const rnn::Network& network, std::size_t n) {
+  const rnn::Word word = rnn::member(network.language, n);
+  return json_of(TraceFields{network, n, rnn::text(word), rnn::accepts(network, word),
+                             rnn::trace(network, word), rnn::probabilities(network, word)});
+}
+Json describe_trace(SchemaMaker& maker) { return maker.schema_of(TraceFields{{}}); }
+
+template <class V>
+void fields(V& v, const TrainingCourse& course) {
+  v("epochs", positive(course.loss.size()));
+  v("loss", each(course.loss, finite_or_null), "mean loss of every epoch");
+  v("accuracy", course.accuracy, "share of the training words classified correctly, in every epoch");
+}
+
+template <class V>
+void fields(V& v, const CountResult& x) {
+  const rnn::TrainSpec& spec = x.spec;
+  const auto answers = [](const std::vector<bool>& accepted) { return defined("answers", accepted); };
+  const auto share = [](double part) { return defined("share", fraction(part)); };
+  begin(v, "count");
+  add_network(v, x.network);
+  v("width", positive(x.network.cell.width), "units");
+  v("spec", object([&](auto& part) {
+      part("longest", positive(spec.longest), "largest exponent");
+      part("batch", positive(spec.batch));
+      part("rate", spec.rate);
+      part("decay", spec.decay, "whether the rate falls to 0 in the second half");
+      part("clip", spec.clip);
+      part("epochs", spec.epochs, "at most");
+      part("seed", spec.seed);
+    }),
+    "how it was trained");
+  v("training", x.trained, "null without --train");
+  v("exact_to", at_least(4, x.range.exact_to()),
+    "largest n such that every word tested from n = 5 on is classified correctly; 4 where n = 5 fails");
+  v("accepted", object([&](auto& part) {
+      part("member", answers(x.range.member));
+      part("one_less", answers(x.range.one_less), "whether the word with one last letter fewer is accepted");
+      part("one_more", answers(x.range.one_more));
+      part("another", answers(x.range.another),
+           "whether some word with fewer or up to ten more of the last letter is accepted");
+    }),
+    "for n = 0, 1, … repetitions of every letter");
+  v("near_members", object([&](auto& part) {
+      part("words", positive(x.near_members.words));
+      part("right", x.near_members.right);
+      part("accepted_members", share(x.near_members.accepted_members));
+      part("rejected_others", share(x.near_members.rejected_others));
+    }),
+    "on random words within two letters of a member");
+  v("n", x.n, "repetitions of every letter in the word over which drifts are measured");
+  v("drifts", x.drifts, "one entry per unit; none for n below 30");
+  v("parameters", x.network.cell.parameters,
+    "map after map W (width, letters and start), U (width, width), b (width); i f o g of an lstm, z r g of a "
+    "gru");
+  v("output", x.network.output, "V (outputs, width), v (outputs)");
+}
+
+Json count(const CountResult& result) { return json_of(result); }
+Json describe_count(SchemaMaker& maker) { return maker.schema_of(CountResult{{}, {}, {}, {}, {}, 0, {}}); }
+
+template <class V>
+void fields(V& v, const rnn::EncoderClass& one) {
+  v.define("encoder_class", "Architectures that compute the same functions");
+  v("id", one.id);
+  v("name", one.name);
+  v("space", one.space, "T(n) where states number 2^T(n) after at most n letters");
+  v("rational", one.rational, "whether all its functions are rational series");
+  v("members", one.members, "architectures, separated by \", \"");
+  v("says", one.says, "its meaning, in one sentence");
+  v("example", one.example,
+    "a function or language in this class that is not in the classes below or beside it");
+  v("source", one.source);
+  v("test", one.test, "a test that shows it; empty if there is none");
+}
+
+template <class V>
+void fields(V& v, const rnn::Standing& one) {
+  v.define("standing", "Whether an architecture with a decoder recognizes a language");
+  v("architecture", one.architecture);
+  v("decoder", one.decoder, "one threshold, two layers of thresholds, or any");
+  v("language", one.language);
+  v("recognizes", one.recognizes);
+  v("source", one.source);
+  v("test", one.test);
+}
+
+template <class V>
+void fields(V& v, const rnn::Order& one) {
+  v.define("order", "An architecture that can do strictly more than another");
+  v("more", one.more);
+  v("less", one.less);
+  v("because", one.because);
+  v("source", one.source);
+}
+
+struct HierarchyFields {};
+
+template <class V>
+void fields(V& v, const HierarchyFields& /*x*/) {
+  name_schema(v, "hierarchy");
+  v("classes", rnn::encoder_classes());
+  v("standings", rnn::standings());
+  v("orders", rnn::orders());
+}
+
+Json hierarchy() { return json_of(HierarchyFields{}); }
+Json describe_hierarchy(SchemaMaker& maker) { return maker.schema_of(HierarchyFields{}); }
 
 }  // namespace normscope::results

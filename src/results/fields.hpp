@@ -545,18 +545,26 @@ Json Given<T>::schema(SchemaMaker& maker) const {
   return maker.schema_of(T{});
 }
 
+/// The name of the schema that a document of this kind has.
+template <class V>
+void name_schema(V& v, std::string_view kind) {
+  v("schema", constant("normscope." + std::string(kind) + "/1"));
+}
+
 /// The first members of a result of this kind.
 template <class V>
 void begin(V& v, std::string_view kind) {
-  v("schema", constant("normscope." + std::string(kind) + "/1"));
+  name_schema(v, kind);
   v("version", version, "Version of normscope that wrote this");
 }
 
 /// The schema of each kind of document; `schemas.cpp` lists them.
 using Describe = Json(SchemaMaker& maker);
-Describe describe_activations, describe_compare, describe_curvature, describe_geometry, describe_heads,
-    describe_inspect, describe_ranges, describe_reach, describe_report, describe_rewrite, describe_select,
-    describe_select_table, describe_separate, describe_signature_compare, describe_signature_extract,
-    describe_signature_kind, describe_signature_verify, describe_token_trace, describe_undo, describe_verify;
+Describe describe_activations, describe_build, describe_build_trace, describe_compare, describe_count,
+    describe_curvature, describe_geometry, describe_heads, describe_hierarchy, describe_inspect,
+    describe_morph, describe_ranges, describe_reach, describe_report, describe_rewrite, describe_run,
+    describe_select, describe_select_table, describe_separate, describe_signature_compare,
+    describe_signature_extract, describe_signature_kind, describe_signature_verify, describe_token_trace,
+    describe_trace, describe_train, describe_undo, describe_verify;
 
 }  // namespace normscope::results

@@ -90,20 +90,16 @@ void expect_backend(const Experiment& experiment, const std::string& device) {
   expect_device(device);
 }
 
-Json document(Json experiments) {
-  return {{"schema", "normscope.lab/1"}, {"version", version}, {"experiments", std::move(experiments)}};
-}
-
 /// Prints the results in the store, and writes JSON and figures.
 int tell(const Session& session, const Options& options, const std::vector<ExperimentResult>& accounts) {
   AtomicGroup outputs;
-  Json experiments = Json::array();
+  std::vector<results::LabExperiment> experiments;
   if (!options.folder.empty()) cli::make_folder(options.folder);
   for (const ExperimentResult& account : accounts) {
     if (!options.folder.empty()) write_figures(account, options.folder);
-    experiments.push_back(to_json(account));
+    experiments.push_back(entry(account));
   }
-  session.write_json(json_text(document(std::move(experiments))));
+  session.write_json(json_text(results::lab(experiments)));
   outputs.commit();
   int status = cli::ok;
   for (const ExperimentResult& account : accounts) {
@@ -114,9 +110,9 @@ int tell(const Session& session, const Options& options, const std::vector<Exper
 }
 
 int list(const Session& session) {
-  Json all = Json::array();
+  std::vector<results::LabExperiment> all;
   for (const Experiment* experiment : all_experiments()) all.push_back(about(*experiment));
-  session.write_json(json_text(document(all)));
+  session.write_json(json_text(results::lab(all)));
   for (const Experiment* experiment : all_experiments()) {
     session.say(fmt::format("{:<24} {:<14} {} (quick {:.0f} s, full {:.0f} min)", experiment->name,
                             experiment->paper, experiment->claim, experiment->quick_seconds,

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/core/error.hpp>
-#include <normscope/core/version.hpp>
 #include <normscope/files/array.hpp>
+#include <normscope/results/documents.hpp>
 
 #include "apply_rows.hpp"
 #include "command.hpp"
@@ -81,14 +81,7 @@ int run_apply(const Session& session, const ApplyOptions& options) {
   const Dtype dtype = files::npy_dtype(x.dtype());
 
   const bool is_written = !options.output.empty();
-  const nlohmann::ordered_json json = {
-      {"schema", "normscope.apply/1"},
-      {"version", version},
-      {"output", is_written ? nlohmann::ordered_json(options.output) : nullptr},
-      {"dtype", std::string(to_string(dtype))},
-      {"rows", rows},
-      {"width", width},
-      {"source", spec.source()}};
+  const nlohmann::ordered_json json = results::applied({options.output, dtype, rows, width, spec.source()});
   std::vector<std::byte> buffer;
   const StoredRows stored{x.dtype(), x.bytes(buffer), rows, width};
   if (!is_written) {

@@ -124,8 +124,8 @@ TEST_F(Accounts, AreInconclusiveUntilEveryArmHasRun) {
   EXPECT_EQ(there.claims[0].verdict.outcome, Outcome::reproduced);
   EXPECT_EQ(there.claims[1].verdict.outcome, Outcome::inconclusive);
   EXPECT_EQ(there.count(Outcome::reproduced), 1U);
-  EXPECT_EQ(to_json(there)["ours"], "1 of 2 claims reproduced");
-  EXPECT_EQ(to_json(there)["claims"][1]["verdict"], "inconclusive (2 of 10 seeds)");
+  EXPECT_EQ(entry(there).results->ours, "1 of 2 claims reproduced");
+  EXPECT_EQ(entry(there).results->claims[1].verdict, "inconclusive (2 of 10 seeds)");
   EXPECT_NE(to_markdown(there, "images").find(R"(| a \| b | 0.5 | 1.000000 |  | reproduced |)"),
             std::string::npos);
 }
@@ -180,8 +180,8 @@ TEST_F(Accounts, ComeBackFromTheirLines) {
   EXPECT_EQ(imported.runs, 4U);
   EXPECT_EQ(imported.rules, 2U);
   EXPECT_EQ(run_lines(other, experiment), lines);
-  EXPECT_EQ(to_json(account(other, experiment, Size::full)),
-            to_json(account(store_, experiment, Size::full)));
+  EXPECT_EQ(results::lab({entry(account(other, experiment, Size::full))}),
+            results::lab({entry(account(store_, experiment, Size::full))}));
   EXPECT_EQ(import_lines(other, file).runs, 0U);
 
   // The same run with another number, and lines that are none.

@@ -69,9 +69,7 @@ Interval wilson_interval(std::size_t successes, std::size_t trials, double confi
   return {std::max(0.0, middle - half), std::min(1.0, middle + half)};
 }
 
-namespace {
-
-std::string_view name_of(Test test) {
+std::string_view to_string(Test test) {
   switch (test) {
     case Test::every_case: return "every case";
     case Test::mean: return "Student's interval of the mean over seeds";
@@ -80,6 +78,8 @@ std::string_view name_of(Test test) {
   }
   return "Wilson's interval of the share of trainings";
 }
+
+namespace {
 
 Outcome outcome_of(const Rule& rule, const Interval& interval, double estimate) {
   if (rule.test == Test::equivalence) {
@@ -139,7 +139,7 @@ std::string to_string(const Verdict& verdict) {
 
 nlohmann::ordered_json to_json(const Rule& rule) {
   return {{"says", rule.says},
-          {"test", name_of(rule.test)},
+          {"test", to_string(rule.test)},
           {"seeds", rule.seeds},
           {"least", rule.least},
           {"absent", rule.absent},

@@ -56,6 +56,8 @@ enum class Test {
   share,        ///< 1 for each training that does what the claim says, else 0; Wilson's interval of the share
 };
 
+[[nodiscard]] std::string_view to_string(Test test);
+
 /// A rule, fixed before the runs that it judges: what is measured, which effect the claim needs, by which
 /// test and with how many seeds.
 struct Rule {

@@ -209,44 +209,53 @@ std::string_view to_string(Backend backend) {
   return "";
 }
 
-Json about(const Experiment& experiment) {
-  return {{"name", experiment.name},
-          {"paper", experiment.paper},
-          {"claim", experiment.claim},
-          {"quick_seconds", experiment.quick_seconds},
-          {"full_minutes", experiment.full_minutes},
-          {"backend", to_string(experiment.backend)}};
+results::LabExperiment about(const Experiment& experiment) {
+  return {.name = std::string(experiment.name),
+          .paper = std::string(experiment.paper),
+          .claim = std::string(experiment.claim),
+          .quick_seconds = experiment.quick_seconds,
+          .full_minutes = experiment.full_minutes,
+          .backend = std::string(to_string(experiment.backend))};
 }
 
-Json to_json(const ExperimentResult& account) {
-  Json json = about(*account.experiment);
+results::LabExperiment entry(const ExperimentResult& account) {
   const Scale& scale = account.experiment->scale;
-  json["size"] = to_string(account.size);
-  json["scale"] = {{"paper", scale.paper}, {"ours", scale.ours}, {"factor", scale.factor}};
-  json["runs"] = {{"done", account.done}, {"planned", account.planned}};
-  json["origins"] = account.origins;
-  json["claims"] = Json::array();
+  results::LabExperiment entry = about(*account.experiment);
+  results::LabResults& found = entry.results.emplace();
+  found.size = to_string(account.size);
+  found.paper_size = scale.paper;
+  found.our_size = scale.ours;
+  found.factor = scale.factor;
+  found.done = account.done;
+  found.planned = account.planned;
+  found.origins = account.origins;
   for (const ClaimResult& result : account.claims) {
-    Json rule = to_json(result.claim->rule);
-    rule["hash"] = result.hash;
-    rule["runs"] = result.runs;
-    rule["runs_before"] = result.runs_before;
-    rule["provenance"] = provenance(result);
+    const Rule& rule = result.claim->rule;
     const auto& interval = result.verdict.interval;
-    json["claims"].push_back(
-        {{"name", result.claim->name},
-         {"claim", result.claim->says},
-         {"paper", result.claim->paper},
-         {"rule", std::move(rule)},
-         {"ours", result.finding.ours},
-         {"interval", interval ? Json::array({interval->low, interval->high}) : Json(nullptr)},
-         {"outcome", to_string(result.verdict.outcome)},
-         {"factor", result.verdict.factor},
-         {"verdict", to_string(result.verdict)}});
+    found.claims.push_back(
+        {.name = std::string(result.claim->name),
+         .claim = std::string(result.claim->says),
+         .paper = std::string(result.claim->paper),
+         .rule = {.says = std::string(rule.says),
+                  .test = std::string(to_string(rule.test)),
+                  .seeds = rule.seeds,
+                  .least = rule.least,
+                  .absent = rule.absent,
+                  .missing = std::string(rule.missing),
+                  .confidence = rule.confidence,
+                  .hash = result.hash,
+                  .runs = result.runs,
+                  .runs_before = result.runs_before,
+                  .provenance = provenance(result)},
+         .ours = result.finding.ours,
+         .interval = interval ? std::optional(std::array{interval->low, interval->high}) : std::nullopt,
+         .outcome = std::string(to_string(result.verdict.outcome)),
+         .factor = result.verdict.factor,
+         .verdict = to_string(result.verdict)});
   }
-  json["ours"] =
+  found.ours =
       fmt::format("{} of {} claims reproduced", account.count(Outcome::reproduced), account.claims.size());
-  return json;
+  return entry;
 }
 
 std::string to_markdown(const ExperimentResult& account, const std::string& image_folder) {

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <normscope/results/lab.hpp>
+
 #include "experiment.hpp"
 #include "plan.hpp"
 #include "store/store.hpp"
@@ -43,13 +45,13 @@ struct ExperimentResult {
 
 /// For the terminal, as an entry of the JSON document, and as a section of docs/results.
 [[nodiscard]] std::string to_text(const ExperimentResult& account);
-[[nodiscard]] Json to_json(const ExperimentResult& account);
+[[nodiscard]] results::LabExperiment entry(const ExperimentResult& account);
 [[nodiscard]] std::string to_markdown(const ExperimentResult& account, const std::string& image_folder);
 /// What the runs will take in that many processes, for the terminal.
 [[nodiscard]] std::string to_text(const Forecast& expected, const Experiment& experiment, Size size,
                                   unsigned processes);
 /// Name, paper, claim and run times, without results.
-[[nodiscard]] Json about(const Experiment& experiment);
+[[nodiscard]] results::LabExperiment about(const Experiment& experiment);
 
 /// The command that performs the runs, and the command that draws their figures.
 [[nodiscard]] std::string run_command(const ExperimentResult& account);

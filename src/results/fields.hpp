@@ -288,6 +288,16 @@ Constant<T> constant(T value) {
   return {std::move(value)};
 }
 
+/// A JSON object of any members.
+struct AnyObject {
+  const Json& value;
+
+  [[nodiscard]] Json json() const { return value; }
+  [[nodiscard]] Json schema(SchemaMaker& /*maker*/) const {
+    return {{"type", "object"}, {"additionalProperties", true}};
+  }
+};
+
 /// JSON that is there already, of the shape of a T.
 template <class T>
 struct Given {
@@ -560,11 +570,12 @@ void begin(V& v, std::string_view kind) {
 
 /// The schema of each kind of document; `schemas.cpp` lists them.
 using Describe = Json(SchemaMaker& maker);
-Describe describe_activations, describe_build, describe_build_trace, describe_compare, describe_count,
-    describe_curvature, describe_geometry, describe_heads, describe_hierarchy, describe_inspect,
-    describe_morph, describe_ranges, describe_reach, describe_report, describe_rewrite, describe_run,
-    describe_select, describe_select_table, describe_separate, describe_signature_compare,
-    describe_signature_extract, describe_signature_kind, describe_signature_verify, describe_token_trace,
-    describe_trace, describe_train, describe_undo, describe_verify;
+Describe describe_activations, describe_apply, describe_build, describe_build_trace, describe_charts,
+    describe_compare, describe_count, describe_curvature, describe_geometry, describe_heads,
+    describe_hierarchy, describe_inspect, describe_lab, describe_morph, describe_ranges, describe_reach,
+    describe_report, describe_rewrite, describe_run, describe_select, describe_select_table,
+    describe_separate, describe_signature_compare, describe_signature_extract, describe_signature_kind,
+    describe_signature_verify, describe_token_trace, describe_trace, describe_train, describe_undo,
+    describe_verify;
 
 }  // namespace normscope::results

@@ -91,6 +91,19 @@ Json describe_geometry(SchemaMaker& maker) {
 }
 
 template <class V>
+void fields(V& v, const Applied& result) {
+  begin(v, "apply");
+  v("output", text_or_null(result.output), "the file; null where the first rows are printed instead");
+  v("dtype", to_string(result.dtype));
+  v("rows", result.rows);
+  v("width", result.width);
+  v("source", given<std::optional<NormSource>>(result.source), about_source);
+}
+
+Json applied(const Applied& result) { return json_of(result); }
+Json describe_apply(SchemaMaker& maker) { return maker.schema_of(Applied{}); }
+
+template <class V>
 void fields(V& v, const norm::GroupCurvature& curvature) {
   v("k", positive(curvature.groups), "group count");
   v("mean", finite_or_null(curvature.mean),

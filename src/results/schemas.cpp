@@ -58,6 +58,9 @@ std::vector<Kind> kinds() {
       {"verify", "Check of a result's statements",
        "Written by `normscope verify RESULT INPUTS`; of ranges and rewrites by `normscope.verify` of Python.",
        "`normscope verify RESULT INPUTS --json FILE`", describe_verify},
+      {"apply", "Result of `normscope apply`",
+       "Written by `normscope apply`; the result itself is the .npy file.",
+       "`normscope apply X -o Y.npy --json FILE`", describe_apply},
       {"ranges",
        "What every norm guarantees its readers",
        "Written by `normscope ranges`. Intervals of the numbers that linear maps compute directly behind a "
@@ -106,6 +109,11 @@ std::vector<Kind> kinds() {
        "before the "
        "step.",
        "`normscope train TASK --json FILE`", describe_train},
+      {"lab", "What `normscope lab` knows or found",
+       "All experiments, from `lab list`, or one with the results of its runs, from `lab run NAME` and `lab "
+       "show "
+       "NAME`.",
+       "`normscope lab list --json FILE`, `normscope lab run NAME --json FILE`", describe_lab},
       {"count", "How a recurrent network counts", "Written by `normscope count`.",
        "`normscope count --json FILE`", describe_count},
       {"trace", "Inside a recurrent network while it reads a word", "Written by `normscope count --trace`.",
@@ -117,6 +125,13 @@ std::vector<Kind> kinds() {
        "`normscope train TASK --figures FOLDER`, `morph.json`", describe_morph},
       {"build", "Result of `normscope build`", "The net itself is in the file `output`.",
        "`normscope build X LABELS -o NET.safetensors --json FILE`", describe_build},
+      {"charts",
+       "Figures of a report",
+       "In the pages of `normscope report` and `normscope compare`, as the element `chart-data`.",
+       "the element `chart-data` of the pages that `report`, `compare -o`, `ranges -o` and `trace -o` write",
+       describe_charts,
+       {},
+       "no name"},
       {"hierarchy", "Hierarchy of recurrent architectures", "What the explorer's chapter on counting shows.",
        "the core, for the explorer's chapter on counting", describe_hierarchy},
       {"build-trace",

@@ -110,6 +110,18 @@ struct GainComparison {
   double top_axis_cosine = 0.0;
 };
 
+/// The result of `normscope apply`.
+struct Applied {
+  std::string output{};  ///< the file, or empty
+  Dtype dtype = Dtype::F64;
+  std::size_t rows = 0;
+  std::size_t width = 0;
+  nlohmann::ordered_json source{};  ///< as in `GeometryDetails`
+};
+
+/// Schema "normscope.apply/1" (docs/schemas/apply.schema.json).
+[[nodiscard]] nlohmann::ordered_json applied(const Applied& result);
+
 /// Parts of the document besides the image.
 struct GeometryDetails {
   Directions axes{};                                    ///< the longest principal axes, in order

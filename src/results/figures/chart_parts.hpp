@@ -33,15 +33,8 @@ using vega::values;
 [[nodiscard]] inline double rounded(double value) { return rounded_to_digits(value, 5); }
 
 /// One question, its figure, and the answer in words.
-[[nodiscard]] inline Json chart(const char* id, const char* question, const std::string& answer,
-                                const std::string& description, Json spec) {
-  spec["width"] = "container";
-  return {{"id", id},
-          {"question", question},
-          {"answer", answer},
-          {"description", description},
-          {"spec", vega::specification(std::move(spec))}};
-}
+[[nodiscard]] Json chart(const char* id, const char* question, const std::string& answer,
+                         const std::string& description, Json spec);
 
 /// The norm's name and the numbers in these {field, title}.
 [[nodiscard]] inline Json tooltip(std::initializer_list<std::pair<const char*, const char*>> fields) {

@@ -12,9 +12,40 @@
 #include <nlohmann/json.hpp>
 
 #include "chart_parts.hpp"
+#include "fields.hpp"
 #include "gain_charts.hpp"
 
 namespace normscope::figures {
+
+/// One question, its figure, and the answer in words.
+struct Chart {
+  const char* id = "";
+  const char* question = "";
+  std::string answer{};
+  std::string description{};
+  Json spec{};
+  std::optional<std::string> panel{};
+};
+
+template <class V>
+void fields(V& v, const Chart& chart) {
+  v.define("chart");
+  v("id", chart.id, "its name in links and files");
+  v("question", chart.question);
+  v("answer", chart.answer, "in one sentence");
+  v("description", chart.description, "for those who do not see it");
+  v("spec", results::AnyObject{chart.spec}, "Vega-Lite specification with its data");
+  v.maybe("panel", chart.panel,
+          "its title among the charts of one question, which stand side by side; absent for a question of "
+          "one chart");
+}
+
+Json chart(const char* id, const char* question, const std::string& answer, const std::string& description,
+           Json spec) {
+  spec["width"] = "container";
+  return results::json_of(Chart{id, question, answer, description, vega::specification(std::move(spec))});
+}
+
 namespace {
 
 /// Largest number of lines in the figure over distance; with more heads, each layer has one line.
@@ -454,3 +485,9 @@ Json charts(const Report& report) {
 }
 
 }  // namespace normscope::figures
+
+namespace normscope::results {
+
+Json describe_charts(SchemaMaker& maker) { return SchemaMaker::list_of(maker.schema_of(figures::Chart{})); }
+
+}  // namespace normscope::results

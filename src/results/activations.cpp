@@ -56,7 +56,7 @@ void fields(V& v, const ObservedFields& x) {
   const analysis::Summary& summary = x.summary;
   v.define("norm");
   v("name", x.name, "of the module");
-  v("kind", dividing_kind(x.spec.kind));
+  v("kind", DividingKind{x.spec.kind});
   v("width", positive(x.spec.width));
   v("groups", positive(x.spec.groups));
   v("eps", x.spec.eps);

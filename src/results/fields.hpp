@@ -49,7 +49,7 @@ const T& or_empty(const std::optional<T>& value) {
 template <class E>
 inline constexpr E last_value = E{};
 template <>
-inline constexpr auto last_value<NormKind> = NormKind::derf;
+inline constexpr auto last_value<NormKind> = norm_kinds.back().kind;
 template <>
 inline constexpr auto last_value<NormEffect> = NormEffect::off;
 template <>

@@ -162,11 +162,11 @@ void fields(V& v, const HeadCertificates& x) {
   const heads::OverDistances& over = or_empty(attention.distances);
   const auto own = [](const std::string& norm, NormKind kind, double eps) {
     return nullable(!norm.empty(), object([=](auto& part) {
-      part("kind", dividing_kind(kind));
+      part("kind", DividingKind{kind});
       part("eps", eps);
     }));
   };
-  v("norm", object([&](auto& norm) { norm("kind", dividing_kind(x.reach.norm_kind)); }),
+  v("norm", object([&](auto& norm) { norm("kind", DividingKind{x.reach.norm_kind}); }),
     "the norm that the head reads");
   v("query_norm", own(x.reach.query_norm, x.reach.query_norm_kind, x.reach.query_norm_eps),
     "the head's own norm of queries");

@@ -203,7 +203,7 @@ void fields(V& v, const ReachFields& x) {
   v("width", positive(head.logits.width));
   v("norm", object([&](auto& norm) {
       norm("name", text_or_null(head.norm_name));
-      norm("kind", dividing_kind(head.norm.kind));
+      norm("kind", DividingKind{head.norm.kind});
       norm("eps", not_negative(head.norm.eps));
     }));
   v("unembedding_bias", head.has_bias);

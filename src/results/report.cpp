@@ -14,7 +14,6 @@ namespace normscope::results {
 
 using analysis::Axis;
 using analysis::Component;
-using analysis::Finding;
 using analysis::Image;
 using analysis::NormReport;
 using analysis::Outlier;
@@ -256,7 +255,9 @@ void fields(V& v, const ReportedNorm& x) {
     "Compared with the next norm of the same width");
   add_connections(v, report.norm);
   v("reader_weights", report.readers, "of the readers whose weights can be read");
-  v("reproduce", report.reproduce, "command that computes the image again");
+  // What cannot be read has no image.
+  v("reproduce", report.not_measured.empty() ? geometry_command(x.whole.path, report.norm) : std::string(),
+    "command that computes the image again");
 }
 
 template <class V>
@@ -404,7 +405,7 @@ void fields(V& v, const analysis::UnusualFeature& feature) {
 }
 
 template <class V>
-void fields(V& v, const analysis::Headline& headline) {
+void fields(V& v, const HeadlineText& headline) {
   v.define("headline");
   v("topic", headline.topic, "different for each");
   v("number", headline.number, "as printed, with its unit");
@@ -415,13 +416,13 @@ void fields(V& v, const analysis::Headline& headline) {
 }
 
 struct ReportedFinding {
-  const Finding& finding;
+  const FindingText& finding;
   const Report& report;
 };
 
 template <class V>
 void fields(V& v, const ReportedFinding& x) {
-  const Finding& finding = x.finding;
+  const FindingText& finding = x.finding;
   v.define("finding");
   v("kind", finding.kind);
   v("norm", nullable(finding.norm, [&](std::size_t norm) { return name_of(x.report, norm); }));
@@ -449,6 +450,10 @@ template <class V>
 void fields(V& v, const ReportFields& x) {
   const Report& report = x.report;
   const analysis::LeftOut left_out = analysis::left_out(report);
+  std::vector<HeadlineText> headlines;
+  for (const analysis::Headline& headline : report.headlines) headlines.push_back(describe(headline, report));
+  std::vector<FindingText> findings;
+  for (const analysis::Finding& finding : report.findings) findings.push_back(describe(finding, report));
   begin(v, "report");
   v("model", ReportedModel{report});
   v("complete", left_out.nothing(), "whether the budget sufficed for everything");
@@ -468,13 +473,9 @@ void fields(V& v, const ReportFields& x) {
   v("vocabulary", nullable(report.model.vocabulary, [&](const models::Vocabulary& vocabulary) {
       return ReportedVocabulary{vocabulary, report.vocabulary};
     }));
-  v("headlines", at_most_items(analysis::most_headlines, report.headlines),
+  v("headlines", at_most_items(analysis::most_headlines, headlines),
     "what the report begins with: the most severe findings, then what is not unusual");
-  v("findings",
-    each(report.findings,
-         [&](const Finding& finding) {
-           return ReportedFinding{finding, report};
-         }),
+  v("findings", each(findings, [&](const FindingText& finding) { return ReportedFinding{finding, report}; }),
     "most severe first");
 }
 

@@ -109,8 +109,19 @@ inline constexpr const char* about_stored_bias = "tensor, or tensor[index]; null
 inline constexpr const char* about_gain_offset = "1 where the file stores gain - 1";
 inline constexpr const char* about_layout = "of the stored matrix: rows are outputs, or inputs";
 
-/// One of the kinds that divide by a size.
-inline auto dividing_kind(NormKind kind) { return one_of<"layer", "rms", "spherical">(to_string(kind)); }
+/// A kind of norm that divides by a size.
+struct DividingKind {
+  NormKind kind;
+
+  [[nodiscard]] Json json() const { return std::string(to_string(kind)); }
+  [[nodiscard]] Json schema(SchemaMaker& /*maker*/) const {
+    Json names = Json::array();
+    for (const NormKindFacts& row : norm_kinds) {
+      if (row.divisor != Divisor::nothing) names.push_back(std::string(row.name));
+    }
+    return {{"enum", names}};
+  }
+};
 
 /// As the vocabulary spells a token; null where no file names it.
 inline auto name_or_null(const std::vector<std::string>& names, std::size_t token) {

@@ -189,7 +189,7 @@ void fields(V& v, const TrainFields& x) {
       net("width", positive(spec.width));
       net("depth", spec.depth);
       net("activation", spec.activation);
-      net("norm", dividing_kind(spec.norm));
+      net("norm", DividingKind{spec.norm});
       net("groups", positive(spec.groups));
       net("eps", spec.eps);
       net("affine", spec.affine);

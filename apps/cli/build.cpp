@@ -134,7 +134,7 @@ void add_build(CLI::App& root, Session& session) {
           "--figure", options->figure,
           "Write a figure (Vega-Lite) of the smallest gap and the number of label runs, layer by layer")
       ->type_name("FILE");
-  add_examples(*command, {"normscope build '0,0;0,1;1,0;1,1' 0,1,1,0 -o xor.safetensors"});
+  add_examples(*command, {"normscope nets build '0,0;0,1;1,0;1,1' 0,1,1,0 -o xor.safetensors"});
 }
 
 }  // namespace normscope::cli

@@ -184,7 +184,7 @@ void add_count(CLI::App& root, Session& session) {
   command
       ->add_option("--trace", options->trace, "Write every state, gate and probability over the word as JSON")
       ->type_name("FILE");
-  add_examples(*command, {"normscope count --cell lstm --up-to 50"});
+  add_examples(*command, {"normscope nets count --cell lstm --up-to 50"});
 }
 
 }  // namespace normscope::cli

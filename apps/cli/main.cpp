@@ -37,12 +37,17 @@ int run(int argc, char** argv) {
   cli::add_inspect(root, session);
   cli::add_geometry(root, session);
   cli::add_apply(root, session);
-  cli::add_build(root, session);
-  cli::add_run(root, session);
   cli::add_curvature(root, session);
   cli::add_separate(root, session);
-  cli::add_train(root, session);
-  cli::add_count(root, session);
+  CLI::App* nets = root.add_subcommand(
+      "nets", "Construct, train and run LN-Nets; test recurrent networks that count");
+  nets->require_subcommand(1);
+  cli::add_build(*nets, session);
+  cli::add_train(*nets, session);
+  cli::add_run(*nets, session);
+  cli::add_count(*nets, session);
+  cli::add_examples(*nets, {"normscope nets build '0,0;0,1;1,0;1,1' 0,1,1,0 -o xor.safetensors",
+                            "normscope nets train xor --steps 200 -o trained.safetensors"});
   cli::add_lab(root, session);
   cli::add_select(root, session);
   cli::add_heads(root, session);

@@ -75,7 +75,7 @@ void add_run(CLI::App& root, Session& session) {
   const auto options = std::make_shared<RunOptions>();
   CLI::App* command = add_command(root, session, "run", "Classify samples with an LN-Net",
                                   [&session, options] { return run_run(session, *options); });
-  command->add_option("NET", options->net, "Net written by build or train")->required();
+  command->add_option("NET", options->net, "Net that `nets build` or `nets train` wrote")->required();
   command->add_option("X", options->samples, "Samples along the first axis")->required();
   command->add_option("-o,--output", options->output, "Write the predicted labels (float64)")
       ->type_name("LABELS.npy");
@@ -83,8 +83,8 @@ void add_run(CLI::App& root, Session& session) {
       ->add_option("--trace", options->trace,
                    "Write the output of every layer, concatenated along the columns")
       ->type_name("FILE.npy");
-  add_examples(*command, {"normscope build '0,0;0,1;1,0;1,1' 0,1,1,0 -o xor.safetensors",
-                          "normscope run xor.safetensors '0,0;0,1;1,0;1,1'"});
+  add_examples(*command, {"normscope nets build '0,0;0,1;1,0;1,1' 0,1,1,0 -o xor.safetensors",
+                          "normscope nets run xor.safetensors '0,0;0,1;1,0;1,1'"});
 }
 
 }  // namespace normscope::cli

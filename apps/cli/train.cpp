@@ -247,7 +247,7 @@ void add_train(CLI::App& root, Session& session) {
       ->add_option("--figures", options->figures,
                    "Write figures (Vega-Lite), and samples' positions layer by layer (JSON), into FOLDER")
       ->type_name("FOLDER");
-  add_examples(*command, {"normscope train xor --steps 200 -o xor.safetensors"});
+  add_examples(*command, {"normscope nets train xor --steps 200 -o xor.safetensors"});
 }
 
 }  // namespace normscope::cli

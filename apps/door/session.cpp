@@ -301,17 +301,29 @@ std::string suggestion(std::string_view wanted, const std::vector<std::string_vi
 }
 
 /// Throws if the first word is neither an option nor a subcommand, and likewise if the next one is not where
-/// the subcommand has subcommands. Errors    CLI::ParseError
+/// the subcommand has subcommands. Suggests the subcommands of subcommands too. Errors    CLI::ParseError
 void expect_subcommand(const CLI::App& root, std::span<const std::string> words) {
   const std::vector<const CLI::App*> commands = root.get_subcommands({});
   if (commands.empty() || words.empty() || words.front().starts_with('-')) return;
-  std::vector<std::string_view> names;
+  std::vector<std::pair<std::string, std::string>> names;  // the last word, and all of them
   for (const CLI::App* command : commands) {
     if (command->get_name() == words.front()) return expect_subcommand(*command, words.subspan(1));
-    names.push_back(command->get_name());
+    names.emplace_back(command->get_name(), command->get_name());
   }
+  for (const CLI::App* command : commands) {
+    for (const CLI::App* below : command->get_subcommands({})) {
+      names.emplace_back(below->get_name(), command->get_name() + " " + below->get_name());
+    }
+  }
+  std::vector<std::string_view> last_words;
+  for (const auto& [last, all] : names) last_words.emplace_back(last);
+  const std::string_view nearest = nearest_name(words.front(), last_words);
+  const auto found =
+      std::find_if(names.begin(), names.end(), [&](const auto& name) { return name.first == nearest; });
   throw CLI::ParseError(
-      fmt::format("unknown subcommand \"{}\"{}", words.front(), suggestion(words.front(), names)), usage);
+      fmt::format("unknown subcommand \"{}\"{}", words.front(),
+                  found == names.end() ? "" : fmt::format("; did you mean {}?", found->second)),
+      usage);
 }
 
 /// "unknown option --treads; did you mean --threads?", if the chosen subcommand has an option like one that

@@ -45,7 +45,7 @@ def make_inputs(folder):
     np.save(folder / "w.npy", numbers.normal(size=(9, 3)))
     np.savez_compressed(folder / "z.npz", x=numbers.normal(size=(4, 3)))
     safetensors(folder / "m.safetensors", {"norm.weight": np.ones(8, np.float32), "norm.bias": np.zeros(8, np.float32)})
-    subprocess.run([COMMAND, "build", "x.npy", "labels.npy", "-o", "net.safetensors", "-q"], cwd=folder, check=True)
+    subprocess.run([COMMAND, "nets", "build", "x.npy", "labels.npy", "-o", "net.safetensors", "-q"], cwd=folder, check=True)
     subprocess.run([COMMAND, "select", "x.npy", "--json", "select.json", "-q"], cwd=folder, check=True)
 
 
@@ -60,11 +60,11 @@ COMMANDS = {
     "separate": (["separate", "x.npy", "y.npy", "--exact", "--json", "o.json"], ["o.json"]),
     "reach": (["reach", "--unembedding", "w.npy", "--json", "o.json"], ["o.json"]),
     "verify": (["verify", "select.json", "x.npy", "--json", "o.json"], ["o.json"]),
-    "build": (["build", "x.npy", "labels.npy", "-o", "o.safetensors", "--trace", "o.jsonl"],
+    "build": (["nets", "build", "x.npy", "labels.npy", "-o", "o.safetensors", "--trace", "o.jsonl"],
               ["o.safetensors", "o.jsonl"]),
-    "run": (["run", "net.safetensors", "x.npy", "-o", "o.npy", "--trace", "o2.npy"], ["o.npy", "o2.npy"]),
-    "train": (["train", "xor", "--rows", "8", "--steps", "4", "-o", "o.safetensors"], ["o.safetensors"]),
-    "count": (["count", "--up-to", "5", "-n", "5", "--json", "o.json", "--trace", "o2.json"], ["o.json", "o2.json"]),
+    "run": (["nets", "run", "net.safetensors", "x.npy", "-o", "o.npy", "--trace", "o2.npy"], ["o.npy", "o2.npy"]),
+    "train": (["nets", "train", "xor", "--rows", "8", "--steps", "4", "-o", "o.safetensors"], ["o.safetensors"]),
+    "count": (["nets", "count", "--up-to", "5", "-n", "5", "--json", "o.json", "--trace", "o2.json"], ["o.json", "o2.json"]),
     "ranges": (["ranges", "m.safetensors", "--json", "o.json"], ["o.json"]),
     "heads": (["heads", "m.safetensors", "--json", "o.json"], ["o.json"]),
     "rewrite": (["rewrite", str(OWN_MODEL / "model.safetensors"), "--center", "-o", "o.safetensors"], ["o.safetensors"]),
@@ -149,9 +149,9 @@ def disk(folder, numbers, first=4, sampled=2, names=tuple(COMMANDS)):
 
 # What saves its state, and what it writes at the end.
 SAVING = {
-    "train": (["train", "spiral", "--rows", "64", "--steps", "3000", "--resume", "state", "-o", "s.safetensors"],
+    "train": (["nets", "train", "spiral", "--rows", "64", "--steps", "3000", "--resume", "state", "-o", "s.safetensors"],
               "s.safetensors"),
-    "build": (["build", "big.npy", "--random-labels", "2", "--resume", "state", "-o", "s.safetensors"],
+    "build": (["nets", "build", "big.npy", "--random-labels", "2", "--resume", "state", "-o", "s.safetensors"],
               "s.safetensors"),
     "select": (["select", "keys.npy", "--resume", "state", "--json", "s.json"], "s.json"),
     "report": (["report", str(OWN_MODEL), "-o", "s.html"], "s.html"),
@@ -328,7 +328,7 @@ def values(folder, numbers, times=10):
         np.save(folder / "special.npy", special)
         for words in (["apply", "special.npy", "-o", "v.npy"], ["curvature", "special.npy"], ["select", "special.npy"],
                       ["separate", "special.npy", "ay.npy"], ["reach", "--unembedding", "special.npy"],
-                      ["geometry", "--gain", "special.npy"], ["build", "special.npy", "--random-labels", 2, "-o", "v.net"]):
+                      ["geometry", "--gain", "special.npy"], ["nets", "build", "special.npy", "--random-labels", 2, "-o", "v.net"]):
             run(*words)
     return runs
 

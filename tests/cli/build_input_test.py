@@ -1,4 +1,4 @@
-"""Messages of `normscope build` about inputs that it refuses, and inputs at its limits."""
+"""Messages of `normscope nets build` about inputs that it refuses, and inputs at its limits."""
 
 import gzip
 import struct
@@ -17,7 +17,7 @@ class BuildInput(CommandTest):
         return name
 
     def refused(self, message, *words):
-        self.assertIn(message, self.fails(3, "build", *words, *OUTPUT))
+        self.assertIn(message, self.fails(3, "nets", "build", *words, *OUTPUT))
 
     def test_samples_and_labels_that_do_not_fit(self):
         x = self.save("x.npy", np.random.default_rng(1).normal(size=(6, 2)))
@@ -47,33 +47,33 @@ class BuildInput(CommandTest):
         self.refused("m.safetensors", "m.safetensors:v", labels)
         self.refused("expected exactly one of LABELS and --random-labels", x)
         self.refused("expected exactly one of LABELS and --random-labels", x, labels, "--random-labels", 2)
-        self.assertIn("x.npy", self.fails(3, "build", x, labels, "-o", "x.npy"))
-        self.assertIn("labels.npy", self.fails(3, "build", x, labels, *OUTPUT, "--figure", "labels.npy"))
+        self.assertIn("x.npy", self.fails(3, "nets", "build", x, labels, "-o", "x.npy"))
+        self.assertIn("labels.npy", self.fails(3, "nets", "build", x, labels, *OUTPUT, "--figure", "labels.npy"))
         for options in (("--eps", "-1"), ("--precision", "float32"), ("--mode", "fast"), ("--random-labels", "-3"),
                         ("--random-labels", "0.5")):
-            self.assertEqual(self.run_command("build", x, *OUTPUT, *options).returncode, 2, options)
+            self.assertEqual(self.run_command("nets", "build", x, *OUTPUT, *options).returncode, 2, options)
 
     def test_one_class_gives_a_constant_net_and_a_note(self):
         x, labels = self.save("x.npy", [[1.0], [2.0], [2.0]]), self.save("labels.npy", [7, 7, 7])
-        self.assertIn("one class, a constant head", self.ok("build", x, labels, *OUTPUT))
-        made = self.json("build", x, labels, *OUTPUT)
+        self.assertIn("one class, a constant head", self.ok("nets", "build", x, labels, *OUTPUT))
+        made = self.json("nets", "build", x, labels, *OUTPUT)
         self.assertEqual((made["layers"], made["width"], made["classes"], made["correct"]), (0, 0, [7], 3))
-        self.assertEqual(self.json("run", "net.safetensors", x)["labels"], [7, 7, 7])
-        self.assertEqual(self.json("build", self.save("one.npy", [[5.0]]), "--random-labels", 2, *OUTPUT)["total"], 1)
+        self.assertEqual(self.json("nets", "run", "net.safetensors", x)["labels"], [7, 7, 7])
+        self.assertEqual(self.json("nets", "build", self.save("one.npy", [[5.0]]), "--random-labels", 2, *OUTPUT)["total"], 1)
 
     def test_equal_rows_are_one_sample(self):
         x, labels = self.save("x.npy", [[1.0], [2.0], [1.0]]), self.save("labels.npy", [4, 4, 5])
         self.refused("construct: rows 0 and 2 are equal, their labels are 4 and 5; expected one label a sample", x, labels)
-        said = self.ok("build", x, labels, *OUTPUT, "--drop-conflicts")
+        said = self.ok("nets", "build", x, labels, *OUTPUT, "--drop-conflicts")
         self.assertIn("1 rows equal an earlier row and were given its label", said)
-        made = self.json("build", x, self.save("agreeing.npy", [4, 5, 4]), *OUTPUT)
+        made = self.json("nets", "build", x, self.save("agreeing.npy", [4, 5, 4]), *OUTPUT)
         self.assertEqual((made["distinct"], made["relabelled"], made["correct"]), (2, 0, 3))
         zeros = self.save("zeros.npy", [[0.0], [-0.0]])
         self.refused("rows 0 and 1 are equal", zeros, self.save("two.npy", [0, 1]))
 
     def test_one_feature_is_enough(self):
         x = self.save("x.npy", np.arange(50.0))
-        made = self.json("build", x, "--random-labels", 3, *OUTPUT)
+        made = self.json("nets", "build", x, "--random-labels", 3, *OUTPUT)
         self.assertEqual((made["correct"], made["total"]), (50, 50))
 
     def test_samples_too_crowded_for_the_precision(self):
@@ -81,7 +81,7 @@ class BuildInput(CommandTest):
         labels = self.save("labels.npy", [0, 1, 0])
         self.refused("construct: no projection in float64 tells all samples of different labels apart, expected samples "
                      "further apart", x, labels, "--precision", "float64")
-        self.assertEqual(self.json("build", x, labels, *OUTPUT)["precision"], "double-double")
+        self.assertEqual(self.json("nets", "build", x, labels, *OUTPUT)["precision"], "double-double")
         far = self.save("far.npy", [[1e150, 0.0], [1e150, 1.0], [1e150, 3.0]])
         self.refused("no projection in double-double tells", far, labels)
 

@@ -11,7 +11,7 @@ import numpy as np
 from command import COMMAND, SANITIZED, CommandTest
 
 ROWS = 4000 if SANITIZED else 12000
-WORDS = ["build", "x.npy", "--random-labels", "3", "--resume", "state", "-o", "net.safetensors", "--trace", "folds"]
+WORDS = ["nets", "build", "x.npy", "--random-labels", "3", "--resume", "state", "-o", "net.safetensors", "--trace", "folds"]
 
 
 class BuildResume(CommandTest):
@@ -53,7 +53,7 @@ class BuildResume(CommandTest):
         (self.folder / "state").write_bytes(b"not a state")
         self.assertIn("state", self.fails(3, *WORDS))
         np.save(self.folder / "x.npy", np.random.default_rng(2).normal(size=(5, 2)))
-        self.ok("build", "x.npy", "--random-labels", "3", "-o", "other.safetensors")
+        self.ok("nets", "build", "x.npy", "--random-labels", "3", "-o", "other.safetensors")
         (self.folder / "other.safetensors").rename(self.folder / "state")
         self.assertIn("is not a state that build saved", self.fails(3, *WORDS))
 

@@ -88,6 +88,8 @@ class Suggestions(Comforts):
                          'normscope: unknown subcommand "reprot"; did you mean report? (see normscope --help)\n')
         self.assertEqual(self.fails(2, "fold"), 'normscope: unknown subcommand "fold" (see normscope --help)\n')
         self.assertIn('unknown subcommand "verfy"; did you mean verify?', self.fails(2, "signature", "verfy", "x"))
+        for name in ("build", "train", "run", "count"):
+            self.assertIn(f'unknown subcommand "{name}"; did you mean nets {name}?', self.fails(2, name, "x"))
 
     def test_options(self):
         self.assertIn("did you mean --threads?", self.fails(2, "report", OWN_MODEL, "--treads", "2"))

@@ -186,7 +186,7 @@ class Usage(CommandTest):
         np.save(self.folder / "x.npy", np.random.default_rng(1).normal(size=(3000, 64)))
         for words in (["select", "x.npy", "--certificates"], ["select", "--random-table", "--runs", "1000000", "--figures"],
                       ["reach", "--unembedding", "x.npy", "--certificates"],
-                      ["train", "xor", "--steps", "10000000", "--figures"]):
+                      ["nets", "train", "xor", "--steps", "10000000", "--figures"]):
             for folder in ("x.npy", "x.npy/below"):
                 with self.subTest(words):
                     self.assertIn("x.npy is not a folder, expected one to write into", self.fails(3, *words, folder))
@@ -217,10 +217,10 @@ class Usage(CommandTest):
                       ["geometry", "--gain", "hub:norm.weight", "--json", "hub/model.safetensors"],
                       ["apply", "x.npy", "-o", "y.npy", "--json", "x.npy"],
                       ["apply", "hub:norm.weight", "-o", "hub/model.safetensors"],
-                      ["run", "n.safetensors", "s.npz:x", "-o", "s.npz"],
-                      ["build", "s.npz:x", "--random-labels", 2, "-o", "s.npz"],
-                      ["build", "x.npy", "s.npz:l", "-o", "n", "--trace", "s.npz"],
-                      ["build", "hub:norm.weight", "--random-labels", 2, "-o", "hub/config.json"]):
+                      ["nets", "run", "n.safetensors", "s.npz:x", "-o", "s.npz"],
+                      ["nets", "build", "s.npz:x", "--random-labels", 2, "-o", "s.npz"],
+                      ["nets", "build", "x.npy", "s.npz:l", "-o", "n", "--trace", "s.npz"],
+                      ["nets", "build", "hub:norm.weight", "--random-labels", 2, "-o", "hub/config.json"]):
             with self.subTest(words):
                 self.assertIn("would overwrite", self.fails(3, *words))
                 for path, content in contents.items():
@@ -235,9 +235,9 @@ class Usage(CommandTest):
     def test_an_output_that_cannot_be_written_is_known_before_the_work(self):
         # None of the inputs exists: if they were read first, the message would be about them.
         for words in (["apply", "x.npy", "-o", "no/y.npy"], ["report", "m.onnx", "-o", "no/r.html"],
-                      ["build", "x.npy", "l.npy", "-o", "no/n.safetensors"],
-                      ["build", "x.npy", "l.npy", "-o", "n.safetensors", "--trace", "no/t"],
-                      ["run", "n.safetensors", "x.npy", "-o", "no/l.npy"], ["curvature", "x.npy", "--json", "no/c.json"],
+                      ["nets", "build", "x.npy", "l.npy", "-o", "no/n.safetensors"],
+                      ["nets", "build", "x.npy", "l.npy", "-o", "n.safetensors", "--trace", "no/t"],
+                      ["nets", "run", "n.safetensors", "x.npy", "-o", "no/l.npy"], ["curvature", "x.npy", "--json", "no/c.json"],
                       ["separate", "a.npy", "b.npy", "--json", "no/s.json"], ["inspect", "m.pt", "--json", "no/i.json"],
                       ["geometry", "--gain", "g.npy", "--json", "no/g.json"]):
             with self.subTest(words):

@@ -1,4 +1,4 @@
-"""`normscope count`: stored networks that count and ones that do not, and training a network."""
+"""`normscope nets count`: stored networks that count and ones that do not, and training a network."""
 
 import json
 import signal
@@ -14,28 +14,28 @@ from command import COMMAND, CommandTest
 
 class Count(CommandTest):
     def test_the_lstm_counts(self):
-        got = self.json("count", "-n", 100)
+        got = self.json("nets", "count", "-n", 100)
         self.assertIsNone(got["training"])
         self.assertGreaterEqual(got["exact_to"], 150)
         self.assertTrue(any(unit["counts"] for unit in got["drifts"]))
         self.assertTrue(all(got["accepted"]["member"][5:151]))
-        said = self.ok("count")
+        said = self.ok("nets", "count")
         self.assertIn("counts in c", said)
         self.assertIn(f"exact for n from 5 to {got['exact_to']}", said)
 
     def test_the_gru_does_not(self):
-        got = self.json("count", "--cell", "gru")
+        got = self.json("nets", "count", "--cell", "gru")
         self.assertLess(got["exact_to"], 50)
         self.assertFalse(any(unit["counts"] for unit in got["drifts"]))
-        self.assertIn("no unit counts", self.ok("count", "--cell", "gru"))
+        self.assertIn("no unit counts", self.ok("nets", "count", "--cell", "gru"))
 
     def test_three_letters_need_two_counters(self):
-        got = self.json("count", "--language", "anbncn")
+        got = self.json("nets", "count", "--language", "anbncn")
         self.assertGreaterEqual(got["exact_to"], 100)
         self.assertGreaterEqual(sum(unit["counts"] for unit in got["drifts"]), 2)
 
     def test_the_trace_is_that_of_the_weights(self):
-        got = self.json("count", "-n", 3, "--trace", "trace.json")
+        got = self.json("nets", "count", "-n", 3, "--trace", "trace.json")
         trace = json.loads((self.folder / "trace.json").read_text())
         self.conforms("trace", trace)
         width, maps = got["width"], np.array(got["parameters"]).reshape(4, -1)
@@ -57,12 +57,12 @@ class Count(CommandTest):
             np.testing.assert_allclose(trace["probabilities"][step], np.exp(logits) / np.exp(logits).sum(), atol=1e-12)
 
     def test_the_figure(self):
-        self.ok("count", "-n", 40, "--figure", "trace.vl.json", "--quiet")
+        self.ok("nets", "count", "-n", 40, "--figure", "trace.vl.json", "--quiet")
         spec = json.loads((self.folder / "trace.vl.json").read_text())
         self.assertIn("vega-lite", spec["$schema"])
 
     def test_training_repeats_itself(self):
-        options = ("count", "--train", "--cell", "gru", "--width", 3, "--longest", 6, "--epochs", 20, "--up-to", 10)
+        options = ("nets", "count", "--train", "--cell", "gru", "--width", 3, "--longest", 6, "--epochs", 20, "--up-to", 10)
         got = self.json(*options, "--seed", 5)
         self.assertEqual(got["training"]["epochs"], 20)
         self.assertLess(got["training"]["loss"][-1], got["training"]["loss"][0])
@@ -71,24 +71,24 @@ class Count(CommandTest):
         self.assertNotEqual(got["parameters"], self.json(*options, "--seed", 6)["parameters"])
 
     def test_membership_of_three_letters(self):
-        got = self.json("count", "--train", "--language", "anbncn", "--head", "membership", "--width", 2, "--longest",
+        got = self.json("nets", "count", "--train", "--language", "anbncn", "--head", "membership", "--width", 2, "--longest",
                         4, "--epochs", 1, "--up-to", 6, "--cell", "elman_relu", "-n", 30)
         self.assertEqual((got["head"], len(got["output"])), ("membership", 3))
         self.assertEqual(len(got["drifts"][0]["blocks"]), 3)
 
     def test_bad_input(self):
-        self.assertIn("--train", self.fails(3, "count", "--cell", "elman_tanh"))
-        self.assertIn("--train", self.fails(2, "count", "--width", 3))
-        self.fails(2, "count", "--cell", "rnn")
-        self.fails(2, "count", "--up-to", 3)
-        self.fails(2, "count", "--up-to", 1001)
-        self.fails(2, "count", "--train", "--longest", 1001)
-        self.fails(2, "count", "--train", "--lr", -1)
-        self.fails(3, "count", "--figure", "x", "--trace", "x")
-        self.fails(3, "count", "--figure", "no/such/folder")
+        self.assertIn("--train", self.fails(3, "nets", "count", "--cell", "elman_tanh"))
+        self.assertIn("--train", self.fails(2, "nets", "count", "--width", 3))
+        self.fails(2, "nets", "count", "--cell", "rnn")
+        self.fails(2, "nets", "count", "--up-to", 3)
+        self.fails(2, "nets", "count", "--up-to", 1001)
+        self.fails(2, "nets", "count", "--train", "--longest", 1001)
+        self.fails(2, "nets", "count", "--train", "--lr", -1)
+        self.fails(3, "nets", "count", "--figure", "x", "--trace", "x")
+        self.fails(3, "nets", "count", "--figure", "no/such/folder")
 
     def test_stops_on_interrupt(self):
-        process = subprocess.Popen([COMMAND, "count", "--train", "--epochs", "100000", "--json", "out.json"],
+        process = subprocess.Popen([COMMAND, "nets", "count", "--train", "--epochs", "100000", "--json", "out.json"],
                                    cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         # Waits until the process handles the signal, however long it takes to start.
         bit, status = 1 << (signal.SIGINT - 1), Path(f"/proc/{process.pid}/status")

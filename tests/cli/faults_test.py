@@ -47,7 +47,7 @@ class Signals(CommandTest):
         def ignore():
             for number in ignored:
                 signal.signal(number, signal.SIG_IGN)
-        process = subprocess.Popen([COMMAND, "train", "xor", "--steps", "1000000", "--resume", "state"], cwd=self.folder,
+        process = subprocess.Popen([COMMAND, "nets", "train", "xor", "--steps", "1000000", "--resume", "state"], cwd=self.folder,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=ignore)
         self.addCleanup(process.stderr.close)
         self.addCleanup(process.wait)
@@ -110,10 +110,10 @@ class Folders(CommandTest):
 
     def test_two_outputs_appear_together(self):
         np.save(self.folder / "x.npy", np.random.default_rng(1).normal(size=(6, 4)))
-        self.run_command("build", "x.npy", "--random-labels", 2, "-o", "net.safetensors")
+        self.run_command("nets", "build", "x.npy", "--random-labels", 2, "-o", "net.safetensors")
         def limit():
             resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))
-        done = self.run_command("run", "net.safetensors", "x.npy", "-o", "labels.npy", "--trace", "trace.npy",
+        done = self.run_command("nets", "run", "net.safetensors", "x.npy", "-o", "labels.npy", "--trace", "trace.npy",
                                 preexec_fn=limit)
         self.assertEqual(done.returncode, 3, done.stderr)
         self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["net.safetensors", "x.npy"])
@@ -129,9 +129,9 @@ class Arguments(CommandTest):
         np.save(self.folder / "x.npy", np.ones((2, 3)))
         for words in (["curvature", "--rows", "1e9", "--width", 8], ["curvature", "--rows", 10**9, "--width", 8],
                       ["curvature", "--rows", 10**7, "--width", 10**7], ["curvature", "--width", -1],
-                      ["curvature", "--width", 0], ["geometry", "--width", -1], ["train", "xor", "--rows", "1e9"],
-                      ["train", "xor", "--width", -1], ["train", "xor", "--lr", "nan"], ["train", "xor", "--eps", "nan"],
-                      ["train", "xor", "--seed", -1], ["count", "--train", "--lr", "nan"],
+                      ["curvature", "--width", 0], ["geometry", "--width", -1], ["nets", "train", "xor", "--rows", "1e9"],
+                      ["nets", "train", "xor", "--width", -1], ["nets", "train", "xor", "--lr", "nan"], ["nets", "train", "xor", "--eps", "nan"],
+                      ["nets", "train", "xor", "--seed", -1], ["nets", "count", "--train", "--lr", "nan"],
                       ["select", "x.npy", "--tolerance", "nan"], ["select", "x.npy", "--rank-tolerance", "nan"],
                       ["separate", "x.npy", "x.npy", "--tolerance", "nan"], ["reach", "none", "--tolerance", "nan"],
                       ["geometry", "--width", 3, "--eps", "nan"], ["geometry", "--gain", "1,2", "--gain-offset", "nan"],
@@ -143,8 +143,8 @@ class Arguments(CommandTest):
         np.save(self.folder / "x.npy", np.ones((2, 3)))
         for words in (["geometry", "--width", 3, "--json", ""], ["report", OWN_MODEL, "-o", ""],
                       ["report", OWN_MODEL, "-o", "-"], ["apply", "x.npy", "-o", "-"],
-                      ["build", "x.npy", "--random-labels", 2, "-o", "-"], ["select", "x.npy", "--certificates", ""],
-                      ["train", "xor", "--resume", "-"], ["curvature", "x.npy", "--rows-out", "-"],
+                      ["nets", "build", "x.npy", "--random-labels", 2, "-o", "-"], ["select", "x.npy", "--certificates", ""],
+                      ["nets", "train", "xor", "--resume", "-"], ["curvature", "x.npy", "--rows-out", "-"],
                       ["rewrite", OWN_MODEL, "-o", "-"]):
             with self.subTest(words):
                 self.fails(2, *words)

@@ -1,4 +1,4 @@
-"""`normscope build` and `normscope run`."""
+"""`normscope nets build` and `normscope nets run`."""
 
 import gzip
 import json
@@ -23,13 +23,13 @@ class Build(CommandTest):
         np.save(self.folder / "labels.npy", self.labels)
 
     def build(self, *options):
-        return self.json("build", "x.npy", "labels.npy", "-o", "net.safetensors", *options)
+        return self.json("nets", "build", "x.npy", "labels.npy", "-o", "net.safetensors", *options)
 
     def test_build_then_run_gives_every_label(self):
         made = self.build("--trace", "folds.jsonl")
         self.assertEqual((made["correct"], made["total"], made["width"]), (400, 400, 3))
         self.assertLessEqual(made["layers"], 396)
-        ran = self.json("run", "net.safetensors", "x.npy", "-o", "given.npy", "--trace", "trace.npy")
+        ran = self.json("nets", "run", "net.safetensors", "x.npy", "-o", "given.npy", "--trace", "trace.npy")
         self.assertEqual(ran["labels"], self.labels.tolist())
         np.testing.assert_array_equal(np.load(self.folder / "given.npy"), self.labels)
         self.assertEqual(np.load(self.folder / "trace.npy").shape, (400, 3 * made["layers"]))
@@ -59,7 +59,7 @@ class Build(CommandTest):
         np.save(self.folder / "labels.npy", self.labels[:60])
         made = self.build()
         self.assertEqual((made["precision"], made["correct"]), ("double-double", 60))
-        self.assertEqual(self.json("run", "net.safetensors", "x.npy")["labels"], self.labels[:60].tolist())
+        self.assertEqual(self.json("nets", "run", "net.safetensors", "x.npy")["labels"], self.labels[:60].tolist())
         self.assertEqual(self.foreign(x), self.labels[:60].tolist())
 
     def test_trace_and_figure(self):
@@ -74,12 +74,12 @@ class Build(CommandTest):
         self.assertEqual(figure["data"]["values"][-1]["layer"], made["layers"])
 
     def test_paper_mode_says_when_its_precision_ends(self):
-        done = self.run_command("build", "x.npy", "labels.npy", "-o", "net.safetensors", "--mode", "paper")
+        done = self.run_command("nets", "build", "x.npy", "labels.npy", "-o", "net.safetensors", "--mode", "paper")
         self.assertEqual((done.returncode, done.stderr), (1, ""))
 
     def test_a_killed_build_resumes_to_the_same_bytes(self):
         np.save(self.folder / "x.npy", np.random.default_rng(2).normal(size=(10000, 2)))
-        words = ["build", "x.npy", "--random-labels", "2", "--resume", "state"]
+        words = ["nets", "build", "x.npy", "--random-labels", "2", "--resume", "state"]
         self.ok(*words[:-2], "-o", "whole.safetensors")
         process = subprocess.Popen([COMMAND, *words, "-o", "net.safetensors"], cwd=self.folder,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -97,14 +97,14 @@ class Build(CommandTest):
         pixels = np.random.default_rng(3).integers(0, 256, (50, 4, 4), np.uint8)
         header = b"\0\0\x08\x03" + struct.pack(">3I", *pixels.shape)
         (self.folder / "i-idx3-ubyte.gz").write_bytes(gzip.compress(header + pixels.tobytes()))
-        made = self.json("build", "i-idx3-ubyte.gz", "--random-labels", 10, "-o", "net.safetensors")
+        made = self.json("nets", "build", "i-idx3-ubyte.gz", "--random-labels", 10, "-o", "net.safetensors")
         self.assertEqual((made["correct"], made["total"]), (50, 50))
 
     def test_run_refuses_other_files(self):
-        self.assertIn("labels.npy", self.fails(3, "run", "labels.npy", "x.npy"))
+        self.assertIn("labels.npy", self.fails(3, "nets", "run", "labels.npy", "x.npy"))
         self.build()
         np.save(self.folder / "wide.npy", np.ones((3, 6)))
-        self.assertIn("x has 6 features, the net reads 5", self.fails(3, "run", "net.safetensors", "wide.npy"))
+        self.assertIn("x has 6 features, the net reads 5", self.fails(3, "nets", "run", "net.safetensors", "wide.npy"))
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ class Pipes(CommandTest):
         np.save(self.folder / "x.npy", np.random.default_rng(1).normal(size=(6, 4)))
         for words in (["inspect", OWN_MODEL], ["geometry", "--width", 5], ["apply", "x.npy", "-o", "y.npy"],
                       ["curvature", "x.npy"], ["select", "x.npy"], ["separate", "x.npy", "x.npy"],
-                      ["build", "x.npy", "--random-labels", 2, "-o", "n.safetensors"],
+                      ["nets", "build", "x.npy", "--random-labels", 2, "-o", "n.safetensors"],
                       ["reach", "--unembedding", "x.npy"], ["report", OWN_MODEL, "-o", "r.html"]):
             with self.subTest(words):
                 self.assertEqual(self.into_closed_pipe(*words), (-signal.SIGPIPE, ""))

@@ -29,11 +29,11 @@ class State(CommandTest):
         reach = ("reach", "--unembedding", "keys.npy", "--unembedding-bias", "bias.npy", "--norm", "rms",
                  "--probability", "quick")
         for name, words in (("select", ("select", "keys.npy")), ("reach", reach),
-                            ("train", ("train", "xor", "--steps", 60, "--batch", 20, "--record-every", 7))):
+                            ("train", ("nets", "train", "xor", "--steps", 60, "--batch", 20, "--record-every", 7))):
             words = (*words, "--json", "answer", "--resume", "state", "-q")
             self.ok(*words)
             yield name, words, (self.folder / "state").read_bytes()
-        words = ("build", "x.npy", "--random-labels", 3, "-o", "answer", "--resume", "state", "-q")
+        words = ("nets", "build", "x.npy", "--random-labels", 3, "-o", "answer", "--resume", "state", "-q")
         yield "build", words, self.interrupted(*words)
 
     def interrupted(self, *words):
@@ -83,9 +83,9 @@ class State(CommandTest):
             "select": (b"normscope.select-state/1\n", ("select", "keys.npy")),
             "reach": (b"normscope.reach_state/2 0123456789abcdef 200 4\n", ("reach", "--unembedding", "keys.npy",
                                                                              "--norm", "rms")),
-            "train": (b'\x60\0\0\0\0\0\0\0{"__metadata__":{"format":"normscope.train/1"}', ("train", "xor")),
+            "train": (b'\x60\0\0\0\0\0\0\0{"__metadata__":{"format":"normscope.train/1"}', ("nets", "train", "xor")),
             "build": (b'\x60\0\0\0\0\0\0\0{"__metadata__":{"normscope.construct":"2"}',
-                      ("build", "x.npy", "--random-labels", 3, "-o", "answer")),
+                      ("nets", "build", "x.npy", "--random-labels", 3, "-o", "answer")),
         }
         for name, (old, words) in kinds.items():
             (self.folder / "state").write_bytes(old)
@@ -98,7 +98,7 @@ class State(CommandTest):
                       self.fails(3, "reach", "--unembedding", "keys.npy", "--norm", "rms", "--resume", "state"))
 
     def test_a_run_killed_while_it_saves_leaves_a_state(self):
-        words = ("train", "spiral", "--steps", 4000, "--batch", 50, "--json", "answer", "--resume", "state", "-q")
+        words = ("nets", "train", "spiral", "--steps", 4000, "--batch", 50, "--json", "answer", "--resume", "state", "-q")
         self.ok(*words)
         answer = (self.folder / "answer").read_bytes()
         for name in ("state", "answer"):

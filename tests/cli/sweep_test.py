@@ -172,9 +172,9 @@ class Nets(Sweep):
     def test_build_and_run(self):
         def check(name, x, array):
             labels = self.save("labels.npy", LABELS[:len(array)])
-            made = self.call("build", x, labels, "-o", "net.safetensors", "--drop-conflicts", "--trace", "t.jsonl")
+            made = self.call("nets", "build", x, labels, "-o", "net.safetensors", "--drop-conflicts", "--trace", "t.jsonl")
             if made and made["correct"] == made["total"]:
-                given = self.answer("run", "net.safetensors", x, "--trace", "t.npy")["labels"]
+                given = self.answer("nets", "run", "net.safetensors", x, "--trace", "t.npy")["labels"]
                 self.assertEqual(given[0], 0)
             for line in (self.folder / "t.jsonl").read_text().splitlines() if made else []:
                 self.conforms("build-trace", json.loads(line, parse_constant=no_constant))
@@ -183,7 +183,7 @@ class Nets(Sweep):
 
     def test_build_and_run_of_broken_arrays(self):
         def check(name, x, array):
-            self.refused("build", x, self.save("labels.npy", np.zeros(len(array) if array.shape else 1)), "-o", "net.safetensors")
+            self.refused("nets", "build", x, self.save("labels.npy", np.zeros(len(array) if array.shape else 1)), "-o", "net.safetensors")
 
         self.each(BROKEN, check)
 
@@ -192,31 +192,31 @@ class Nets(Sweep):
         labels = self.save("labels.npy", np.random.default_rng(5).integers(0, 3, 40).astype(float))
         for exponent in (0, 1020, 664, -664, -1000):
             scaled = self.save("x.npy", np.ldexp(x, exponent))
-            made = self.answer("build", scaled, labels, "-o", "net.safetensors")
+            made = self.answer("nets", "build", scaled, labels, "-o", "net.safetensors")
             self.assertEqual((made["correct"], made["precision"]), (40, "float64"), exponent)
-            given = self.answer("run", "net.safetensors", scaled)["labels"]
+            given = self.answer("nets", "run", "net.safetensors", scaled)["labels"]
             self.assertEqual(given, np.load(self.folder / labels).tolist())
 
     def test_run_refuses_rows_that_the_net_cannot_take(self):
         x = self.save("x.npy", RANDOM)
-        self.answer("build", x, self.save("labels.npy", LABELS), "-o", "net.safetensors")
+        self.answer("nets", "build", x, self.save("labels.npy", LABELS), "-o", "net.safetensors")
         def check(name, x, array):
-            self.refused("run", "net.safetensors", x)
+            self.refused("nets", "run", "net.safetensors", x)
 
         self.each({**BROKEN, "huge": ROWS["huge"]}, check)
 
     def test_train(self):
         def check(name, x, array):
             labels = self.save("labels.npy", LABELS[:len(array)])
-            self.call("train", x, labels, "--steps", 2, "--width", 4, "--depth", 1, "-o", "net.safetensors")
+            self.call("nets", "train", x, labels, "--steps", 2, "--width", 4, "--depth", 1, "-o", "net.safetensors")
 
         self.each(ROWS, check)
         for rate in ("1e308", "1e30", "1e-320"):
-            self.call("train", "xor", "--steps", 20, "--lr", rate, "--optimizer", "sgd", "-o", "net.safetensors")
+            self.call("nets", "train", "xor", "--steps", 20, "--lr", rate, "--optimizer", "sgd", "-o", "net.safetensors")
 
     def test_train_of_broken_arrays(self):
         def check(name, x, array):
-            self.refused("train", x, self.save("labels.npy", np.zeros(len(array) if array.shape else 1)), "--steps", 2)
+            self.refused("nets", "train", x, self.save("labels.npy", np.zeros(len(array) if array.shape else 1)), "--steps", 2)
 
         self.each(BROKEN, check)
 
@@ -359,15 +359,15 @@ class Options(Sweep):
         for value in ("nan", "inf", "-inf", "1e999", "-1"):
             for words in (["geometry", "--width", "3", "--eps"], ["apply", "x.npy", "-o", "y.npy", "--eps"],
                           ["select", "x.npy", "--tolerance"], ["curvature", "x.npy", "--eps"],
-                          ["build", "x.npy", "--random-labels", "2", "-o", "n.safetensors", "--eps"],
-                          ["train", "xor", "--steps", "1", "--lr"]):
+                          ["nets", "build", "x.npy", "--random-labels", "2", "-o", "n.safetensors", "--eps"],
+                          ["nets", "train", "xor", "--steps", "1", "--lr"]):
                 with self.subTest((*words, value)):
                     done = self.run_command(*words, value)
                     self.assertIn(done.returncode, (2, 3), done.stdout + done.stderr)
                     self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
     def test_count(self):
-        self.answer("count", "--quiet")
+        self.answer("nets", "count", "--quiet")
 
 
 if __name__ == "__main__":

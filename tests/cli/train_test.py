@@ -1,4 +1,4 @@
-"""`normscope train`: results, resuming, figures, bad input."""
+"""`normscope nets train`: results, resuming, figures, bad input."""
 
 import gzip
 import json
@@ -29,7 +29,7 @@ def idx(path, array):
 
 class Train(CommandTest):
     def test_spiral_is_learned_by_three_features(self):
-        got = self.json("train", "spiral", "--seeds", 2)
+        got = self.json("nets", "train", "spiral", "--seeds", 2)
         self.assertGreater(got["test"]["accuracy"], 0.98)
         self.assertEqual((got["net"]["width"], got["net"]["depth"], got["steps"]), (3, 2, 8000))
         self.assertEqual([run["seed"] for run in got["runs"]], [1, 2])
@@ -37,11 +37,11 @@ class Train(CommandTest):
         self.assertLess(got["loss"][-1], 0.3 * got["loss"][0])
 
     def test_without_a_norm_the_same_net_is_linear(self):
-        got = self.json("train", "spiral", "--activation", "none", "--steps", 2000)
+        got = self.json("nets", "train", "spiral", "--activation", "none", "--steps", 2000)
         self.assertLess(got["test"]["accuracy"], 0.7)
 
     def test_noise_makes_a_task_harder(self):
-        options = ("train", "xor")
+        options = ("nets", "train", "xor")
         clean, noisy = self.json(*options), self.json(*options, "--noise", 0.5)
         self.assertEqual(self.json(*options, "--noise", 0), clean)
         self.assertGreater(clean["test"]["accuracy"], 0.99)
@@ -52,17 +52,17 @@ class Train(CommandTest):
         x = random.normal(size=(200, 4))
         np.save(self.folder / "x.npy", x)
         np.save(self.folder / "y.npy", (x[:, 0] > 0).astype(np.int64) + (x[:, 1] > 0))
-        got = self.json("train", "x.npy", "y.npy", "--width", 8, "--groups", 2, "--norm", "layer", "--steps", 400,
+        got = self.json("nets", "train", "x.npy", "y.npy", "--width", 8, "--groups", 2, "--norm", "layer", "--steps", 400,
                         "--batch", 64, "--schedule", "cosine", "--affine")
         self.assertEqual((got["rows"], got["features"], got["classes"], got["test"]), (200, 4, 3, None))
         self.assertGreater(got["train"]["accuracy"], 0.95)
 
     def test_threads_do_not_change_the_document(self):
-        options = ("train", "random-labels", "--width", 64, "--steps", 20)
+        options = ("nets", "train", "random-labels", "--width", 64, "--steps", 20)
         self.assertEqual(self.json(*options, "--threads", 1), self.json(*options, "--threads", 3))
 
     def test_figures(self):
-        self.ok("train", "spiral", "--steps", 50, "--seeds", 3, "--figures", "figures", "--quiet")
+        self.ok("nets", "train", "spiral", "--steps", 50, "--seeds", 3, "--figures", "figures", "--quiet")
         for name in ("curves.vl.json", "boundary.vl.json", "seeds.vl.json"):
             self.assertIn("vega-lite", json.loads((self.folder / "figures" / name).read_text())["$schema"])
         self.assertFalse((self.folder / "figures/groups.vl.json").exists())
@@ -73,15 +73,15 @@ class Train(CommandTest):
     def test_the_morph_is_what_run_traces(self):
         np.save(self.folder / "x.npy", np.random.default_rng(1).normal(size=(40, 2)))
         np.save(self.folder / "y.npy", np.arange(40) % 2)
-        self.ok("train", "x.npy", "y.npy", "--steps", 20, "--figures", "figures", "-o", "net.safetensors")
-        self.ok("run", "net.safetensors", "x.npy", "--trace", "trace.npy")
+        self.ok("nets", "train", "x.npy", "y.npy", "--steps", 20, "--figures", "figures", "-o", "net.safetensors")
+        self.ok("nets", "run", "net.safetensors", "x.npy", "--trace", "trace.npy")
         states = np.array(json.loads((self.folder / "figures/morph.json").read_text())["states"])
         trace = np.load(self.folder / "trace.npy")
         np.testing.assert_allclose(states[1], trace[:, :3], atol=5e-5)
         np.testing.assert_allclose(states[2], trace[:, 3:], atol=5e-5)
 
     def test_several_groups_and_a_linear_net(self):
-        got = self.json("train", "random-labels", "--rows", 200, "--steps", 100, "--width", 32, "--groups", "1,8",
+        got = self.json("nets", "train", "random-labels", "--rows", 200, "--steps", 100, "--width", 32, "--groups", "1,8",
                         "--figures", "figures")
         self.assertEqual([run["groups"] for run in got["runs"]], [None, 1, 8])
         self.assertEqual(got["net"]["groups"], 8)
@@ -90,7 +90,7 @@ class Train(CommandTest):
         self.assertTrue((self.folder / "figures/groups.vl.json").exists())
 
     def test_resumes_from_a_saved_state(self):
-        options = ("train", "xor", "--steps", 300, "--batch", 50)
+        options = ("nets", "train", "xor", "--steps", 300, "--batch", 50)
         whole = self.json(*options)
         first = self.json(*options, "--resume", "state.safetensors")
         # The state of a finished training, after which nothing is left to do.
@@ -111,9 +111,9 @@ class Train(CommandTest):
             with self.subTest(name):
                 labels = np.arange(150) % classes
                 np.save(self.folder / "y.npy", labels)
-                got = self.json("train", "x.npy", "y.npy", "--steps", 60, "-o", f"{name}.safetensors", *options)
+                got = self.json("nets", "train", "x.npy", "y.npy", "--steps", 60, "-o", f"{name}.safetensors", *options)
                 self.assertEqual(got["output"], f"{name}.safetensors")
-                given = self.json("run", f"{name}.safetensors", "x.npy")["labels"]
+                given = self.json("nets", "run", f"{name}.safetensors", "x.npy")["labels"]
                 self.assertAlmostEqual(np.mean(given == labels), got["train"]["accuracy"], places=12)
 
     def test_every_kind_of_array(self):
@@ -125,7 +125,7 @@ class Train(CommandTest):
         safetensors(self.folder / "both.safetensors", {"x": x, "y": y.astype(np.float32)})
         idx(self.folder / "x.idx", x)
         idx(self.folder / "y.idx.gz", y)
-        results = [self.json("train", *names, "--steps", 30)["loss"] for names in (
+        results = [self.json("nets", "train", *names, "--steps", 30)["loss"] for names in (
             ("x.npy", "y.npy"), ("both.npz:x", "both.npz:y"), ("both.safetensors:x", "both.safetensors:y"),
             ("x.idx", "y.idx.gz"))]
         for result in results[1:]:
@@ -141,18 +141,18 @@ class Train(CommandTest):
 
     def test_a_net_of_images_reads_their_bytes(self):
         self.image_folder()
-        got = self.json("train", "mnist:.", "--width", 16, "--groups", 4, "--steps", 300, "--batch", 16, "--lr", 0.02,
+        got = self.json("nets", "train", "mnist:.", "--width", 16, "--groups", 4, "--steps", 300, "--batch", 16, "--lr", 0.02,
                         "-o", "net.safetensors")
         self.assertEqual((got["rows"], got["features"], got["classes"]), (80, 16, 10))
         self.assertGreater(got["test"]["accuracy"], 0.7)
-        given = self.json("run", "net.safetensors", "t10k-images-idx3-ubyte")["labels"]
+        given = self.json("nets", "run", "net.safetensors", "t10k-images-idx3-ubyte")["labels"]
         self.assertAlmostEqual(np.mean(given == np.arange(20) % 10), got["test"]["accuracy"], places=12)
-        random = self.json("train", "random-labels:mnist:.", "--rows", 40, "--width", 16, "--steps", 5)
+        random = self.json("nets", "train", "random-labels:mnist:.", "--rows", 40, "--width", 16, "--steps", 5)
         self.assertEqual((random["rows"], random["test"]), (40, None))
 
     @unittest.skipUnless(CIFAR10.is_dir(), f"real data absent: {CIFAR10}")
     def test_real_cifar10(self):
-        got = self.json("train", f"random-labels:cifar10:{CIFAR10}", "--rows", 100, "--steps", 2)
+        got = self.json("nets", "train", f"random-labels:cifar10:{CIFAR10}", "--rows", 100, "--steps", 2)
         self.assertEqual((got["rows"], got["features"], got["classes"]), (100, 3072, 10))
 
     def killed(self, how, *options):
@@ -171,7 +171,7 @@ class Train(CommandTest):
         """Options of a training that takes most of a second, three times as long as until its first save."""
         steps = 20000
         while True:
-            options = ("train", "spiral", "--steps", steps, "--batch", 100, "-o", "net.safetensors", "-q")
+            options = ("nets", "train", "spiral", "--steps", steps, "--batch", 100, "-o", "net.safetensors", "-q")
             before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
             self.ok(*options)
             if resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before >= 0.75:
@@ -193,8 +193,8 @@ class Train(CommandTest):
     def test_conflicting_labels_are_reported(self):
         np.save(self.folder / "x.npy", np.array([[1.0, 2], [3, 4], [1, 2], [1, 2]]))
         np.save(self.folder / "y.npy", np.array([0, 1, 1, 0]))
-        self.assertEqual(self.json("train", "x.npy", "y.npy", "--steps", 5)["conflicts"], 1)
-        said = self.ok("train", "x.npy", "y.npy", "--steps", 5)
+        self.assertEqual(self.json("nets", "train", "x.npy", "y.npy", "--steps", 5)["conflicts"], 1)
+        said = self.ok("nets", "train", "x.npy", "y.npy", "--steps", 5)
         self.assertIn("1 of 4 rows equals an earlier row with another label", said)
         self.assertIn("row 2, which equals row 0", said)
 
@@ -232,16 +232,16 @@ class Train(CommandTest):
                 ("would overwrite", ("x.npy", "y.npy", "-o", "x.npy")),
                 ("would overwrite", ("xor", "-o", "a", "--json", "a"))):
             with self.subTest(message):
-                self.assertIn(message, self.fails(3, "train", *arguments))
+                self.assertIn(message, self.fails(3, "nets", "train", *arguments))
         for wrong in (("--batch", 0), ("--width", 0), ("--groups", 0), ("--steps", -1), ("--lr", -1), ("--noise", -1),
                       ("--norm", "batch"), ("--seeds", 2, "--resume", "s.safetensors")):
             with self.subTest(wrong):
-                self.fails(2, "train", "xor", *wrong)
+                self.fails(2, "nets", "train", "xor", *wrong)
 
     @unittest.skipUnless(MNIST.is_dir(), f"real data absent: {MNIST}")
     def test_too_many_images(self):
         self.assertIn("has 60000 images, but 60001 were requested",
-                      self.fails(3, "train", f"mnist:{MNIST}", "--rows", 60001))
+                      self.fails(3, "nets", "train", f"mnist:{MNIST}", "--rows", 60001))
 
 
 if __name__ == "__main__":

@@ -57,14 +57,14 @@ export default chapter<State>({
     },
   ],
   doors: (state) => ({
-    command: `normscope count --cell lstm --language ${languageOf(state)} -n ${state.n} --figure trace.vl.json`,
+    command: `normscope nets count --cell lstm --language ${languageOf(state)} -n ${state.n} --figure trace.vl.json`,
     cpp: cppOf(
       ["nets/rnn/counting", "nets/rnn/network"],
       `using namespace normscope::nets::rnn;
 const Network& network = trained(CellKind::lstm, Language::${languageOf(state)});
 fmt::print("{}\\n", accepts(network, member(Language::${languageOf(state)}, ${state.n})));`,
     ),
-    python: pythonOf(["count", "--cell", "lstm", "--language", languageOf(state), "-n", String(state.n)]),
+    python: pythonOf(["nets", "count", "--cell", "lstm", "--language", languageOf(state), "-n", String(state.n)]),
   }),
   async mount(page) {
     const n = { ...lengths, step: 1 };

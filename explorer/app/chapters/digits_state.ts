@@ -55,7 +55,7 @@ export const keyOf = (state: State): string => JSON.stringify(specOf(state));
 export function doors(state: State): Doors {
   const spec = specOf(state);
   const words = [
-    ...["train", "mnist:mnist", "--rows", String(counts.learned), "--seed", String(state.seed), "--seeds", "1"],
+    ...["nets", "train", "mnist:mnist", "--rows", String(counts.learned), "--seed", String(state.seed), "--seeds", "1"],
     ...["--width", String(spec.width), "--depth", String(spec.depth), "--optimizer", "adam", "--lr", String(spec.rate)],
     ...["--schedule", spec.schedule, "--steps", String(spec.steps), "--batch", String(batch)],
     ...["--groups", "1", ...(spec.activation === "norm" ? ["--norm", spec.norm] : ["--activation", spec.activation])],

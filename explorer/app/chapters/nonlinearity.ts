@@ -20,6 +20,7 @@ const rowsOf = (points: number[]): string =>
   Array.from({ length: points.length / 2 }, (_, i) => numbersOf(points.slice(2 * i, 2 * i + 2))).join(";");
 
 const wordsOf = (state: State): string[] => [
+  "nets",
   "build",
   "--mode",
   state.mode,

@@ -190,7 +190,7 @@ export function doors(state: State): Doors {
   const { width, x, labels } = ownPoints(state);
   // Arrays may be written out: rows apart by semicolons.
   const rows = labels.map((_, i) => x.slice(width * i, width * (i + 1)).join(",")).join(";");
-  const words = ["train", ...(own ? [rows, labels.join(",")] : [state.data]), ...flags(state)];
+  const words = ["nets", "train", ...(own ? [rows, labels.join(",")] : [state.data]), ...flags(state)];
   const spec = specOf(state);
   const steps = words[words.length - 1] ?? "";
   const data = own

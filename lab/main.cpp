@@ -26,6 +26,7 @@
 #include "frame/show.hpp"
 #include "frame/work.hpp"
 #include "list_command.hpp"
+#include "outputs.hpp"
 #include "ranks.hpp"
 #include "session.hpp"
 #include "torch/device.hpp"
@@ -34,6 +35,7 @@ namespace {
 
 using namespace normscope;
 using namespace normscope::lab;
+using cli::Outputs;
 using cli::Session;
 
 struct Options {
@@ -90,17 +92,20 @@ void expect_backend(const Experiment& experiment, const std::string& device) {
   expect_device(device);
 }
 
+Json document(Json experiments) {
+  return {{"schema", "normscope.lab/1"}, {"version", version}, {"experiments", std::move(experiments)}};
+}
+
 /// Prints the results in the store, and writes JSON and figures.
-int tell(const Session& session, const Options& options, const std::vector<ExperimentResult>& accounts) {
-  AtomicGroup outputs;
-  std::vector<results::LabExperiment> experiments;
-  if (!options.folder.empty()) cli::make_folder(options.folder);
-  for (const ExperimentResult& account : accounts) {
-    if (!options.folder.empty()) write_figures(account, options.folder);
-    experiments.push_back(entry(account));
-  }
-  session.write_json(json_text(results::lab(experiments)));
-  outputs.commit();
+int tell(const Session& session, const Options& options, Outputs& outputs,
+         const std::vector<ExperimentResult>& accounts) {
+  Json experiments = Json::array();
+  for (const ExperimentResult& account : accounts) experiments.push_back(to_json(account));
+  outputs.write(options.folder, [&](const std::string& folder) {
+    std::filesystem::create_directories(folder);
+    for (const ExperimentResult& account : accounts) write_figures(account, folder);
+  });
+  outputs.commit([&] { return json_text(document(std::move(experiments))); });
   int status = cli::ok;
   for (const ExperimentResult& account : accounts) {
     session.say(options.markdown ? to_markdown(account, "images") : to_text(account));
@@ -110,9 +115,11 @@ int tell(const Session& session, const Options& options, const std::vector<Exper
 }
 
 int list(const Session& session) {
-  std::vector<results::LabExperiment> all;
+  Json all = Json::array();
   for (const Experiment* experiment : all_experiments()) all.push_back(about(*experiment));
-  session.write_json(json_text(results::lab(all)));
+  Outputs outputs(session);
+  outputs.expect_writable();
+  outputs.commit([&] { return json_text(document(all)); });
   for (const Experiment* experiment : all_experiments()) {
     session.say(fmt::format("{:<24} {:<14} {} (quick {:.0f} s, full {:.0f} min)", experiment->name,
                             experiment->paper, experiment->claim, experiment->quick_seconds,
@@ -124,10 +131,11 @@ int list(const Session& session) {
 int run(const Session& session, const Options& options, const Ranks& ranks) {
   const Experiment& experiment = named(options.name);
   expect_backend(experiment, options.device);
-  cli::expect_folders({options.folder});
-  std::vector<std::filesystem::path> inputs{options.store};
-  if (!options.sweep.empty()) inputs.emplace_back(options.sweep);
-  cli::keep_apart(inputs, {session.json});
+  Outputs outputs(session);
+  outputs.add_folder(options.folder);
+  outputs.expect_writable();
+  outputs.protect(options.store);
+  if (!options.sweep.empty()) outputs.protect(options.sweep);
   Work the_work{.experiment = &experiment,
                 .store = options.store,
                 .lease_seconds = options.lease_seconds,
@@ -155,7 +163,7 @@ int run(const Session& session, const Options& options, const Ranks& ranks) {
     session.say(fmt::format("{} of the sweep done; normscope lab export {} writes their numbers",
                             counted(keys.size(), "run"), experiment.name));
   }
-  return tell(session, options, {account(store, experiment, options.size())});
+  return tell(session, options, outputs, {account(store, experiment, options.size())});
 }
 
 int plan(const Session& session, const Options& options) {
@@ -171,17 +179,22 @@ int plan(const Session& session, const Options& options) {
 int show(const Session& session, const Options& options) {
   std::vector<const Experiment*> experiments;
   for (const std::string& name : options.names) experiments.push_back(&named(name));
-  cli::expect_folders({options.folder});
+  Outputs outputs(session);
+  outputs.add_folder(options.folder);
+  outputs.expect_writable();
   const Store store = existing(options.store);
   std::vector<ExperimentResult> accounts;
   for (const Experiment* experiment : experiments)
     accounts.push_back(account(store, *experiment, options.size()));
-  return tell(session, options, accounts);
+  return tell(session, options, outputs, accounts);
 }
 
 int export_runs(const Session& session, const Options& options) {
   const Experiment& experiment = named(options.name);
-  cli::keep_apart({options.store}, {options.output});
+  Outputs outputs(session);
+  outputs.add_file(options.output);
+  outputs.expect_writable();
+  outputs.protect(options.store);
   const Store store = existing(options.store);
   const std::string text =
       options.format == "runs"
@@ -191,15 +204,16 @@ int export_runs(const Session& session, const Options& options) {
     throw Error(ErrorCode::Argument, fmt::format("{}: holds no run of {} to export",
                                                  cli::printable(options.store), experiment.name));
   }
-  AtomicFile file(options.output);
-  file.write(text);
-  file.commit();
+  outputs.write_text(options.output, [&] { return text; });
+  outputs.commit([] { return std::string(); });
   session.say(fmt::format("wrote {}", cli::printable(options.output)));
   return cli::ok;
 }
 
 int import_runs(const Session& session, const Options& options) {
-  for (const std::string& file : options.files) cli::keep_apart({file}, {options.store});
+  Outputs replaced(session);
+  replaced.add_own(options.store);
+  for (const std::string& file : options.files) replaced.protect(file);
   Store store(options.store);
   for (const std::string& file : options.files) {
     const Imported imported = import_lines(store, file);

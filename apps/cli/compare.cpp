@@ -8,13 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/analysis/report.hpp>
-#include <normscope/core/file.hpp>
 #include <normscope/results/documents.hpp>
 #include <normscope/results/figures.hpp>
 #include <normscope/rewrite/compare.hpp>
 
 #include "command.hpp"
-#include "inputs.hpp"
 #include "report_page.hpp"
 
 namespace normscope::cli {
@@ -25,6 +23,7 @@ struct CompareOptions {
   std::string after;
   models::Stated stated;  ///< of both
   std::string page;
+  bool check = false;
 };
 
 double worst_composite(const rewrite::NormComparison& norm) {
@@ -77,17 +76,14 @@ void print_comparison(const Session& session, const rewrite::Comparison& compari
   }
 }
 
-int run_compare(const Session& session, const CompareOptions& options) {
-  Inputs inputs;
+int run_compare(const Session& session, Inputs& inputs, Outputs& outputs, const CompareOptions& options) {
   const files::Checkpoint& before = inputs.checkpoint(options.before);
   const files::Checkpoint& after = inputs.checkpoint(options.after);
-  inputs.keep_apart({session.json, options.page});
   const models::Model& old_model = inputs.model_of(before, options.stated);
   const models::Model& new_model = inputs.model_of(after, options.stated);
   const rewrite::Comparison comparison =
       rewrite::compare(before, old_model, after, new_model, session.progress());
-  AtomicGroup outputs;
-  if (!options.page.empty()) {
+  outputs.write_text(options.page, [&] {
     nlohmann::ordered_json charts = figures::comparison_charts(comparison);
     if (comparison.agreement != rewrite::Agreement::same) {
       for (auto& chart : figures::side_by_side_charts(
@@ -96,36 +92,43 @@ int run_compare(const Session& session, const CompareOptions& options) {
         charts.push_back(std::move(chart));
       }
     }
-    AtomicFile page(options.page);
-    page.write(report::fill(json_text(results::comparison(before, after, comparison), 1), json_text(charts)));
-    page.commit();
-  }
-  if (session.wants_json()) session.write_json(json_text(results::comparison(before, after, comparison), 1));
-  outputs.commit();
+    return report::fill(json_text(results::comparison(before, after, comparison), 1), json_text(charts));
+  });
+  outputs.commit([&] { return json_text(results::comparison(before, after, comparison), 1); });
   print_comparison(session, comparison);
-  const bool agrees = comparison.agreement == rewrite::Agreement::same ||
-                      comparison.agreement == rewrite::Agreement::equivalent;
-  return agrees ? ok : negative;
+  if (!options.check) return ok;
+  switch (comparison.agreement) {
+    case rewrite::Agreement::same:
+    case rewrite::Agreement::equivalent: return ok;
+    case rewrite::Agreement::different: return negative;
+    case rewrite::Agreement::undecided: return undecided;
+  }
+  return ok;
 }
 
 }  // namespace
 
-void add_compare(CLI::App& root, Session& session) {
+Command compare_command() {
   const auto options = std::make_shared<CompareOptions>();
-  CLI::App* command =
-      add_command(root, session, "compare",
-                  "Decide whether two checkpoints compute the same function; say norm by norm what differs",
-                  [&session, options] { return run_compare(session, *options); });
-  command->add_option("OLD", options->before, "Checkpoint to compare with")->required();
-  command->add_option("NEW", options->after, "Checkpoint that should compute the same function")->required();
-  add_stated(*command, options->stated);
-  command
-      ->add_option("-o,--output", options->page,
-                   "HTML page to write, with figures of how far each norm moved")
-      ->type_name("FILE");
-  command->remove_option(command->get_option("--threads"));
-  add_examples(*command, {"normscope rewrite models/wordlist_gpt -o folded --fold gains",
-                          "normscope compare models/wordlist_gpt folded"});
+  return {
+      .name = "compare",
+      .text = "Decide whether two checkpoints compute the same function",
+      .inputs = {input("OLD", options->before, "Checkpoint to compare with").required(),
+                 input("NEW", options->after, "Checkpoint that should compute the same function").required()},
+      .outputs =
+          {output("-o,--output", options->page).says("an HTML page with figures of how far each norm moved")},
+      .options = joined({option("--check", options->check).says("they compute the same function")},
+                        stated_options(options->stated)),
+      .without = {"--threads"},
+      .footer =
+          "The columns, all 0 for equal models:\n"
+          "  gain change  relative to the gain of OLD\n"
+          "  bias change  relative to the bias of OLD\n"
+          "  composite    largest relative error of a row of a reader times the gain,\n"
+          "               or of its bias",
+      .examples = {"normscope rewrite models/wordlist_gpt -o folded --fold gains",
+                   "normscope compare models/wordlist_gpt folded --check"},
+      .run = with(run_compare, options)};
 }
 
 }  // namespace normscope::cli

@@ -1,4 +1,4 @@
-#include "completion.hpp"
+#include "parser_facts.hpp"
 
 #include <string_view>
 

@@ -11,9 +11,7 @@
 #include <normscope/norm/curvature.hpp>
 #include <normscope/results/documents.hpp>
 
-#include "command.hpp"
-#include "inputs.hpp"
-#include "matrix_input.hpp"
+#include "norm_options.hpp"
 
 namespace normscope::cli {
 namespace {
@@ -51,12 +49,9 @@ std::string number(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? fmt::format("{:.6g}", *value) : "-";
 }
 
-int run_curvature(const Session& session, const CurvatureOptions& options) {
-  expect_writable({options.rows_out});
-  Inputs inputs;
+int run_curvature(const Session& session, Inputs& inputs, Outputs& outputs, const CurvatureOptions& options) {
   const std::optional<files::OpenedArray> given = inputs.optional_array(options.input);
   const NormInput norm = options.norm.open(inputs);
-  inputs.keep_apart({options.rows_out, session.json});
   const MatrixInput x = rows_of(options, given);
   const GivenNorm spec = norm.of_width(x.width);
   const std::vector<std::size_t> groups =
@@ -68,10 +63,8 @@ int run_curvature(const Session& session, const CurvatureOptions& options) {
       options.rows_out.empty() ? MatrixView<double>{}
                                : MatrixView<double>(of_rows.values.data(), x.rows, groups.size()));
 
-  AtomicGroup outputs;
-  if (!options.rows_out.empty()) files::write_npy(options.rows_out, of_rows);
-  session.write_json(json_text(results::curvature(spec, x.rows, results, spec.source())));
-  outputs.commit();
+  outputs.write(options.rows_out, [&](const std::string& path) { files::write_npy(path, of_rows); });
+  outputs.commit([&] { return json_text(results::curvature(spec, x.rows, results, spec.source())); });
 
   session.say(
       fmt::format("{} of width {}, {}: mean curvature per number of groups, and its ratio to one group",
@@ -90,40 +83,34 @@ int run_curvature(const Session& session, const CurvatureOptions& options) {
 
 }  // namespace
 
-void add_curvature(CLI::App& root, Session& session) {
+Command curvature_command() {
   const auto options = std::make_shared<CurvatureOptions>();
-  CLI::App* command =
-      add_command(root, session, "curvature",
-                  "Measure a norm's curvature (squared Hessian norm) at given rows, per number of groups",
-                  [&session, options] { return run_curvature(session, *options); });
-  command->add_option("X", options->input, "Rows x width (default: standard normal rows of --width)");
   options->norm.usual_eps = 0.0;
   options->norm.bias_is_used = false;
   options->norm.groups_are_used = false;
-  options->norm.declare(*command);
-  // Several counts here, unlike in other subcommands.
-  command->remove_option(command->get_option("--groups"));
-  command
-      ->add_option("--groups", options->groups,
-                   "Numbers of groups to compare (default: all whose curvature is not zero)")
-      ->type_name("K1,K2,...")
-      ->delimiter(',')
-      ->check(counts(1, largest_count));
-  command->add_option("--width", options->width, "Width of the random rows")
-      ->type_name("N")
-      ->check(counts(1, largest_count));
-  command->add_option("--rows", options->rows, "Number of random rows (default 1000)")
-      ->type_name("R")
-      ->check(counts(1, largest_count));
-  command
-      ->add_option("--rows-out", options->rows_out,
-                   "Write the curvature at each row, rows x group counts (inf: a constant group at eps 0)")
-      ->type_name("FILE.npy");
-  command->add_option("--seed", options->seed, "Random seed of the rows (default 1)")
-      ->type_name("S")
-      ->check(seeds());
-  add_examples(*command, {"normscope curvature --width 64 --rows 100",
-                          "normscope curvature models/wordlist_gpt:transformer.wte.weight --groups 1,4"});
+  return {
+      .name = "curvature",
+      .text = "Measure a norm's curvature, for each number of groups",
+      .inputs = {input("X", options->input, "Rows x width (default: standard normal rows of --width)")},
+      .outputs = {output("--rows-out", options->rows_out)},
+      .options = joined({option("--groups", options->groups)
+                             .typed("K1,K2,...")
+                             .says("; several are compared")
+                             .usually("all whose curvature is not zero"),
+                         option("--width", options->width).says("of random rows"),
+                         option("--rows", options->rows).usually("1000"), option("--seed", options->seed)},
+                        options->norm.arguments({"--groups"})),
+      .footer =
+          "Curvature is the squared Frobenius norm of the Hessian, averaged over the rows. The columns:\n"
+          "  groups     number of groups\n"
+          "  curvature  mean over the rows\n"
+          "  ratio      of that to one group\n"
+          "  least      smallest ratio of a row\n"
+          "  largest    largest ratio of a row\n"
+          "  bound      proved lower bound of the ratio",
+      .examples = {"normscope curvature --width 64 --rows 100",
+                   "normscope curvature models/wordlist_gpt:transformer.wte.weight --groups 1,4"},
+      .run = with(run_curvature, options)};
 }
 
 }  // namespace normscope::cli

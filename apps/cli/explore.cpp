@@ -40,7 +40,8 @@ std::string random_name() {
   return fmt::format("{:016x}{:016x}", bits[0], bits[1]);
 }
 
-int run_explore(const Session& session, const ExploreOptions& options) {
+int run_explore(const Session& session, Inputs& /*inputs*/, Outputs& /*outputs*/,
+                const ExploreOptions& options) {
   std::vector<explorer::SiteFile> files = explorer::site();
   if (files.empty()) {
     throw Error(ErrorCode::Unsupported,
@@ -82,16 +83,15 @@ int run_explore(const Session& session, const ExploreOptions& options) {
 
 }  // namespace
 
-void add_explore(CLI::App& root, Session& session) {
+Command explore_command() {
   const auto options = std::make_shared<ExploreOptions>();
-  CLI::App* command = add_command(root, session, "explore", "Serve the explorer to browsers on this machine",
-                                  [&session, options] { return run_explore(session, *options); });
-  command->remove_option(command->get_option("--json"));
-  command->add_option("MODEL", options->model, "Checkpoint to open in the explorer");
-  command->add_option("--port", options->port, "Port of 127.0.0.1 to listen on (default: any free port)")
-      ->type_name("N")
-      ->check(counts(0, 65535));
-  add_examples(*command, {"normscope explore models/wordlist_gpt --port 8000"});
+  return {.name = "explore",
+          .text = "Serve the explorer to browsers on this machine",
+          .inputs = {input("MODEL", options->model, "Checkpoint to open in the explorer")},
+          .options = {option("--port", options->port)},
+          .without = {"--json"},
+          .examples = {"normscope explore models/wordlist_gpt --port 8000"},
+          .run = with(run_explore, options)};
 }
 
 }  // namespace normscope::cli

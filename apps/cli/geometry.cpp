@@ -11,8 +11,7 @@
 #include <normscope/norm/image.hpp>
 #include <normscope/results/documents.hpp>
 
-#include "command.hpp"
-#include "inputs.hpp"
+#include "norm_options.hpp"
 
 namespace normscope::cli {
 namespace {
@@ -106,8 +105,7 @@ void add_effect(const NormSpec& spec, std::span<const double> lengths, Lines& li
   }
 }
 
-int run_geometry(const Session& session, const GeometryOptions& options) {
-  Inputs inputs;
+int run_geometry(const Session& session, Inputs& inputs, Outputs& outputs, const GeometryOptions& options) {
   const NormInput norm = options.norm.open(inputs);
   std::optional<NormInput> other;
   if (!options.similar_to.empty()) {
@@ -115,7 +113,6 @@ int run_geometry(const Session& session, const GeometryOptions& options) {
     with_other_gain.gain = options.similar_to;
     other = with_other_gain.open(inputs);
   }
-  inputs.keep_apart({session.json});
   const GivenNorm spec = norm.of_width(options.width);
   const norm::NormImage image(spec, session.threads, session.progress());
   const std::span<const double> lengths = image.semi_axes();
@@ -154,31 +151,26 @@ int run_geometry(const Session& session, const GeometryOptions& options) {
       lines.push_back("erased " + direction(details.null_space->row(i)));
     }
   }
-  session.write_json(json_text(results::geometry(spec, image, details)));
+  outputs.commit([&] { return json_text(results::geometry(spec, image, details)); });
   for (const std::string& line : lines) session.say(line);
   return ok;
 }
 
 }  // namespace
 
-void add_geometry(CLI::App& root, Session& session) {
+Command geometry_command() {
   const auto options = std::make_shared<GeometryOptions>();
-  CLI::App* command = add_command(root, session, "geometry",
-                                  "Compute the null space, semi-axes and principal axes of a norm's image",
-                                  [&session, options] { return run_geometry(session, *options); });
   options->norm.bias_is_used = false;  // the image is that of the norm before its bias
-  options->norm.declare(*command);
-  command->add_option("--width", options->width, "Width of the norm, if neither --gain nor --bias gives it")
-      ->type_name("N")
-      ->check(counts(1, largest_count));
-  command->add_option("--axes", options->axes, "Also give the K longest principal axes (default 0)")
-      ->type_name("K")
-      ->check(counts(0, largest_count));
-  command->add_option("--similar-to", options->similar_to, "Also compare the image with that of this gain")
-      ->type_name("ARRAY");
-  command->add_flag("--null-space", options->null_space, "Also give an orthonormal basis of the null space");
-  add_examples(*command, {"normscope geometry --gain models/wordlist_gpt:transformer.ln_f.weight --axes 3",
-                          "normscope geometry --norm rms --gain 1,2,0.5 --null-space"});
+  return {.name = "geometry",
+          .text = "Null space, semi-axes and principal axes of a norm's image",
+          .options = joined(
+              {option("--axes", options->axes).usually("0"), option("--null-space", options->null_space),
+               option("--similar-to", options->similar_to),
+               option("--width", options->width).says(", if neither --gain nor --bias gives it")},
+              options->norm.arguments()),
+          .examples = {"normscope geometry --gain models/wordlist_gpt:transformer.ln_f.weight --axes 3",
+                       "normscope geometry --norm rms --gain 1,2,0.5 --null-space"},
+          .run = with(run_geometry, options)};
 }
 
 }  // namespace normscope::cli

@@ -13,8 +13,6 @@
 #include <normscope/verify/verify.hpp>
 
 #include "command.hpp"
-#include "inputs.hpp"
-#include "result_inputs.hpp"
 
 namespace normscope::cli {
 namespace {
@@ -143,17 +141,15 @@ void print(const Session& session, const models::Model& model, const Heads& head
   explain(session, heads);
 }
 
-int run_heads(const Session& session, const HeadsOptions& options) {
-  Inputs inputs;
+int run_heads(const Session& session, Inputs& inputs, Outputs& outputs, const HeadsOptions& options) {
   const files::Checkpoint& checkpoint = inputs.checkpoint(options.model.path);
-  inputs.keep_apart({session.json});
   const models::Model& model = inputs.model_of(checkpoint, options.model.stated);
   if (const std::string why = models::why_no_heads(model); !why.empty()) {
     throw Error(ErrorCode::Unsupported, fmt::format("{}: {}", options.model.path, why));
   }
   const Heads heads =
       heads::reach_of_heads(checkpoint, model, session.threads, session.progress(), options.contexts);
-  if (session.wants_json()) {
+  outputs.commit([&] {
     verify::Inputs computed_from{.arguments = {{"model", options.model.path}},
                                  .stated = options.model.stated};
     if (options.details.certificates) {
@@ -161,8 +157,8 @@ int run_heads(const Session& session, const HeadsOptions& options) {
     }
     results::HeadDetails details = options.details;
     details.inputs = results::inputs(computed_from);
-    session.write_json(json_text(results::heads(checkpoint, model, heads, details), 1));
-  }
+    return json_text(results::heads(checkpoint, model, heads, details), 1);
+  });
   print(session, model, heads);
   say_notes(session, model.notes);
   return ok;
@@ -170,25 +166,26 @@ int run_heads(const Session& session, const HeadsOptions& options) {
 
 }  // namespace
 
-void add_heads(CLI::App& root, Session& session) {
+Command heads_command() {
   const auto options = std::make_shared<HeadsOptions>();
-  CLI::App* command = add_command(
-      root, session, "heads", "Bound how uniform and how sharp each attention head can be, in any context",
-      [&session, options] { return run_heads(session, *options); });
-  command->add_option("MODEL", options->model.path, "Checkpoint to analyse")->required();
-  add_model_options(*command, options->model);
-  command
-      ->add_option("--context", options->contexts.positions,
-                   "Largest context, in positions, for the bounds of rotary heads (default: the model's own)")
-      ->type_name("N")
-      ->check(counts(1, 1'000'000'000'000));
-  command->add_flag("--queries", options->details.queries,
-                    "Include in the JSON the queries that attain the bounds, their keys, and inputs of the "
-                    "norm that give them");
-  command->add_flag("--certificates", options->details.certificates,
-                    "Include in the JSON the certificate of each bound");
-  add_examples(*command, {"normscope heads models/wordlist_gpt",
-                          "normscope heads models/wordlist_gpt --certificates --json heads.json"});
+  return {.name = "heads",
+          .text = "Bound how uniform and how sharp each attention head can be",
+          .inputs = {input("MODEL", options->model.path, "Checkpoint to analyse").required()},
+          .options = joined({option("--context", options->contexts.positions),
+                             option("--queries", options->details.queries),
+                             option("--proofs", options->details.certificates)},
+                            model_options(options->model)),
+          .footer =
+              "The columns, of spreads: the largest difference between the scores of two keys.\n"
+              "  most uniform        smallest spread that some query gives any context\n"
+              "  sharpest            largest spread that some query gives some context\n"
+              "  positions           length of the contexts that a rotary head's bounds are for\n"
+              "  any distance        bound of the sharpest over contexts of any length\n"
+              "  at distance 0       both, for keys at the query's own position\n"
+              "  without projection  both, as if the norm did not centre",
+          .examples = {"normscope heads models/wordlist_gpt",
+                       "normscope heads models/wordlist_gpt --proofs --json heads.json"},
+          .run = with(run_heads, options)};
 }
 
 }  // namespace normscope::cli

@@ -1,61 +1,37 @@
 #include "inputs.hpp"
 
-#include <algorithm>
-#include <cstddef>
-#include <fstream>
-#include <string_view>
-#include <system_error>
+#include <cmath>
+#include <utility>
 
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/files/array.hpp>
 #include <normscope/files/checkpoint.hpp>
-
-#include "session.hpp"
 
 namespace normscope::cli {
 
 namespace fs = std::filesystem;
 
-namespace {
-
-/// Whether `output` is a file that this program did not write, as far as its name and its first bytes tell.
-bool is_foreign(const fs::path& output) {
-  std::error_code missing;
-  if (!fs::is_regular_file(output, missing)) return false;
-  const std::string name = output.filename().string();
-  for (const std::string_view ending : {".html", ".npy", ".vl.json"}) {
-    if (name.ends_with(ending)) return false;
-  }
-  std::string beginning(4096, '\0');
-  std::ifstream file(output, std::ios::binary);
-  file.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
-  beginning.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
-  return !beginning.empty() && !beginning.starts_with("normscope.") &&
-         beginning.find("\"normscope.") == std::string::npos;
-}
-
-}  // namespace
-
 std::shared_ptr<const files::Checkpoint> Inputs::open(const fs::path& path) {
   std::shared_ptr<const files::Checkpoint>& opened = checkpoints_[path];
   if (opened) return opened;
   opened = std::make_shared<const files::Checkpoint>(files::open_noted(path, inputs_of_process()));
-  files_.insert(files_.end(), opened->files().begin(), opened->files().end());
-  files_.push_back(opened->path());
+  for (const fs::path& file : opened->files()) outputs_.protect(file);
+  outputs_.protect(opened->path());
   const fs::path folder = opened->files().front().parent_path();
-  if (opened->config_text()) folders_.push_back(folder.empty() ? "." : folder);
   for (const char* name : {"config.json", "model.safetensors.index.json", "pytorch_model.bin.index.json"})
-    files_.push_back(folder / name);
+    outputs_.protect(folder / name);
+  if (opened->config_text()) outputs_.protect_folder(folder.empty() ? "." : folder);
   return opened;
 }
 
-files::OpenedArray Inputs::array(const std::string& name) {
+files::OpenedArray Inputs::array(const std::string& name, const std::string& replaced_by) {
   if (const auto known = arrays_.find(name); known != arrays_.end()) return known->second;
   files::OpenedArray opened(name, [this](const fs::path& path) { return open(path); });
   if (opened.file()) {
     inputs_of_process().note(*opened.file());
-    files_.push_back(*opened.file());
+    outputs_.protect(*opened.file(), opened.fills_file() ? replaced_by : "");
   }
   return arrays_.emplace(name, std::move(opened)).first->second;
 }
@@ -72,23 +48,71 @@ const models::Model& Inputs::model_of(const files::Checkpoint& checkpoint, const
   return models_.emplace(&checkpoint, models::describe(checkpoint, stated)).first->second;
 }
 
-void Inputs::keep_apart(const std::vector<std::string>& outputs) const {
-  cli::keep_apart(files_, outputs);
-  expect_outside_models(outputs);
+MatrixInput read_matrix(const files::OpenedArray& array, Rows rows) {
+  if (array.shape().empty() || array.shape().back() == 0 || (array.elements() == 0 && rows == Rows::some)) {
+    throw Error(ErrorCode::Shape,
+                fmt::format("{}: is empty, expected rows x width", printable(array.name())));
+  }
+  MatrixInput result;
+  result.width = array.shape().back();
+  result.rows = array.elements() / result.width;
+  result.values = array.values();
+  expect_finite(array.name(), result.view());
+  return result;
 }
 
-void Inputs::expect_outside_models(const std::vector<std::string>& outputs) const {
-  for (const std::string& output : outputs) {
-    if (output.empty() || output == "-" || !is_foreign(output)) continue;
-    const fs::path folder = fs::path(output).has_parent_path() ? fs::path(output).parent_path() : ".";
-    for (const fs::path& model : folders_) {
-      std::error_code missing;
-      if (!fs::equivalent(folder, model, missing)) continue;
-      throw Error(ErrorCode::Argument,
-                  fmt::format("{}: would overwrite a file of the model in {}, expected another name",
-                              printable(output), printable(model.string())));
+void expect_finite(const std::string& name, MatrixView<const double> rows) {
+  for (std::size_t row = 0; row < rows.rows(); ++row) {
+    for (std::size_t i = 0; i < rows.width(); ++i) {
+      const double value = rows.row(row)[i];
+      if (std::isfinite(value)) continue;
+      throw Error(ErrorCode::Argument, fmt::format("{}: row {} has {} in column {}, expected finite numbers",
+                                                   printable(name), row, shown(value), i));
     }
   }
+}
+
+MatrixInput read_samples(const files::OpenedArray& array) {
+  const std::size_t rows = array.shape().empty() ? 0 : array.shape()[0];
+  if (rows == 0 || array.elements() == 0) {
+    throw Error(ErrorCode::Shape,
+                fmt::format("{}: has no samples, expected rows x width", printable(array.name())));
+  }
+  return {array.values(), rows, array.elements() / rows};
+}
+
+std::vector<std::int64_t> read_labels(const files::OpenedArray& array) {
+  if (array.shape().size() != 1) {
+    throw Error(ErrorCode::Shape, fmt::format("{}: has {} axes, expected one axis of labels",
+                                              printable(array.name()), array.shape().size()));
+  }
+  const std::vector<double> values = array.values();
+  std::vector<std::int64_t> labels;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double value = values[i];
+    if (!(std::abs(value) <= 0x1p53 && value == std::floor(value))) {
+      throw Error(ErrorCode::Argument, fmt::format("{}: label {} is {}, expected an integer",
+                                                   printable(array.name()), i, shown(value)));
+    }
+    labels.push_back(static_cast<std::int64_t>(value));
+  }
+  return labels;
+}
+
+std::vector<std::string> npy_files(std::initializer_list<const char*> names) {
+  std::vector<std::string> files;
+  for (const char* name : names) files.push_back(std::string(name) + ".npy");
+  return files;
+}
+
+void write_array(Outputs& outputs, const std::string& folder, const std::string& name,
+                 std::vector<double> values, std::size_t width) {
+  outputs.write_into(folder, name + ".npy", [&](const std::string& path) {
+    files::Array array{.shape = {values.size()}, .dtype = Dtype::F64, .values = {}};
+    if (width > 0) array.shape = {values.size() / width, width};
+    array.values = std::move(values);
+    files::write_npy(path, array);
+  });
 }
 
 }  // namespace normscope::cli

@@ -1,27 +1,35 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include <normscope/files/array.hpp>
+#include <normscope/core/view.hpp>
 #include <normscope/files/checkpoint.hpp>
+#include <normscope/files/opened_array.hpp>
 #include <normscope/models/model.hpp>
 
+#include "outputs.hpp"
+
+/// Files that the command line names: models, arrays of rows, samples and labels; and arrays that it writes.
 namespace normscope::cli {
 
-/// The inputs of a command: each name on the command line is resolved and opened once, and all files behind
-/// them are known. Subcommands open their inputs before any work and then check their outputs with
-/// `keep_apart`.
+/// The inputs of a command: each name on the command line is resolved and opened once, and no output may
+/// replace a file behind it. Subcommands open their inputs before any work.
 class Inputs {
  public:
-  /// The array of that name; a checkpoint that holds several of them is opened once.
+  explicit Inputs(Outputs& outputs) : outputs_(outputs) {}
+
+  /// The array of that name; a checkpoint that holds several of them is opened once. The output `replaced_by`
+  /// may take the place of a file that holds this array alone.
   ///
-  /// Errors    as `OpenedArray`
-  [[nodiscard]] files::OpenedArray array(const std::string& name);
+  /// Errors    as `OpenedArray`; Argument, as for all inputs, if an output would replace one of its files
+  [[nodiscard]] files::OpenedArray array(const std::string& name, const std::string& replaced_by = "");
   /// The same for an option; empty if it is not given.
   [[nodiscard]] std::optional<files::OpenedArray> optional_array(const std::string& name);
 
@@ -36,29 +44,55 @@ class Inputs {
                                               const models::Stated& stated = {});
 
   /// Adds a file that is not opened here but that outputs may not replace either.
-  void add_file(const std::filesystem::path& file) { files_.push_back(file); }
-
-  /// All files of the inputs opened; for a checkpoint all its files, including its configuration.
-  [[nodiscard]] const std::vector<std::filesystem::path>& files() const { return files_; }
-  /// Throws if an output (other than "" and "-") names a file of the inputs or the file of another output, or
-  /// one that `expect_outside_models` refuses.
-  ///
-  /// Errors    Argument
-  void keep_apart(const std::vector<std::string>& outputs) const;
-  /// Throws if an output would replace a file in the folder of a checkpoint that has a config.json, such as
-  /// its tokenizer or its code. What this program writes there may be replaced: pages, arrays, and files that
-  /// name it in their first bytes.
-  /// Errors    Argument
-  void expect_outside_models(const std::vector<std::string>& outputs) const;
+  void add_file(const std::filesystem::path& file) { outputs_.protect(file); }
 
  private:
   std::shared_ptr<const files::Checkpoint> open(const std::filesystem::path& path);
 
+  Outputs& outputs_;
   std::map<std::string, files::OpenedArray> arrays_{};
   std::map<std::filesystem::path, std::shared_ptr<const files::Checkpoint>> checkpoints_{};
   std::map<const files::Checkpoint*, models::Model> models_{};
-  std::vector<std::filesystem::path> files_{};
-  std::vector<std::filesystem::path> folders_{};  ///< of checkpoints that have a config.json
 };
+
+/// Rows of finite numbers from an ARRAY on the command line: its last axis is the width, all other axes are
+/// rows.
+struct MatrixInput {
+  std::vector<double> values;
+  std::size_t rows = 0;
+  std::size_t width = 0;
+
+  [[nodiscard]] MatrixView<const double> view() const { return {values.data(), rows, width}; }
+};
+
+/// Whether an array without rows is accepted.
+enum class Rows { some, any };
+
+/// Reads the rows of an array; error messages contain its name.
+[[nodiscard]] MatrixInput read_matrix(const files::OpenedArray& array, Rows rows = Rows::some);
+
+/// Throws unless every number of the array is finite.
+///
+/// Errors    Argument, naming the first number that is not
+void expect_finite(const std::string& name, MatrixView<const double> rows);
+
+/// Samples in an array: its first axis counts them, the others are their features.
+///
+/// Errors    Io, Format, Shape
+[[nodiscard]] MatrixInput read_samples(const files::OpenedArray& array);
+
+/// An array of one axis of integers.
+///
+/// Errors    Io, Format, Shape; Argument naming the first entry that is not an integer
+[[nodiscard]] std::vector<std::int64_t> read_labels(const files::OpenedArray& array);
+
+/// NAME.npy of each name.
+[[nodiscard]] std::vector<std::string> npy_files(std::initializer_list<const char*> names);
+/// Writes NAME.npy into a folder: float64, rows of `width`, or a single row if it is 0. Does nothing if the
+/// folder has no name.
+///
+/// Errors    Io
+void write_array(Outputs& outputs, const std::string& folder, const std::string& name,
+                 std::vector<double> values, std::size_t width = 0);
 
 }  // namespace normscope::cli

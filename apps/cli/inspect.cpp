@@ -11,7 +11,6 @@
 #include <normscope/results/documents.hpp>
 
 #include "command.hpp"
-#include "inputs.hpp"
 
 namespace normscope::cli {
 namespace {
@@ -49,13 +48,11 @@ void print_norm(const Session& session, const models::Norm& norm) {
   for (const std::string& what : not_modelled(norm)) session.say("    not modelled: " + printable(what));
 }
 
-int run_inspect(const Session& session, const ModelName& file) {
-  Inputs inputs;
+int run_inspect(const Session& session, Inputs& inputs, Outputs& outputs, const ModelName& file) {
   const files::Checkpoint& checkpoint = inputs.checkpoint(file.path);
-  inputs.keep_apart({session.json});
   files::check_sums(checkpoint);
   const models::Model& model = inputs.model_of(checkpoint, file.stated);
-  if (session.wants_json()) session.write_json(json_text(results::inspection(checkpoint, model), 1));
+  outputs.commit([&] { return json_text(results::inspection(checkpoint, model), 1); });
   if (session.quiet) return ok;
   for (const files::Tensor& tensor : checkpoint.tensors()) {
     session.say(fmt::format("{:<5} {:<20} {}", tensor.stored_type(),
@@ -77,15 +74,15 @@ int run_inspect(const Session& session, const ModelName& file) {
 
 }  // namespace
 
-void add_inspect(CLI::App& root, Session& session) {
+Command inspect_command() {
   const auto file = std::make_shared<ModelName>();
-  CLI::App* command =
-      add_command(root, session, "inspect", "Check a checkpoint strictly; list its tensors and norms",
-                  [&session, file] { return run_inspect(session, *file); });
-  command->add_option("FILE", file->path, "Checkpoint to check")->required();
-  add_model_options(*command, *file);
-  command->remove_option(command->get_option("--threads"));  // reading headers is not parallel
-  add_examples(*command, {"normscope inspect models/wordlist_gpt"});
+  return {.name = "inspect",
+          .text = "Check a checkpoint strictly; list its tensors and norms",
+          .inputs = {input("FILE", file->path, "Checkpoint to check").required()},
+          .options = model_options(*file),
+          .without = {"--threads"},  // reading headers is not parallel
+          .examples = {"normscope inspect models/wordlist_gpt"},
+          .run = with(run_inspect, file)};
 }
 
 }  // namespace normscope::cli

@@ -51,9 +51,9 @@ int hand_over(const Session& session, const std::string& help, const std::vector
 
 }  // namespace
 
-void add_lab(CLI::App& root, Session& session) {
-  CLI::App* lab =
-      root.add_subcommand("lab", "Reproduce the papers' experiments: list, run, show, export, import");
+void add_lab(CLI::App& root, Session& session, const std::string& group) {
+  CLI::App* lab = root.add_subcommand("lab", "Reproduce the papers' experiments");
+  lab->group(group);
   // All following arguments, including --help, belong to the other program; its subcommands are named for
   // completion.
   const auto hands_over = [](CLI::App* command) {
@@ -61,7 +61,11 @@ void add_lab(CLI::App& root, Session& session) {
     command->prefix_command();
   };
   hands_over(lab);
-  for (const auto& [name, text] : subcommands) hands_over(lab->add_subcommand(name, text));
+  for (const auto& [name, text] : subcommands) {
+    CLI::App* below = lab->add_subcommand(name, text);
+    below->group("Subcommands");
+    hands_over(below);
+  }
   lab->callback([&session, lab] {
     session.run = [&session, lab] {
       std::vector<std::string> arguments;
@@ -72,7 +76,7 @@ void add_lab(CLI::App& root, Session& session) {
       }
       const std::vector<std::string> rest = lab->remaining();
       arguments.insert(arguments.end(), rest.begin(), rest.end());
-      return hand_over(session, lab->help(), arguments);
+      return hand_over(session, lab->help("normscope"), arguments);
     };
   });
 }

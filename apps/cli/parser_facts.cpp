@@ -1,9 +1,15 @@
 #include "parser_facts.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <string_view>
 
+#include <fmt/format.h>
+
+#include <normscope/core/version.hpp>
+
 #include "command.hpp"
+#include "help.hpp"
 
 namespace normscope::cli {
 namespace {
@@ -60,6 +66,76 @@ CommandFacts command_facts(const CLI::App& command, const std::string& name, con
   return facts;
 }
 
+// The manual page
+
+/// Text in which nothing is a request or an escape of roff.
+std::string plain(std::string_view text) {
+  std::string result;
+  bool starts = true;
+  for (const char c : text) {
+    if (starts && (c == '.' || c == '\'')) result += "\\&";
+    if (c == '\\') {
+      result += "\\e";
+    } else if (c == '-') {
+      result += "\\-";  // an ASCII minus, that can be copied to a shell
+    } else {
+      result += c;
+    }
+    starts = c == '\n';
+  }
+  return result;
+}
+
+std::string option_entry(const OptionFacts& option) {
+  std::vector<std::string> forms;
+  const std::string value = option.value.empty() ? "" : fmt::format(" \\fI{}\\fR", plain(option.value));
+  for (const std::string& name : option.names)
+    forms.push_back(fmt::format("\\fB{}\\fR{}", plain(name), value));
+  if (option.positional()) forms.push_back(value.substr(1));
+  std::string text = with_values(option.text, option.choices);
+  if (option.required && !option.positional()) text += " (required)";
+  return fmt::format(".TP\n{}\n{}\n", fmt::join(forms, ", "), plain(text));
+}
+
+std::string synopsis(const CommandFacts& command) {
+  std::string line = fmt::format("\\fBnormscope {}\\fR", plain(command.name));
+  for (const OptionFacts& option : command.options) {
+    const std::string value = fmt::format("\\fI{}\\fR", plain(option.value));
+    if (option.positional()) {
+      const std::string argument = value + (option.repeats ? "..." : "");
+      line += option.required ? " " + argument : " [" + argument + "]";
+    } else if (option.required) {
+      line += fmt::format(" \\fB{}\\fR {}", plain(option.names.front()), value);
+    }
+  }
+  if (!command.commands.empty()) return line + " \\fISUBCOMMAND\\fR [\\fIarguments\\fR]";
+  return line + " [\\fIoptions\\fR]";
+}
+
+/// Columns of such lines, which man indents.
+constexpr std::size_t literal_columns = 72;
+
+/// Lines that roff does not fill, as for examples.
+std::string literal(std::string_view text) { return fmt::format(".nf\n{}\n.fi\n", plain(text)); }
+
+struct TextOptions {
+  std::string shell;
+  std::string output;
+};
+
+/// Prints the text unless it was written to a file.
+int print_text(const Session& session, Outputs& outputs, const std::string& output, std::string text) {
+  outputs.write_text(output, [&] { return text; });
+  outputs.commit([] { return std::string(); });
+  if (!output.empty()) return ok;
+  text.pop_back();  // `say` ends the line
+  session.say(text);
+  return ok;
+}
+
+/// Shared options that commands which print texts do not have.
+const std::vector<std::string> not_shared{"--json", "--threads", "--quiet"};
+
 }  // namespace
 
 CommandFacts facts_of(const CLI::App& root) { return command_facts(root, root.get_name(), ""); }
@@ -72,6 +148,51 @@ std::vector<CommandFacts> all_commands(const std::vector<CommandFacts>& commands
     all.insert(all.end(), below.begin(), below.end());
   }
   return all;
+}
+
+std::string manual_page(const CommandFacts& root) {
+  std::string page = fmt::format(".TH NORMSCOPE 1 \"\" \"normscope {}\" \"User Commands\"\n", version);
+  page += ".SH NAME\nnormscope \\- see, measure and rewrite what normalization layers do\n";
+  page += ".SH SYNOPSIS\n\\fBnormscope\\fR \\fISUBCOMMAND\\fR [\\fIarguments\\fR]\n";
+  page += fmt::format(".SH DESCRIPTION\n{}", literal(wrapped(root.footer, 0, literal_columns)));
+  page += ".SH SUBCOMMANDS\n";
+  for (const CommandFacts& command : all_commands(root.commands)) {
+    page +=
+        fmt::format(".SS {}\n{}.\n.PP\n{}\n", plain(command.name), plain(command.text), synopsis(command));
+    for (const OptionFacts& option : command.options) page += option_entry(option);
+    if (!command.footer.empty()) page += ".PP\n" + literal(wrapped(command.footer, 0, literal_columns));
+  }
+  return page;
+}
+
+Command completion_command(const CLI::App& root) {
+  const auto options = std::make_shared<TextOptions>();
+  return {.name = "completion",
+          .text = "Print the completion script of a shell",
+          .inputs = {input("SHELL", options->shell, "Shell that completes the command")
+                         .required()
+                         .one_of({"bash", "zsh", "fish"})},
+          .outputs = {output("-o,--output", options->output).says("the script").usually("standard output")},
+          .without = not_shared,
+          .examples = {"source <(normscope completion bash)"},
+          .run = [&root, options](const Session& session, Inputs& /*inputs*/, Outputs& outputs) {
+            const CommandFacts facts = facts_of(root);
+            return print_text(session, outputs, options->output,
+                              options->shell == "bash"  ? bash_completion(facts)
+                              : options->shell == "zsh" ? zsh_completion(facts)
+                                                        : fish_completion(facts));
+          }};
+}
+
+Command manual_command(const CLI::App& root) {
+  const auto options = std::make_shared<TextOptions>();
+  return {.name = "manual",
+          .text = "Print the manual page, as roff",
+          .outputs = {output("-o,--output", options->output).says("the page").usually("standard output")},
+          .without = not_shared,
+          .run = [&root, options](const Session& session, Inputs& /*inputs*/, Outputs& outputs) {
+            return print_text(session, outputs, options->output, manual_page(facts_of(root)));
+          }};
 }
 
 }  // namespace normscope::cli

@@ -37,7 +37,15 @@ struct CommandFacts {
 
 /// The program with its subcommands, hidden ones aside, in the order of the help.
 [[nodiscard]] CommandFacts facts_of(const CLI::App& root);
-/// Those subcommands and their own, each before its own.
+/// All commands, each before its subcommands.
 [[nodiscard]] std::vector<CommandFacts> all_commands(const std::vector<CommandFacts>& commands);
+
+/// Completion scripts: subcommands, their options, and the values of options that have a fixed set. Other
+/// values are completed as files, or not at all where they are numbers or names.
+[[nodiscard]] std::string bash_completion(const CommandFacts& root);
+[[nodiscard]] std::string zsh_completion(const CommandFacts& root);
+[[nodiscard]] std::string fish_completion(const CommandFacts& root);
+/// The manual page normscope(1), as roff.
+[[nodiscard]] std::string manual_page(const CommandFacts& root);
 
 }  // namespace normscope::cli

@@ -9,14 +9,12 @@
 
 #include <normscope/analysis/ranges.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/core/file.hpp>
-#include <normscope/core/text.hpp>
+#include <normscope/core/nearest.hpp>
 #include <normscope/results/documents.hpp>
 #include <normscope/results/figures.hpp>
 #include <normscope/results/words.hpp>
 
 #include "command.hpp"
-#include "inputs.hpp"
 #include "report_page.hpp"
 
 namespace normscope::cli {
@@ -137,14 +135,12 @@ void expect_norm(const models::Model& model, const RangesOptions& options) {
   if (std::find(names.begin(), names.end(), options.norm) != names.end()) return;
   const std::string_view nearest = nearest_name(options.norm, names);
   throw Error(ErrorCode::Argument,
-              fmt::format("--norm: {} has no norm \"{}\"{}", options.model.path, options.norm,
+              fmt::format("--only: {} has no norm \"{}\"{}", options.model.path, options.norm,
                           nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest)));
 }
 
-int run_ranges(const Session& session, const RangesOptions& options) {
-  Inputs inputs;
+int run_ranges(const Session& session, Inputs& inputs, Outputs& outputs, const RangesOptions& options) {
   const files::Checkpoint& checkpoint = inputs.checkpoint(options.model.path);
-  inputs.keep_apart({session.json, options.page});
   models::Model model = inputs.model_of(checkpoint, options.model.stated);
   if (model.norms.empty()) {
     throw Error(ErrorCode::Unsupported, fmt::format("{}: has no norm that is known", options.model.path));
@@ -156,12 +152,10 @@ int run_ranges(const Session& session, const RangesOptions& options) {
   const analysis::ModelRanges found =
       analysis::of_model(checkpoint, model, session.threads, session.progress());
   const auto document = results::ranges(checkpoint, model, found);
-  if (session.wants_json()) session.write_json(json_text(document, 1));
-  if (!options.page.empty()) {
-    AtomicFile page(options.page);
-    page.write(report::fill(json_text(document, 1), json_text(figures::range_charts(found))));
-    page.commit();
-  }
+  outputs.write_text(options.page, [&] {
+    return report::fill(json_text(document, 1), json_text(figures::range_charts(found)));
+  });
+  outputs.commit([&] { return json_text(document, 1); });
   print_ranges(session, found);
   say_notes(session, model.notes);
   say_notes(session, analysis::not_covered(model));
@@ -170,26 +164,27 @@ int run_ranges(const Session& session, const RangesOptions& options) {
 
 }  // namespace
 
-void add_ranges(CLI::App& root, Session& session) {
+Command ranges_command() {
   const auto options = std::make_shared<RangesOptions>();
-  CLI::App* command = add_command(
-      root, session, "ranges", "Prove the range of every number that a model computes directly behind a norm",
-      [&session, options] { return run_ranges(session, *options); });
-  command->add_option("MODEL", options->model.path, "Checkpoint to analyse")->required();
-  add_model_options(*command, options->model);
-  command->add_option("--norm", options->norm, "Analyse only this norm")->type_name("NAME");
-  command->add_option("-o,--output", options->page, "Write an HTML page with figures")->type_name("FILE");
-  command->footer(
-      "The columns:\n"
-      "  range      smallest and largest value of any row of the reader, over every input of the norm\n"
-      "  /typical   largest magnitude, divided by the root mean square for evenly distributed inputs\n"
-      "  int8       this root mean square in steps of an int8 scale whose 127 steps cover the range (for\n"
-      "             a norm's own output, that of its median feature)\n"
-      "  never > 0  number of rows that are never positive (dead units of a ReLU)\n"
-      "  never < 0  number of rows that are never negative");
-  add_examples(*command, {"normscope ranges models/wordlist_gpt",
-                          "normscope ranges models/wordlist_gpt --norm transformer.h.0.ln_2",
-                          "normscope ranges models/wordlist_gpt -o ranges.html"});
+  return {.name = "ranges",
+          .text = "Prove the range of every number computed behind a norm",
+          .inputs = {input("MODEL", options->model.path, "Checkpoint to analyse").required()},
+          .outputs = {output("-o,--output", options->page).says("an HTML page with figures")},
+          .options = joined({option("--only", options->norm)}, model_options(options->model)),
+          .footer =
+              "The columns:\n"
+              "  reader     linear map that reads the norm's output, and its number of rows\n"
+              "  range      smallest and largest value of any row, over every input of the norm\n"
+              "  /typical   largest magnitude over the root mean square for evenly\n"
+              "             distributed inputs\n"
+              "  int8       this root mean square in steps of an int8 scale whose 127 steps\n"
+              "             cover the range (for a norm's output, that of its median feature)\n"
+              "  never > 0  number of rows that are never positive (dead units of a ReLU)\n"
+              "  never < 0  number of rows that are never negative",
+          .examples = {"normscope ranges models/wordlist_gpt",
+                       "normscope ranges models/wordlist_gpt --only transformer.h.0.ln_2",
+                       "normscope ranges models/wordlist_gpt -o ranges.html"},
+          .run = with(run_ranges, options)};
 }
 
 }  // namespace normscope::cli

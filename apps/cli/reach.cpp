@@ -1,21 +1,28 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/text.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/models/model.hpp>
+#include <normscope/models/token_names.hpp>
 #include <normscope/results/documents.hpp>
-#include <normscope/selectability/reach.hpp>
+#include <normscope/selectability/survey.hpp>
+#include <normscope/selectability/vocabulary.hpp>
+#include <normscope/verify/model.hpp>
+#include <normscope/verify/result.hpp>
 
-#include "command.hpp"
-#include "reach_certificates.hpp"
-#include "reach_head.hpp"
+#include "norm_options.hpp"
 #include "reach_state.hpp"
 
 namespace normscope::cli {
@@ -31,6 +38,40 @@ const std::map<std::string, Probabilities> probabilities = {
 constexpr std::size_t tokens_said = 5;
 constexpr std::chrono::seconds reach_saved_every{30};
 
+constexpr std::initializer_list<const char*> array_names = {"rows",
+                                                            "offsets",
+                                                            "reachable",
+                                                            "witnesses",
+                                                            "leads",
+                                                            "probability_tokens",
+                                                            "probability_points",
+                                                            "tangent_tokens",
+                                                            "tangent_points",
+                                                            "far_tokens",
+                                                            "far_points"};
+
+/// The command-line form of a vocabulary head: a model, or its arrays.
+struct HeadOptions {
+  ModelName model;
+  std::string unembedding;
+  std::string unembedding_bias;
+  std::string names;
+  NormOptions norm;
+};
+
+/// A vocabulary head to be analysed; its norm has no name if it was given as arrays.
+struct ReachHead : selectability::VocabularyHead {
+  std::string source;                ///< the command-line argument
+  std::vector<std::string> names{};  ///< of tokens; empty without a known vocabulary
+  std::vector<std::string> notes{};  ///< assumptions and unknowns of the model's description
+  verify::Inputs inputs{};           ///< if requested
+
+  /// `token 17`, or `token 17 "the"`, safe for a terminal.
+  [[nodiscard]] std::string shown(std::size_t token) const {
+    return printable(selectability::token_name(names, token));
+  }
+};
+
 struct ReachOptions {
   HeadOptions head;
   std::string resume;
@@ -43,6 +84,67 @@ struct ReachOptions {
   double budget = std::numeric_limits<double>::infinity();
   bool check = false;
 };
+
+void read_from_model(const HeadOptions& options, Inputs& inputs, bool describe, unsigned threads,
+                     ReachHead& head) {
+  const files::Checkpoint& checkpoint = inputs.checkpoint(options.model.path);
+  const std::filesystem::path folder = checkpoint.files().front().parent_path();
+  const std::optional<std::filesystem::path> names =
+      options.names.empty() ? models::find_token_names(folder)
+                            : std::optional<std::filesystem::path>(options.names);
+  if (names) inputs.add_file(*names);
+  const models::Model& described = inputs.model_of(checkpoint, options.model.stated);
+  static_cast<selectability::VocabularyHead&>(head) = selectability::vocabulary_head(checkpoint, described);
+  head.notes = described.notes;
+  if (describe) {
+    head.inputs.arguments.push_back({"model", options.model.path});
+    head.inputs.stated = options.model.stated;
+    head.inputs.arrays = verify::read_model_head(checkpoint, described).arrays(threads);
+  }
+  if (names) head.names = models::read_token_names(*names, head.logits.tokens);
+}
+
+void read_from_arrays(const HeadOptions& options, Inputs& inputs, bool describe, unsigned threads,
+                      ReachHead& head) {
+  const files::OpenedArray unembedding = inputs.array(options.unembedding);
+  const std::optional<files::OpenedArray> unembedding_bias = inputs.optional_array(options.unembedding_bias);
+  const NormInput norm_input = options.norm.open(inputs);
+  if (!options.names.empty()) inputs.add_file(options.names);
+  const MatrixInput weights = read_matrix(unembedding);
+  std::vector<double> bias;
+  if (unembedding_bias) bias = unembedding_bias->row();
+  const GivenNorm norm = norm_input.of_width(weights.width);
+  head.norm = norm;
+  if (norm.model) head.norm_name = norm.model->name;
+  head.has_bias = !bias.empty();
+  if (describe) {
+    add_array(head.inputs, "unembedding", options.unembedding, weights, threads);
+    if (!bias.empty()) {
+      head.inputs.arguments.push_back({"unembedding bias", options.unembedding_bias});
+      head.inputs.arrays.push_back(verify::describe_array("unembedding bias", {bias.size()}, bias));
+    }
+    add_norm(head.inputs, options.norm, head.norm);
+  }
+  head.logits = selectability::fold(head.norm, weights.view(), bias);
+  if (!options.names.empty()) head.names = models::read_token_names(options.names, head.logits.tokens);
+}
+
+/// Reads the head and folds the norm into it. With `describe`, records the inputs.
+///
+/// Errors    as the readers; Unsupported for a model whose head does not read a norm
+ReachHead read_head(const HeadOptions& options, Inputs& inputs, bool describe, unsigned threads) {
+  if (options.model.path.empty() == options.unembedding.empty()) {
+    throw CLI::ValidationError("MODEL or --unembedding", "exactly one of them is needed");
+  }
+  ReachHead head;
+  head.source = options.model.path.empty() ? options.unembedding : options.model.path;
+  if (options.model.path.empty()) {
+    read_from_arrays(options, inputs, describe, threads, head);
+  } else {
+    read_from_model(options, inputs, describe, threads, head);
+  }
+  return head;
+}
 
 /// Decides the tokens and computes the extremes, with the state saved in the file of --resume.
 void survey(const ReachOptions& options, const selectability::Logits& logits, const Session& session,
@@ -66,12 +168,12 @@ void survey(const ReachOptions& options, const selectability::Logits& logits, co
   });
   try {
     selectability::decide(logits, results.tokens, how);
-    selectability::finish_survey(logits, results,
-                                 {.nearest = options.sharpen,
-                                  .probabilities = probabilities.at(options.probability),
-                                  .asked = options.tokens,
-                                  .probability_gap = options.probability_gap},
-                                 how);
+    selectability::finish(logits, results,
+                          {.nearest = options.sharpen,
+                           .probabilities = probabilities.at(options.probability),
+                           .asked = options.tokens,
+                           .probability_gap = options.probability_gap},
+                          how);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::Cancelled && !results.tokens.empty()) state.save(results);
     throw;
@@ -148,16 +250,74 @@ void describe(const Session& session, const ReachHead& head, const Survey& resul
   say_notes(session, head.notes);
 }
 
-int run_reach(const Session& session, const ReachOptions& options) {
-  expect_writable({options.resume});
-  expect_folders({options.certificates});
-  std::vector<std::string> outputs = witness_files(options.certificates);
-  outputs.insert(outputs.end(), {options.resume, session.json});
-  const ReachHead head = read_head(options.head, outputs, session.wants_json(), session.threads);
+/// Points of some tokens, as NAME_tokens.npy and NAME_points.npy.
+class Points {
+ public:
+  void add(std::size_t token, std::span<const double> point) {
+    if (point.empty()) return;
+    tokens_.push_back(static_cast<double>(token));
+    points_.insert(points_.end(), point.begin(), point.end());
+  }
+  template <typename Write>
+  void write(const Write& write, const char* tokens, const char* points, std::size_t width) && {
+    write(tokens, std::move(tokens_));
+    write(points, std::move(points_), width);
+  }
+
+ private:
+  std::vector<double> tokens_{};
+  std::vector<double> points_{};
+};
+
+/// Writes rows.npy and offsets.npy (the logits A u + a, with means of all tokens subtracted), reachable.npy
+/// (tokens), witnesses.npy (a point u of the ball for each) and leads.npy (the lead there). In the same way,
+/// writes the tokens and points of probability_ (lower bounds of largest probabilities), tangent_ (upper
+/// bounds) and far_ ((u, height) of leads without the ball). Does nothing if the name is empty.
+void write_witnesses(Outputs& outputs, const std::string& folder, const selectability::Logits& logits,
+                     const Survey& results, double tolerance) {
+  if (folder.empty()) return;
+  const double stretch = selectability::without_ball(logits, tolerance).stretch;
+  Points witnesses;
+  Points probabilities;
+  Points tangents;
+  Points far;
+  std::vector<double> leads;
+  for (std::size_t token = 0; token < results.tokens.size(); ++token) {
+    const selectability::TokenReach& reach = results.tokens[token];
+    if (reach.answer == proof::Answer::yes) {
+      witnesses.add(token, selectability::witness(logits, token, reach));
+      leads.push_back(reach.lower);
+    }
+    probabilities.add(token, results.probabilities[token].point);
+    tangents.add(token, results.probabilities[token].proving_tangent());
+    std::vector<double> cone = reach.unbounded_witness;
+    if (!cone.empty()) cone.back() *= stretch;
+    far.add(token, cone);
+  }
+  const auto write = [&](const char* name, std::vector<double> values, std::size_t width = 0) {
+    write_array(outputs, folder, name, std::move(values), width);
+  };
+  write("rows", logits.rows, logits.width);
+  write("offsets", logits.offsets);
+  write("leads", std::move(leads));
+  std::move(witnesses).write(write, "reachable", "witnesses", logits.width);
+  std::move(probabilities).write(write, "probability_tokens", "probability_points", logits.width);
+  std::move(tangents).write(write, "tangent_tokens", "tangent_points", logits.width);
+  std::move(far).write(write, "far_tokens", "far_points", logits.width + 1);
+}
+
+/// The exit status of --check.
+int status_of(const Survey& results) {
+  if (!results.with(Answer::no).empty()) return negative;
+  return results.with(Answer::undecided).empty() ? ok : undecided;
+}
+
+int run_reach(const Session& session, Inputs& inputs, Outputs& outputs, const ReachOptions& options) {
+  const ReachHead head = read_head(options.head, inputs, session.wants_json(), session.threads);
   for (const std::size_t token : options.tokens) {
     if (token >= head.logits.tokens) {
       throw Error(ErrorCode::Argument,
-                  fmt::format("--tokens: {} is not among the {}, expected 0 to {}", token,
+                  fmt::format("--sharpen-tokens: {} is not among the {}, expected 0 to {}", token,
                               counted(head.logits.tokens, "token"), head.logits.tokens - 1));
     }
   }
@@ -187,92 +347,44 @@ int run_reach(const Session& session, const ReachOptions& options) {
     }
     throw;
   }
-  const int status = options.check && results.with(Answer::yes).size() < head.logits.tokens ? negative : ok;
+  const int status = options.check ? status_of(results) : int{ok};
   if (!session.team->is_first()) return status;
-  AtomicGroup together;
-  write_witnesses(options.certificates, head.logits, results, options.tolerance);
-  session.write_json(document(true));
-  together.commit();
+  write_witnesses(outputs, options.certificates, head.logits, results, options.tolerance);
+  outputs.commit([&] { return document(true); });
   describe(session, head, results);
   return status;
 }
 
 }  // namespace
 
-void add_reach(CLI::App& root, Session& session) {
+Command reach_command() {
   const auto options = std::make_shared<ReachOptions>();
-  CLI::App* command =
-      add_command(root, session, "reach",
-                  "Decide which tokens a model can output after its final norm, and bound their probability",
-                  [&session, options] { return run_reach(session, *options); });
   HeadOptions& head = options->head;
-  CLI::Option* model = command->add_option("MODEL", head.model.path, "Checkpoint with a language-model head");
-  add_model_options(*command, head.model);
-  CLI::Option* unembedding = command
-                                 ->add_option("--unembedding", head.unembedding,
-                                              "Instead of MODEL: unembedding matrix, tokens x width")
-                                 ->type_name("ARRAY")
-                                 ->excludes(model);
-  command
-      ->add_option("--unembedding-bias", head.unembedding_bias,
-                   "Bias of the unembedding, one number per token")
-      ->type_name("ARRAY")
-      ->needs(unembedding);
-  head.norm.declare(*command);
-  for (const char* name : {"--norm", "--gain", "--gain-offset", "--bias", "--eps", "--alpha", "--shift"}) {
-    command->get_option(name)->excludes(model);
+  std::vector<Argument> norm;
+  for (Argument& argument : head.norm.arguments({"--groups"})) {
+    norm.push_back(std::move(argument).excludes({"MODEL"}));
   }
-  command->remove_option(command->get_option("--groups"));
-  command
-      ->add_option("--names", head.names,
-                   "Token names: tokenizer.json, vocab.json, vocab.txt or llama2.c's .bin")
-      ->type_name("FILE");
-  command
-      ->add_option("--probability", options->probability,
-                   "Bound the largest probabilities by margins (quick), by optimization (full) or by both "
-                   "(auto, the default)")
-      ->check(CLI::IsMember({"auto", "quick", "full"}));
-  command
-      ->add_option(
-          "--probability-gap", options->probability_gap,
-          "Gap between the bounds of a log-probability at which their optimization stops (default 1e-3)")
-      ->type_name("G")
-      ->check(numbers(0.0, 1e6));
-  command
-      ->add_option(
-          "--sharpen", options->sharpen,
-          "Optimize margin and probability of the N tokens that are closest to unreachable (default 20)")
-      ->type_name("N")
-      ->check(counts(0, largest_count));
-  command
-      ->add_option(
-          "--budget", options->budget,
-          "Work limit in billions of multiplications, after which remaining work is skipped and listed "
-          "(default: no limit)")
-      ->type_name("N")
-      ->check(numbers(0.0, 1e9));
-  command
-      ->add_option("--tokens", options->tokens, "Optimize the largest probability of these tokens (ids) too")
-      ->type_name("I1,I2,...")
-      ->delimiter(',');
-  command
-      ->add_option("--tolerance", options->tolerance,
-                   "Margin, relative to the logits' size, below which logits count as tied (default 1e-12)")
-      ->type_name("T")
-      ->check(numbers(0.0, 1.0));
-  command
-      ->add_option("--resume", options->resume,
-                   "Save decided tokens in FILE and continue from it; Ctrl-C saves them too")
-      ->type_name("FILE");
-  command
-      ->add_option(
-          "--certificates", options->certificates,
-          "Write the logits, and the points that prove answers and bounds, into FOLDER as .npy files")
-      ->type_name("FOLDER");
-  command->add_flag("--check", options->check, "Exit with status 1 unless every token is reachable");
-  add_examples(*command,
-               {"normscope reach models/wordlist_gpt",
-                "normscope reach models/wordlist_gpt --check --certificates proofs --json reach.json"});
+  return {.name = "reach",
+          .text = "Decide which tokens a model can output, and how likely",
+          .inputs = {input("MODEL", head.model.path, "Checkpoint with a language-model head")},
+          .outputs = {output("--certificates", options->certificates, Role::folder, npy_files(array_names))
+                          .says("the logits, and the points that prove answers and bounds,"),
+                      output("--resume", options->resume)},
+          .options = joined(
+              joined({option("--check", options->check).says("every token is reachable"),
+                      option("--probability", options->probability).one_of({"auto", "quick", "full"}),
+                      option("--probability-gap", options->probability_gap),
+                      option("--sharpen", options->sharpen), option("--sharpen-tokens", options->tokens),
+                      option("--budget", options->budget).says("in all").usually("no limit"),
+                      option("--tolerance", options->tolerance).says(", relative to the logits' size"),
+                      option("--names", head.names)},
+                     model_options(head.model)),
+              joined({option("--unembedding", head.unembedding).excludes({"MODEL"}),
+                      option("--unembedding-bias", head.unembedding_bias).needs({"--unembedding"})},
+                     std::move(norm))),
+          .examples = {"normscope reach models/wordlist_gpt",
+                       "normscope reach models/wordlist_gpt --check --certificates proofs --json reach.json"},
+          .run = with(run_reach, options)};
 }
 
 }  // namespace normscope::cli

@@ -9,14 +9,12 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/analysis/report.hpp>
-#include <normscope/core/file.hpp>
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/results/documents.hpp>
 #include <normscope/results/figures.hpp>
 #include <normscope/results/words.hpp>
 
 #include "command.hpp"
-#include "inputs.hpp"
 #include "report_page.hpp"
 
 namespace normscope::cli {
@@ -150,50 +148,37 @@ void summarize(const Session& session, const ReportOptions& options, const analy
   if (left > 0) session.say(fmt::format("  and {} more in the page", left));
 }
 
-int run_report(const Session& session, const ReportOptions& options) {
-  expect_writable({options.output});
-  Inputs inputs;
+int run_report(const Session& session, Inputs& inputs, Outputs& outputs, const ReportOptions& options) {
   const files::Checkpoint& checkpoint = inputs.checkpoint(options.model.path);
-  inputs.keep_apart({options.output, session.json});
   const analysis::Report report =
       analysis::audit(checkpoint, inputs.model_of(checkpoint, options.model.stated), session.threads,
                       session.progress(), vocabulary_options(options));
-  AtomicGroup outputs;
-  AtomicFile page(options.output);
-  page.write(report::fill(json_text(results::report(report), 1), json_text(figures::charts(report))));
-  page.commit();
-  if (session.wants_json()) session.write_json(json_text(results::report(report, options.deep), 1));
-  outputs.commit();
+  outputs.write_text(options.output, [&] {
+    return report::fill(json_text(results::report(report), 1), json_text(figures::charts(report)));
+  });
+  outputs.commit([&] { return json_text(results::report(report, options.deep), 1); });
   summarize(session, options, report);
   return ok;
 }
 
 }  // namespace
 
-void add_report(CLI::App& root, Session& session) {
+Command report_command() {
   const auto options = std::make_shared<ReportOptions>();
-  CLI::App* command = add_command(root, session, "report",
-                                  "Analyse a checkpoint's norms, heads and vocabulary; write one HTML page",
-                                  [&session, options] { return run_report(session, *options); });
-  command->add_option("MODEL", options->model.path, "Checkpoint to analyse")->required();
-  add_model_options(*command, options->model);
-  command->add_option("-o,--output", options->output, "HTML file to write (default report.html)")
-      ->type_name("FILE");
-  command->add_flag("--deep", options->deep,
-                    "Put every semi-axis into the JSON, and analyse vocabularies of any size");
-  CLI::Option* const budget =
-      command
-          ->add_option(
-              "--budget", options->budget,
-              "Work limit in billions of multiplications, for heads, for the ranges behind norms, and for "
-              "tokens whose reachability needs a search, each; the page lists what was skipped (default 40; "
-              "no limit with --deep)")
-          ->type_name("N")
-          ->check(numbers(0.0, 1e9));
-  command->add_flag("--no-vocabulary", options->no_vocabulary, "Analyse only norms and heads")
-      ->excludes(budget);
-  add_examples(*command, {"normscope report models/wordlist_gpt",
-                          "normscope report models/wordlist_gpt --deep -o deep.html --json deep.json"});
+  return {.name = "report",
+          .text = "Analyse norms, heads and vocabulary; write one HTML page",
+          .inputs = {input("MODEL", options->model.path, "Checkpoint to analyse").required()},
+          .outputs = {output("-o,--output", options->output).says("the HTML page").usually("report.html")},
+          .options = joined({option("--deep", options->deep),
+                             option("--budget", options->budget)
+                                 .says("for heads, for the ranges behind norms, and for tokens whose "
+                                       "reachability needs a search, each")
+                                 .usually("40; no limit with --deep"),
+                             option("--no-vocabulary", options->no_vocabulary).excludes({"--budget"})},
+                            model_options(options->model)),
+          .examples = {"normscope report models/wordlist_gpt",
+                       "normscope report models/wordlist_gpt --deep -o deep.html --json deep.json"},
+          .run = with(run_report, options)};
 }
 
 }  // namespace normscope::cli

@@ -11,16 +11,16 @@
 #include <fmt/format.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/core/file.hpp>
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/files/source.hpp>
+#include <normscope/files/zip.hpp>
 #include <normscope/models/model.hpp>
 #include <normscope/results/documents.hpp>
+#include <normscope/rewrite/activations.hpp>
 #include <normscope/rewrite/rewrite.hpp>
 
 #include "command.hpp"
-#include "inputs.hpp"
-#include "matrix_input.hpp"
-#include "norm_rows.hpp"
 
 namespace normscope::cli {
 namespace {
@@ -123,6 +123,82 @@ std::string on_rows(const rewrite::NormOnRows& norm) {
                      norm.tried < norm.given ? fmt::format(" of {}", norm.given) : "");
 }
 
+/// The norms that arrays of a file are named after.
+std::vector<std::string> names_in(const std::string& file, Inputs& inputs) {
+  std::vector<std::string> names;
+  if (std::filesystem::path(file).extension() == ".npz") {
+    const MappedFile mapped(file);
+    for (const files::ZipMember& member : files::read_zip_directory(mapped.bytes(), file)) {
+      std::string name(member.name);
+      if (name.ends_with(".npy")) name.resize(name.size() - 4);
+      names.push_back(std::move(name));
+    }
+    return names;
+  }
+  for (const files::Tensor& tensor : inputs.checkpoint(file).tensors()) names.emplace_back(tensor.name);
+  return names;
+}
+
+rewrite::Activations rows_of(std::size_t norm, const models::Norm& description,
+                             const files::OpenedArray& array) {
+  const MatrixInput matrix = read_matrix(array);
+  if (matrix.width != description.width) {
+    throw Error(ErrorCode::Shape, fmt::format("{}: has rows of {} numbers, expected {}, the width of {}",
+                                              printable(array.name()), matrix.width, description.width,
+                                              printable(description.name)));
+  }
+  rewrite::Activations result{norm, matrix.rows, {}};
+  const std::size_t tried = std::min(matrix.rows, rewrite::most_rows);
+  for (std::size_t i = 0; i < tried; ++i) {
+    const auto first =
+        matrix.values.begin() + static_cast<std::ptrdiff_t>(i * matrix.rows / tried * matrix.width);
+    result.rows.insert(result.rows.end(), first, first + static_cast<std::ptrdiff_t>(matrix.width));
+  }
+  return result;
+}
+
+/// Rows that enter norms of `model`, from files on the command line: FILE.npz and FILE.safetensors hold
+/// arrays by the norms' names, NORM=FILE.npy is one norm's. The last axis is the norm's width. Of more than
+/// `rewrite::most_rows` rows, that many are taken, spread evenly.
+///
+/// Errors    as `OpenedArray`; Argument for a name that is no norm's, or a norm given twice; Shape for
+///           another width; Argument for numbers that are not finite
+std::vector<rewrite::Activations> read_activations(const std::vector<std::string>& names,
+                                                   const models::Model& model, Inputs& inputs) {
+  std::vector<rewrite::Activations> result;
+  const auto add = [&](const std::string& name, const std::string& array) {
+    const auto found = std::find_if(model.norms.begin(), model.norms.end(),
+                                    [&](const models::Norm& norm) { return norm.name == name; });
+    if (found == model.norms.end()) {
+      throw Error(
+          ErrorCode::Argument,
+          fmt::format("{}: {} is no norm of the model, expected a name such as {}", printable(array),
+                      printable(name), model.norms.empty() ? "-" : printable(model.norms.front().name)));
+    }
+    const auto norm = static_cast<std::size_t>(found - model.norms.begin());
+    if (std::any_of(result.begin(), result.end(), [&](const auto& item) { return item.norm == norm; })) {
+      throw Error(ErrorCode::Argument,
+                  fmt::format("{}: rows of {} are given twice", printable(array), printable(name)));
+    }
+    result.push_back(rows_of(norm, *found, inputs.array(array)));
+  };
+  for (const std::string& name : names) {
+    std::error_code ignored;
+    const std::size_t equals = name.find('=');
+    if (equals != std::string::npos && !std::filesystem::exists(name, ignored)) {
+      add(name.substr(0, equals), name.substr(equals + 1));
+    } else if (std::filesystem::path(name).extension() == ".npy") {
+      throw Error(ErrorCode::Argument,
+                  fmt::format("{}: holds one array, expected NORM=FILE.npy, or arrays by the norms' names in "
+                              "an .npz or .safetensors file",
+                              printable(name)));
+    } else {
+      for (const std::string& member : names_in(name, inputs)) add(member, name + ":" + member);
+    }
+  }
+  return result;
+}
+
 /// The value of --rotate: random:SEED, or the name of a square array.
 std::optional<rewrite::RotationRequest> rotation_of(const std::string& text, Inputs& inputs) {
   if (text.empty()) return std::nullopt;
@@ -151,17 +227,15 @@ void say_taken_over(const Session& session, std::size_t files) {
     session.say(fmt::format("{} that a killed process had finished taken over", counted(files, "file")));
 }
 
-int run_undo(const Session& session, const RewriteOptions& options) {
+int run_undo(const Session& session, Inputs& inputs, Outputs& outputs, const RewriteOptions& options) {
   if (options.output.empty()) throw CLI::ValidationError("rewrite", "expected -o OUT");
   const files::Checkpoint checkpoint =
       files::open_noted(options.model, inputs_of_process(), files::read_file);
-  Inputs inputs;
   for (const std::filesystem::path& file : checkpoint.files()) inputs.add_file(file);
   inputs.add_file(options.model);
-  inputs.keep_apart({options.output, session.json});
   const rewrite::Restoration restoration =
       rewrite::undo(checkpoint, options.output, session.threads, session.progress());
-  if (session.wants_json()) session.write_json(json_text(results::undone(checkpoint, restoration), 1));
+  outputs.commit([&] { return json_text(results::undone(checkpoint, restoration), 1); });
   const auto exact = std::count_if(restoration.tensors.begin(), restoration.tensors.end(),
                                    [](const auto& tensor) { return tensor.roundings == 0.0; });
   double worst = 0.0;
@@ -174,8 +248,8 @@ int run_undo(const Session& session, const RewriteOptions& options) {
   return ok;
 }
 
-int run_rewrite(const Session& session, const RewriteOptions& options) {
-  if (options.undo) return run_undo(session, options);
+int run_rewrite(const Session& session, Inputs& inputs, Outputs& outputs, const RewriteOptions& options) {
+  if (options.undo) return run_undo(session, inputs, outputs, options);
   if (options.fold.empty() && options.rotate.empty() && !options.migrate && !options.center &&
       !options.untie) {
     throw CLI::ValidationError("rewrite",
@@ -188,13 +262,11 @@ int run_rewrite(const Session& session, const RewriteOptions& options) {
   // process.
   const files::Checkpoint checkpoint =
       files::open_noted(options.model, inputs_of_process(), files::read_file);
-  Inputs inputs;
   for (const std::filesystem::path& file : checkpoint.files()) inputs.add_file(file);
   inputs.add_file(options.model);
   const models::Model model = models::describe(checkpoint, options.stated);
   const std::vector<rewrite::Activations> activations = read_activations(options.activations, model, inputs);
   const std::optional<rewrite::RotationRequest> rotation = rotation_of(options.rotate, inputs);
-  inputs.keep_apart({options.output, session.json});
   const rewrite::Plan plan = rewrite::make_plan(checkpoint, model,
                                                 {.fold_gains = !options.fold.empty(),
                                                  .migrate = options.migrate,
@@ -205,7 +277,7 @@ int run_rewrite(const Session& session, const RewriteOptions& options) {
     return json_text(results::rewrite(checkpoint, model, plan, result), 1);
   };
   if (options.dry_run) {
-    if (session.wants_json()) session.write_json(document(nullptr));
+    outputs.commit([&] { return document(nullptr); });
     print_plan(session, model, plan);
     return ok;
   }
@@ -213,7 +285,7 @@ int run_rewrite(const Session& session, const RewriteOptions& options) {
   const rewrite::Result result = rewrite::write(
       checkpoint, model, plan, options.output, session.threads, session.progress(),
       [&](const rewrite::Result& written) { return (text = document(&written)) + "\n"; }, activations);
-  if (session.wants_json()) session.write_json(text);
+  outputs.commit([&] { return text; });
   print_plan(session, model, plan);
   for (const std::string& change : result.configuration) session.say("config.json: " + printable(change));
   for (const std::string& name : result.not_copied) session.say("not copied: " + printable(name));
@@ -224,64 +296,37 @@ int run_rewrite(const Session& session, const RewriteOptions& options) {
   return ok;
 }
 
+/// A name each time the option is given; a name may have a comma.
+Argument norm_inputs(std::vector<std::string>& names) {
+  return {"--norm-inputs", "", [&names](CLI::App& command, const auto& name, const auto& text) {
+            return command.add_option(name, names, text);
+          }};
+}
+
 }  // namespace
 
-void add_rewrite(CLI::App& root, Session& session) {
+Command rewrite_command() {
   const auto options = std::make_shared<RewriteOptions>();
-  CLI::App* command = add_command(
-      root, session, "rewrite",
-      "Rewrite a checkpoint exactly: fold gains, centre or rotate the residual stream; or undo it",
-      [&session, options] { return run_rewrite(session, *options); });
-  command->add_option("IN", options->model, "Checkpoint to rewrite: a .safetensors file or a folder")
-      ->required();
-  add_stated(*command, options->stated);
-  command
-      ->add_option(
-          "-o,--output", options->output,
-          "File to write, or a new folder if IN is a folder; the certificate is written beside the weights")
-      ->type_name("OUT");
-  CLI::Option* const fold =
-      command
-          ->add_option(
-              "--fold", options->fold,
-              "Fold the gain and bias of every norm into the linear maps that read it, where that is exact")
-          ->check(CLI::IsMember({"gains"}));
-  command
-      ->add_flag(
-          "--migrate", options->migrate,
-          "Move powers of two from each norm's gain and bias into its readers, so that the features have "
-          "similar ranges")
-      ->excludes(fold);
-  command->add_flag("--center", options->center,
-                    "Remove the mean from all that writes to the residual stream, so that RMSNorms can "
-                    "replace its LayerNorms");
-  command
-      ->add_option(
-          "--rotate", options->rotate,
-          "Rotate the residual stream by a random orthogonal matrix (random:SEED) or by one from a file; "
-          "its norms must have no gain, as after --fold gains")
-      ->type_name("random:SEED|FILE");
-  command->add_flag(
-      "--untie", options->untie,
-      "Store the unembedding as a tensor of its own if the file shares it with the token embedding");
-  command
-      ->add_option(
-          "--activations", options->activations,
-          "Inputs of norms, on which old and new outputs are compared: an .npz or .safetensors file with "
-          "one array per norm, under its name, or NORM=FILE.npy; may be repeated")
-      ->type_name("FILE");
-  command
-      ->add_flag("--undo", options->undo,
-                 "Restore the checkpoint that IN was rewritten from, by the recipe beside IN")
-      ->excludes(fold)
-      ->excludes("--migrate")
-      ->excludes("--center")
-      ->excludes("--untie")
-      ->excludes("--rotate")
-      ->excludes("--activations");
-  command->add_flag("--dry-run", options->dry_run, "Print what would happen to each norm, and write nothing");
-  add_examples(*command, {"normscope rewrite models/wordlist_gpt -o folded --fold gains",
-                          "normscope rewrite folded -o original --undo"});
+  return {
+      .name = "rewrite",
+      .text = "Rewrite a checkpoint exactly: fold, centre, rotate; undo",
+      .inputs =
+          {input("IN", options->model, "Checkpoint to rewrite: a .safetensors file or a folder").required()},
+      .outputs = {output("-o,--output", options->output, Role::own)
+                      .typed("OUT")
+                      .says("a file, or a new folder if IN is a folder, with the certificate beside the "
+                            "weights")},
+      .options = joined(
+          {option("--fold", options->fold).one_of({"gains"}),
+           option("--migrate", options->migrate).excludes({"--fold"}), option("--center", options->center),
+           option("--rotate", options->rotate), option("--untie", options->untie),
+           option("--undo", options->undo)
+               .excludes({"--fold", "--migrate", "--center", "--untie", "--rotate", "--norm-inputs"}),
+           option("--dry-run", options->dry_run), norm_inputs(options->activations)},
+          stated_options(options->stated)),
+      .examples = {"normscope rewrite models/wordlist_gpt -o folded --fold gains",
+                   "normscope rewrite folded -o original --undo"},
+      .run = with(run_rewrite, options)};
 }
 
 }  // namespace normscope::cli

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 
@@ -11,23 +12,34 @@
 #include <normscope/core/file.hpp>
 #include <normscope/core/text.hpp>
 #include <normscope/results/documents.hpp>
+#include <normscope/results/figures.hpp>
+#include <normscope/selectability/random_table.hpp>
 #include <normscope/selectability/select.hpp>
 
-#include "command.hpp"
-#include "inputs.hpp"
-#include "key_certificates.hpp"
-#include "key_norm.hpp"
-#include "matrix_input.hpp"
-#include "result_inputs.hpp"
-#include "select_table.hpp"
+#include "norm_options.hpp"
 
 namespace normscope::cli {
 namespace {
 
 using selectability::Proof;
+using selectability::RandomCell;
 using selectability::Selectability;
 
 constexpr std::chrono::seconds search_saved_every{10};
+
+/// The files of --certificates.
+constexpr std::initializer_list<const char*> certificate_names = {
+    "keys", "selectable", "queries", "margins", "unselectable", "residuals", "weights"};
+
+/// A file of --figures, and what it shows.
+struct Figure {
+  const char* file;
+  double RandomCell::*share;
+  const char* title;
+};
+constexpr Figure table_figures[] = {
+    {"any.vl.json", &RandomCell::any, "Sets of random keys with one that no query selects"},
+    {"mean.vl.json", &RandomCell::mean, "Mean share of random keys that no query selects"}};
 
 struct SelectOptions {
   std::string input;
@@ -130,18 +142,97 @@ selectability::Selection decide(const Session& session, const SelectOptions& opt
   return std::move(search).result();
 }
 
-int run_select(const Session& session, const SelectOptions& options) {
-  expect_folders({options.certificates, options.figures});
+/// Writes keys.npy (keys × width, after the norm), selectable.npy (their rows), queries.npy (one per
+/// selectable key), margins.npy, unselectable.npy (rows), residuals.npy and weights.npy (key, other key, λ).
+/// Does nothing if the name is empty.
+void write_certificates(Outputs& outputs, const std::string& folder, MatrixView<const double> keys,
+                        const selectability::Selection& selection) {
+  if (folder.empty()) return;
+  std::vector<double> all;
+  std::vector<double> selectable;
+  std::vector<double> queries;
+  std::vector<double> margins;
+  std::vector<double> unselectable;
+  std::vector<double> residuals;
+  std::vector<double> weights;
+  for (std::size_t i = 0; i < keys.rows(); ++i) {
+    all.insert(all.end(), keys.row(i).begin(), keys.row(i).end());
+    const selectability::Verdict& verdict = selection.keys[i];
+    const double row = static_cast<double>(i);
+    if (verdict.answer == selectability::Selectability::selectable) {
+      const std::vector<double> query = selection.query(keys, i);
+      selectable.push_back(row);
+      queries.insert(queries.end(), query.begin(), query.end());
+      margins.push_back(verdict.margin);
+    } else if (verdict.answer == selectability::Selectability::unselectable) {
+      unselectable.push_back(row);
+      residuals.push_back(verdict.residual);
+      for (const proof::PointWeight& share : verdict.weights) {
+        weights.insert(weights.end(), {row, static_cast<double>(share.id), share.weight});
+      }
+    }
+  }
+  write_array(outputs, folder, "keys", std::move(all), keys.width());
+  write_array(outputs, folder, "selectable", std::move(selectable));
+  write_array(outputs, folder, "queries", std::move(queries), keys.width());
+  write_array(outputs, folder, "margins", std::move(margins));
+  write_array(outputs, folder, "unselectable", std::move(unselectable));
+  write_array(outputs, folder, "residuals", std::move(residuals));
+  write_array(outputs, folder, "weights", std::move(weights), 3);
+}
+
+/// Every how many rows one is printed; the JSON has all of them.
+constexpr std::size_t shown_every = 10;
+
+void say_table(const Session& session, const selectability::RandomTable& table,
+               const std::vector<RandomCell>& cells, double RandomCell::*share, const char* title) {
+  session.say(fmt::format("{} ({} sets a cell)", title, table.runs));
+  std::string head = fmt::format("{:>6}", "keys");
+  for (std::size_t width = table.least_width; width <= table.most_width; ++width) {
+    head += fmt::format(" {:>6}", fmt::format("d={}", width));
+  }
+  session.say(head);
+  std::string line;
+  for (const RandomCell& cell : cells) {
+    if (cell.count % shown_every != 0 && cell.count != table.most_count) continue;
+    if (cell.width == table.least_width) line = fmt::format("{:>6}", cell.count);
+    line += fmt::format(" {:>6.3f}", cell.*share);
+    if (cell.width == table.most_width) session.say(line);
+  }
+}
+
+/// `select --random-table`: prints the shares of random keys that cannot be selected, and draws them as heat
+/// maps.
+int run_random_table(const Session& session, Outputs& outputs, const KeyNorm& norm,
+                     selectability::RandomTable table, const std::string& figures) {
+  if (norm.of_width(table.least_width)) {
+    table.transform = [&norm](MatrixView<double> keys) { norm.apply(norm.of_width(keys.width()), keys); };
+  }
+  const std::vector<RandomCell> cells =
+      selectability::random_table(table, session.threads, session.progress());
+  for (const Figure& figure : table_figures) {
+    outputs.write_into(figures, figure.file, [&](const std::string& path) {
+      write_text_file(path, json_text(figures::random_table(cells, figure.share, figure.title)));
+    });
+  }
+  outputs.commit([&] {
+    return json_text(results::random_table(table, cells, norm.json(norm.of_width(table.least_width))));
+  });
+  for (const Figure& figure : table_figures) say_table(session, table, cells, figure.share, figure.title);
+  const std::optional<GivenNorm> spec = norm.of_width(table.least_width);
+  if (!spec || (spec->kind == NormKind::layer && norm.steps.empty())) {
+    session.say(fmt::format(
+        "The first table is figure 1{} of Brody and others 2023, whose text calls it the mean share.",
+        spec ? "d" : "c"));
+  }
+  return ok;
+}
+
+int run_select(const Session& session, Inputs& inputs, Outputs& outputs, const SelectOptions& options) {
   if (options.input.empty() && !options.random_table) throw CLI::RequiredError("KEYS or --random-table");
-  Inputs inputs;
   const KeyNorm norm = options.norm.open(inputs);
-  if (options.random_table) return run_random_table(session, inputs, norm, options.table, options.figures);
-  std::vector<std::string> outputs = certificate_files(options.certificates);
-  outputs.push_back(session.json);
-  outputs.push_back(options.state);
+  if (options.random_table) return run_random_table(session, outputs, norm, options.table, options.figures);
   const files::OpenedArray array = inputs.array(options.input);
-  inputs.keep_apart(outputs);
-  expect_writable({options.state});
   MatrixInput keys = read_matrix(array, Rows::any);
   const std::optional<GivenNorm> spec = norm.of_width(keys.width);
   verify::Inputs computed_from;
@@ -156,86 +247,54 @@ int run_select(const Session& session, const SelectOptions& options) {
   if (options.exact) {
     selectability::decide_exactly(keys.view(), selection, {}, session.threads, session.progress());
   }
-  AtomicGroup together;
-  write_certificates(options.certificates, keys.view(), selection);
-  session.write_json(json_text(results::select(selection, {.width = keys.width,
-                                                           .norm = norm.json(spec),
-                                                           .exact = options.exact,
-                                                           .inputs = computed_from,
-                                                           .folder = options.certificates})));
-  together.commit();
+  write_certificates(outputs, options.certificates, keys.view(), selection);
+  outputs.commit([&] {
+    return json_text(results::select(selection, {.width = keys.width,
+                                                 .norm = norm.json(spec),
+                                                 .exact = options.exact,
+                                                 .inputs = computed_from,
+                                                 .folder = options.certificates}));
+  });
   if (spec) spec->say_source(session);
   describe(session, keys, selection, options.exact);
-  return options.check && selection.count(Selectability::selectable) < keys.rows ? negative : ok;
+  if (!options.check || selection.count(Selectability::selectable) == keys.rows) return ok;
+  return selection.count(Selectability::unselectable) > 0 ? negative : undecided;
 }
 
 }  // namespace
 
-void add_select(CLI::App& root, Session& session) {
+Command select_command() {
   const auto options = std::make_shared<SelectOptions>();
-  CLI::App* command =
-      add_command(root, session, "select", "Decide which keys some query can give the highest score",
-                  [&session, options] { return run_select(session, *options); });
-  command->footer(
-      "A key counts as inside the hull of the others if its distance from it, relative to the extent of\n"
-      "all keys, is below --tolerance, in total and in each column; with 0, only if that is proved.\n"
-      "For float32 keys that lie in a subspace, use --rank-tolerance 1e-5. Ctrl-C saves the state of "
-      "--resume.");
-  CLI::Option* input = command->add_option(
-      "KEYS", options->input, "Keys, one a row; normalized first if options of a norm are given");
-  options->norm.declare(*command);
-  command
-      ->add_option(
-          "--tolerance", options->search.tolerance,
-          "Relative distance below which a key counts as inside the hull of the others (default 1e-12)")
-      ->type_name("T")
-      ->check(numbers(0.0, 1.0));
-  command
-      ->add_option("--rank-tolerance", options->search.rank_tolerance,
-                   "Relative extent below which the keys count as flat in a direction (default 1e-12)")
-      ->type_name("T")
-      ->check(numbers(0.0, 1.0));
-  command
-      ->add_option(
-          "--certificates", options->certificates,
-          "Write the keys, and the query or weights that prove each answer, into FOLDER as .npy files")
-      ->type_name("FOLDER");
-  command
-      ->add_option("--resume", options->state,
-                   "Save decided keys in FILE and continue from it; answers of --exact are not saved")
-      ->type_name("FILE");
-  CLI::Option* exact = command->add_flag(
-      "--exact", options->exact,
-      "Decide in rational arithmetic, with integer certificates, the keys that floating point cannot");
-  command->add_flag("--check", options->check, "Exit with status 1 unless every key is selectable");
   selectability::RandomTable& random = options->table;
-  CLI::Option* table =
-      command
-          ->add_flag("--random-table", options->random_table,
-                     "Tabulate how often standard normal keys cannot be selected, instead of KEYS")
-          ->excludes(input)
-          ->excludes(exact);
-  command->add_option("--runs", random.runs, "Random key sets per table cell (default 100)")
-      ->type_name("N")
-      ->check(counts(1, largest_count))
-      ->needs(table);
-  command->add_option("--most-width", random.most_width, "Largest key width in the table (default 15)")
-      ->type_name("N")
-      ->check(counts(3, largest_count))
-      ->needs(table);
-  command->add_option("--most-keys", random.most_count, "Largest number of keys in the table (default 60)")
-      ->type_name("N")
-      ->check(counts(3, largest_count))
-      ->needs(table);
-  command->add_option("--seed", random.seed, "Random seed (default 1)")
-      ->type_name("S")
-      ->check(seeds())
-      ->needs(table);
-  command->add_option("--figures", options->figures, "Write the table's heat maps (Vega-Lite) into FOLDER")
-      ->type_name("FOLDER")
-      ->needs(table);
-  add_examples(*command, {"normscope select models/wordlist_gpt:transformer.wte.weight",
-                          "normscope select '0,0;2,0;0,2;0.5,0.5' --exact"});
+  const auto of_table = [](Argument argument) { return std::move(argument).needs({"--random-table"}); };
+  return {
+      .name = "select",
+      .text = "Decide which keys some query can give the highest score",
+      .inputs = {input("KEYS", options->input,
+                       "Keys, one a row; normalized first if options of a norm are given")},
+      .outputs = {output("--certificates", options->certificates, Role::folder, npy_files(certificate_names))
+                      .says("the keys, and the query or weights that prove each answer,"),
+                  output("--resume", options->state).says("; answers of --exact are not saved"),
+                  of_table(output("--figures", options->figures, Role::folder,
+                                  {table_figures[0].file, table_figures[1].file})
+                               .says("heat maps of the table"))},
+      .options = joined(
+          {option("--exact", options->exact),
+           option("--check", options->check).says("every key is selectable"),
+           option("--tolerance", options->search.tolerance)
+               .says(": the distance of a key from the hull of the others"),
+           option("--rank-tolerance", options->search.rank_tolerance),
+           option("--random-table", options->random_table).excludes({"KEYS", "--exact"}),
+           of_table(option("--runs", random.runs)), of_table(option("--most-width", random.most_width)),
+           of_table(option("--most-keys", random.most_count)), of_table(option("--seed", random.seed))},
+          options->norm.arguments()),
+      .footer =
+          "A key counts as inside the hull of the others if its distance from it, relative to the "
+          "extent of all keys, is below --tolerance, in total and in each column; with 0, only if that "
+          "is proved. For float32 keys that lie in a subspace, use --rank-tolerance 1e-5.",
+      .examples = {"normscope select models/wordlist_gpt:transformer.wte.weight",
+                   "normscope select '0,0;2,0;0,2;0.5,0.5' --exact"},
+      .run = with(run_select, options)};
 }
 
 }  // namespace normscope::cli

@@ -14,10 +14,7 @@
 #include <normscope/proof/separate.hpp>
 #include <normscope/results/documents.hpp>
 
-#include "command.hpp"
-#include "inputs.hpp"
-#include "result_inputs.hpp"
-#include "samples.hpp"
+#include "norm_options.hpp"
 
 namespace normscope::cli {
 namespace {
@@ -153,12 +150,10 @@ void check(const SeparateOptions& options) {
   }
 }
 
-int run_separate(const Session& session, const SeparateOptions& options) {
+int run_separate(const Session& session, Inputs& inputs, Outputs& outputs, const SeparateOptions& options) {
   check(options);
-  Inputs inputs;
   const Arrays arrays{inputs.array(options.a), inputs.optional_array(options.b),
                       inputs.optional_array(options.labels)};
-  inputs.keep_apart({session.json});
   verify::Inputs computed_from;
   const Describe describe = [&](const char* role, const std::string& name, const MatrixInput& matrix) {
     if (session.wants_json()) add_array(computed_from, role, name, matrix, session.threads);
@@ -183,14 +178,16 @@ int run_separate(const Session& session, const SeparateOptions& options) {
     }
   }
 
-  session.write_json(json_text(results::separate({.width = sample.width,
-                                                  .class_rows = sample.class_rows,
-                                                  .given_row = sample.given_row,
-                                                  .classes = sample.names,
-                                                  .ssr = ssr,
-                                                  .linear = linear,
-                                                  .separation = separation,
-                                                  .inputs = computed_from})));
+  outputs.commit([&] {
+    return json_text(results::separate({.width = sample.width,
+                                        .class_rows = sample.class_rows,
+                                        .given_row = sample.given_row,
+                                        .classes = sample.names,
+                                        .ssr = ssr,
+                                        .linear = linear,
+                                        .separation = separation,
+                                        .inputs = computed_from}));
+  });
   const std::string rows = classes == 2
                                ? fmt::format("{} and {} rows", sample.class_rows[0], sample.class_rows[1])
                                : fmt::format("{} rows in {} classes", sample.class_of.size(), classes);
@@ -200,37 +197,31 @@ int run_separate(const Session& session, const SeparateOptions& options) {
           ? fmt::format("SSR {:.6g}, smallest SSR after any linear map (LSSR) {:.6g}", ssr, linear.ratio)
           : "SSR and LSSR are not defined: all rows are equal");
   if (separation) session.say("linearly separable: " + proof(*separation));
-  return options.check && separation->answer != proof::Answer::yes ? negative : ok;
+  if (!options.check || separation->answer == proof::Answer::yes) return ok;
+  return separation->answer == proof::Answer::no ? negative : undecided;
 }
 
 }  // namespace
 
-void add_separate(CLI::App& root, Session& session) {
+Command separate_command() {
   const auto options = std::make_shared<SeparateOptions>();
-  CLI::App* command =
-      add_command(root, session, "separate",
-                  "Measure how well classes separate, and decide whether a hyperplane separates two",
-                  [&session, options] { return run_separate(session, *options); });
-  command->add_option("A", options->a, "Rows of the first class; with --labels, of all classes")->required();
-  command->add_option("B", options->b, "Rows of the second class, of the same width");
-  command
-      ->add_option("--labels", options->labels,
-                   "Integer class of each sample of A, whose first axis is the samples")
-      ->type_name("ARRAY");
-  command->add_option("--classes", options->classes, "Use only these labels (default: all)")
-      ->type_name("L1,L2,...")
-      ->delimiter(',');
-  command
-      ->add_option("--tolerance", options->tolerance,
-                   "Relative distance below which two hulls count as meeting (default 1e-12)")
-      ->type_name("T")
-      ->check(numbers(0.0, std::numeric_limits<double>::max()));
-  command->add_flag("--exact", options->exact,
-                    "Decide in rational arithmetic, with an integer certificate (two classes only)");
-  command->add_flag("--check", options->check,
-                    "Exit with status 1 unless two classes are linearly separable");
-  add_examples(*command, {"normscope separate '0,0;1,0' '0,1;1,1' --exact",
-                          "normscope separate '0,0;0,1;1,0;1,1' --labels 0,1,1,0"});
+  return {
+      .name = "separate",
+      .text = "Decide whether a hyperplane separates two classes of rows",
+      .inputs = {input("A", options->a, "Rows of the first class; with --labels, of all classes").required(),
+                 input("B", options->b, "Rows of the second class, of the same width")},
+      .options = {option("--labels", options->labels), option("--classes", options->classes),
+                  option("--exact", options->exact),
+                  option("--check", options->check).says("two classes are linearly separable"),
+                  option("--tolerance", options->tolerance)
+                      .says(": the distance of two hulls")
+                      .within(numbers(0.0, std::numeric_limits<double>::max()))},
+      .footer =
+          "SSR is the sum of squares within classes over the total one. LSSR is the smallest SSR "
+          "after any linear map, which the JSON has as a direction or a subspace.",
+      .examples = {"normscope separate '0,0;1,0' '0,1;1,1' --exact",
+                   "normscope separate '0,0;0,1;1,0;1,1' --labels 0,1,1,0"},
+      .run = with(run_separate, options)};
 }
 
 }  // namespace normscope::cli

@@ -12,7 +12,6 @@
 
 #include <normscope/analysis/trace.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/core/file.hpp>
 #include <normscope/forward/tokenizer.hpp>
 #include <normscope/models/token_names.hpp>
 #include <normscope/results/documents.hpp>
@@ -21,7 +20,6 @@
 #include <normscope/selectability/vocabulary.hpp>
 
 #include "command.hpp"
-#include "inputs.hpp"
 #include "report_page.hpp"
 
 namespace normscope::cli {
@@ -160,23 +158,15 @@ void print_tokens(const Session& session, const analysis::TokenTrace& trace,
   say_reach(session, trace);
 }
 
-template <typename Text>
-void write_if_named(const std::string& path, const Text& text) {
-  if (path.empty()) return;
-  AtomicFile file(path);
-  file.write(text());
-  file.commit();
-}
-
-int run_trace(const Session& session, const TraceCommand& command) {
-  Inputs inputs;
+int run_trace(const Session& session, Inputs& inputs, Outputs& outputs, const TraceCommand& command) {
+  if (command.text.has_value() != command.tokens.empty()) {
+    throw CLI::ValidationError("trace", "expected either TEXT or --tokens");
+  }
   const files::Checkpoint& checkpoint = inputs.checkpoint(command.model.path);
   const std::optional<fs::path> names =
       command.names.empty() ? models::find_token_names(checkpoint.files().front().parent_path())
                             : std::optional<fs::path>(command.names);
   if (names) inputs.add_file(*names);
-  inputs.keep_apart({session.json, command.page, command.activations});
-  expect_writable({command.page, command.activations});
   models::Model model = inputs.model_of(checkpoint, command.model.stated);
   state_activation(command.activation, model);
   const std::size_t vocabulary = forward::Decoder(checkpoint, model).vocabulary();
@@ -187,16 +177,14 @@ int run_trace(const Session& session, const TraceCommand& command) {
   const analysis::TokenTrace trace =
       analysis::trace(checkpoint, model, context.tokens, options, session.progress());
   const auto document = results::token_trace(checkpoint, trace, context.names);
-  AtomicGroup outputs;
-  write_if_named(command.page, [&] {
+  outputs.write_text(command.page, [&] {
     return report::fill(json_text(document, 1), json_text(figures::token_trace_charts(trace, context.names)));
   });
-  write_if_named(command.activations, [&] {
+  outputs.write_text(command.activations, [&] {
     return json_text(
         results::activations(command.model.path, analysis::observed_norms(trace), {}, &trace.within), 1);
   });
-  if (session.wants_json()) session.write_json(json_text(document, 1));
-  outputs.commit();
+  outputs.commit([&] { return json_text(document, 1); });
   print_norms(session, trace);
   print_heads(session, trace);
   print_tokens(session, trace, context.names);
@@ -206,54 +194,36 @@ int run_trace(const Session& session, const TraceCommand& command) {
 
 }  // namespace
 
-void add_trace(CLI::App& root, Session& session) {
+Command trace_command() {
   const auto options = std::make_shared<TraceCommand>();
-  CLI::App* command = add_command(root, session, "trace",
-                                  "Run a text through a decoder and show what each norm does with each token",
-                                  [&session, options] {
-                                    if (options->text.has_value() != options->tokens.empty()) {
-                                      throw CLI::ValidationError("trace", "expected either TEXT or --tokens");
-                                    }
-                                    return run_trace(session, *options);
-                                  });
-  command->add_option("MODEL", options->model.path, "Checkpoint to run, a decoder")->required();
-  command->add_option("TEXT", options->text, "Text, for models with a tokenizer beside them");
-  add_model_options(*command, options->model);
-  command->add_option("--tokens", options->tokens, "Tokens (ids) in place of a text")
-      ->type_name("I1,I2,...")
-      ->delimiter(',');
-  command
-      ->add_option("--names", options->names,
-                   "Tokenizer: tokenizer.json or vocab.json of byte-level BPE, or llama2.c's .bin")
-      ->type_name("FILE");
-  command
-      ->add_option("--activation", options->activation,
-                   "Activation of the MLP, if the file does not state it")
-      ->check(CLI::IsMember({"gelu", "gelu_new"}));
-  command
-      ->add_option("--axes", options->trace.axes,
-                   "Longest axes along which coordinates are written (default 8)")
-      ->type_name("N")
-      ->check(counts(1, 256));
-  command
-      ->add_option("--likeliest", options->trace.likeliest,
-                   "Next tokens listed for each position (default 10)")
-      ->type_name("N")
-      ->check(counts(1, 1000));
-  command
-      ->add_option(
-          "--budget", options->budget,
-          "Work limit in billions of multiplications for the keys and, again, for reach; what remains "
-          "is skipped (default 100)")
-      ->type_name("N")
-      ->check(numbers(0.0, 1e9));
-  command->add_option("-o,--output", options->page, "Write an HTML page with figures")->type_name("FILE");
-  command
-      ->add_option("--activations", options->activations,
-                   "Write statistics of the norms' inputs, as the Python package's watch does, as JSON")
-      ->type_name("FILE");
-  add_examples(*command, {"normscope trace models/wordlist_gpt understanding",
-                          "normscope trace models/wordlist_gpt --tokens 0,22,15,5 -o trace.html"});
+  return {.name = "trace",
+          .text = "Run a text through a decoder; show what each norm does",
+          .inputs = {input("MODEL", options->model.path, "Checkpoint to run, a decoder").required(),
+                     input("TEXT", options->text, "Text, for models with a tokenizer beside them")},
+          .outputs = {output("-o,--output", options->page).says("an HTML page with figures"),
+                      output("--activations", options->activations)},
+          .options = joined(
+              {option("--tokens", options->tokens),
+               option("--names", options->names).says("; those of byte-level BPE encode TEXT"),
+               option("--activation", options->activation)
+                   .says("of the MLP, if the file does not state it")
+                   .one_of({"gelu", "gelu_new"}),
+               option("--axes", options->trace.axes)
+                   .says(", with the tokens' coordinates along them")
+                   .usually("8")
+                   .within(counts(1, 256)),
+               option("--likeliest", options->trace.likeliest),
+               option("--budget", options->budget).says("for the keys and, again, for reach").usually("100")},
+              model_options(options->model)),
+          .footer =
+              "The columns:\n"
+              "  divides by      smallest and largest number that the norm divides a token by\n"
+              "  projects away   largest share of a token along all-ones, which centring erases\n"
+              "  radius          smallest distance from the centre, 1 on the ellipsoid\n"
+              "  farthest        largest coordinate of a token along the norm's longest axis",
+          .examples = {"normscope trace models/wordlist_gpt understanding",
+                       "normscope trace models/wordlist_gpt --tokens 0,22,15,5 -o trace.html"},
+          .run = with(run_trace, options)};
 }
 
 }  // namespace normscope::cli

@@ -22,6 +22,8 @@
 #include <normscope/core/file.hpp>
 #include <normscope/core/text.hpp>
 
+#include "help.hpp"
+
 namespace normscope::cli {
 namespace {
 
@@ -152,24 +154,30 @@ void check_outputs(const CLI::App& command) {
 
 }  // namespace
 
+void add_shared_options(CLI::App& command, Session& session) {
+  command
+      .add_option("--json", session.json,
+                  "Write the machine-readable result to FILE, or - for standard output")
+      ->type_name("FILE|-");
+  command.add_option("--threads", session.threads, "Number of threads (default 0: all cores)")
+      ->type_name("N")
+      ->check(counts(0, 1024));
+  command.add_flag("--quiet,-q", session.quiet, "Print errors only");
+  for (const char* name : {"--json", "--threads", "--quiet"}) command.get_option(name)->group(shared_options);
+}
+
+void set_run(CLI::App& command, Session& session, std::function<int()> run) {
+  command.callback([&session, &command, run = std::move(run)] {
+    check_outputs(command);
+    session.run = run;
+  });
+}
+
 CLI::App* add_command(CLI::App& root, Session& session, const std::string& name,
                       const std::string& description, std::function<int()> run) {
   CLI::App* command = root.add_subcommand(name, description);
-  command
-      ->add_option("--json", session.json,
-                   "Write the machine-readable result to FILE, or - for standard output")
-      ->type_name("FILE|-");
-  command->add_option("--threads", session.threads, "Number of threads (default 0: all cores)")
-      ->type_name("N")
-      ->check(counts(0, 1024));
-  command->add_flag("--quiet,-q", session.quiet, "Print errors only");
-  command->callback([&session, command, run = std::move(run)] {
-    check_outputs(*command);
-    session.run = [&session, run] {
-      expect_writable({session.json});
-      return run();
-    };
-  });
+  add_shared_options(*command, session);
+  set_run(*command, session, std::move(run));
   return command;
 }
 
@@ -195,54 +203,6 @@ CLI::Validator numbers(double least, double most) {
             return fmt::format("Value {} not in range {:g} to {:g}", text, least, most);
           },
           ""};
-}
-
-void keep_apart(const std::vector<std::filesystem::path>& inputs, const std::vector<std::string>& outputs) {
-  namespace fs = std::filesystem;
-  std::vector<fs::path> taken = inputs;
-  for (const std::string& output : outputs) {
-    if (output.empty() || output == "-") continue;
-    for (const fs::path& other : taken) {
-      if (is_same_place(output, other)) {
-        throw Error(ErrorCode::Argument,
-                    fmt::format("{}: would overwrite {}, expected another name", output, other.string()));
-      }
-    }
-    taken.emplace_back(output);
-  }
-}
-
-void expect_writable(const std::vector<std::string>& outputs) {
-  namespace fs = std::filesystem;
-  for (const std::string& output : outputs) {
-    if (output.empty() || output == "-") continue;
-    std::error_code missing;
-    const fs::file_status status = fs::status(output, missing);
-    // A device or a pipe must be opened only once, because its reader would take the second time for the end.
-    if (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status)) continue;
-    const AtomicFile probe(output);
-  }
-}
-
-void expect_folders(const std::vector<std::string>& folders) {
-  namespace fs = std::filesystem;
-  for (const std::string& folder : folders) {
-    if (folder.empty()) continue;
-    std::error_code missing;
-    fs::path nearest = spelled_out(folder);
-    while (!fs::exists(nearest, missing) && nearest.has_relative_path()) nearest = nearest.parent_path();
-    if (!fs::is_directory(nearest, missing)) {
-      throw Error(ErrorCode::Io, fmt::format("{}: {} is not a folder, expected one to write into",
-                                             printable(folder), printable(nearest.string())));
-    }
-    const AtomicFile probe(nearest / "normscope");
-  }
-}
-
-void make_folder(const std::string& folder) {
-  std::error_code failure;
-  std::filesystem::create_directories(folder, failure);
-  if (failure) throw Error(ErrorCode::Io, fmt::format("{}: {}", printable(folder), failure.message()));
 }
 
 std::string printable(std::string_view text) { return normscope::printable(text); }
@@ -291,7 +251,10 @@ constexpr const char* help_name = "help";
 
 /// `help` is listed and completed like the other subcommands; `parse_and_run` replaces it by --help.
 void add_help(CLI::App& root) {
+  const std::vector<CLI::App*> others = root.get_subcommands({});
+  const std::string group = others.empty() ? "Subcommands" : others.back()->get_group();
   CLI::App* help = root.add_subcommand(help_name, "Show the options of a subcommand, with examples");
+  help->group(group);
   help->add_option("SUBCOMMAND", "Name of the subcommand (default: list all)")->expected(0, 1);
 }
 
@@ -350,6 +313,7 @@ std::string option_suggestion(const CLI::App& root) {
 
 int parse_and_run(CLI::App& root, const Session& session, int argc, char** argv) {
   add_help(root);
+  format_help(root);
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   if (!words.empty() && words.front() == help_name) {
     words.erase(words.begin());

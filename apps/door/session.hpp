@@ -17,7 +17,12 @@
 namespace normscope::cli {
 
 /// Exit statuses of the command's contract.
-enum Exit : int { ok = 0, negative = 1, usage = 2, bad_input = 3, bug = 70, cancelled = 130 };
+enum Exit : int { ok = 0, negative = 1, usage = 2, bad_input = 3, undecided = 4, bug = 70, cancelled = 130 };
+
+/// What they mean, for help.
+inline constexpr std::string_view exit_statuses =
+    "Exit status: 0 success, 1 a negative answer where one was asked for, 2 usage error, 3 bad input, 4 an "
+    "answer that was asked for is undecided or unproved, 70 bug, 130 interrupted.";
 
 /// Options of every subcommand, and the function it runs.
 struct Session {
@@ -33,8 +38,8 @@ struct Session {
   void say(std::string_view line) const;
   /// Whether a JSON document is requested.
   [[nodiscard]] bool wants_json() const { return !json.empty(); }
-  /// Writes the JSON document to the destination of --json. A command with several outputs writes them in an
-  /// `AtomicGroup`, this one last, because standard output cannot be taken back.
+  /// Writes the JSON document to the destination of --json. `Outputs` writes it after all files, because
+  /// standard output cannot be taken back.
   void write_json(std::string text) const;
 };
 
@@ -50,28 +55,13 @@ void add_examples(CLI::App& command, const std::vector<std::string>& examples);
 /// Numbers from `least` to `most`; CLI::Range would accept nan.
 [[nodiscard]] CLI::Validator numbers(double least, double most);
 
+/// Adds --json, --threads and --quiet.
+void add_shared_options(CLI::App& command, Session& session);
+/// Makes the subcommand call `run`, after its outputs' names were checked.
+void set_run(CLI::App& command, Session& session, std::function<int()> run);
 /// Adds a subcommand with the shared options, which calls `run`.
 CLI::App* add_command(CLI::App& root, Session& session, const std::string& name,
                       const std::string& description, std::function<int()> run);
-
-/// Throws unless every output (empty and "-" aside) is a different file from each input and each other
-/// output, so that a mistyped name does not overwrite a model.
-///
-/// Errors    Argument
-void keep_apart(const std::vector<std::filesystem::path>& inputs, const std::vector<std::string>& outputs);
-
-/// Throws unless a file can be written under every name (empty and "-" aside), so that errors appear before
-/// the work and not after it. --json is checked for every command.
-///
-/// Errors    Io
-void expect_writable(const std::vector<std::string>& outputs);
-
-/// The same for folders that are created when something is written to them.
-void expect_folders(const std::vector<std::string>& folders);
-/// Creates the folder and its parents if they do not exist.
-///
-/// Errors    Io
-void make_folder(const std::string& folder);
 
 /// Text from a file, escaped so that it cannot control a terminal.
 [[nodiscard]] std::string printable(std::string_view text);

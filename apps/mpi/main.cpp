@@ -2,8 +2,8 @@
 
 #include <normscope/core/version.hpp>
 
+#include "command.hpp"
 #include "ranks.hpp"
-#include "signature.hpp"
 
 namespace {
 
@@ -19,15 +19,16 @@ int run(int argc, char** argv, const Ranks& ranks) {
       "normscope-mpi");
   root.set_version_flag("--version", version);
   root.require_subcommand(1);
-  CLI::App* signature = root.add_subcommand("signature", "Find the ellipse that a model's outputs lie on");
-  signature->require_subcommand(1);
-  cli::add_signature_extract(*signature, session);
-  cli::add_reach(root, session);
+  cli::add(root, session,
+           {.name = "signature",
+            .text = "Find the ellipse that a model's outputs lie on",
+            .commands = {cli::signature_extract_command()}});
+  cli::add(root, session, cli::reach_command());
   root.footer(
       "Every process reads the inputs; the first one writes the outputs, which have the same bits as "
-      "normscope's,\n"
+      "normscope's, "
       "whatever the number of processes. mpirun gives each process one core, unless --bind-to says "
-      "otherwise.\n"
+      "otherwise. "
       "If a process is lost, all end; start again with --resume, on any number of processes.");
   return cli::parse_and_run(root, session, argc, argv);
 }

@@ -199,7 +199,7 @@ def few_values(bench, group):
             top = np.argsort(-logits, 1)[:, :count]
             np.save(bench.folder / "top.npy", np.take_along_axis(logits, top, 1).astype(np.float32))
             np.save(bench.folder / "ids.npy", top)
-            found = bench.verdicts(group[0].path, "top.npy", [*group[0].options, "--ids", "ids.npy", "--precision", "float32"])
+            found = bench.verdicts(group[0].path, "top.npy", [*group[0].options, "--ids", "ids.npy", "--dtype", "float32"])
             result.append({"values": count, "outputs": entry.name, **found})
             line.append(f"{entry.name}: {found['refuted']:2}")
         print(f"k = {count:2}  " + "  ".join(line), flush=True)

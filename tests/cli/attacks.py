@@ -60,11 +60,11 @@ COMMANDS = {
     "separate": (["separate", "x.npy", "y.npy", "--exact", "--json", "o.json"], ["o.json"]),
     "reach": (["reach", "--unembedding", "w.npy", "--json", "o.json"], ["o.json"]),
     "verify": (["verify", "select.json", "x.npy", "--json", "o.json"], ["o.json"]),
-    "build": (["nets", "build", "x.npy", "labels.npy", "-o", "o.safetensors", "--trace", "o.jsonl"],
+    "build": (["nets", "build", "x.npy", "labels.npy", "-o", "o.safetensors", "--folds", "o.jsonl"],
               ["o.safetensors", "o.jsonl"]),
-    "run": (["nets", "run", "net.safetensors", "x.npy", "-o", "o.npy", "--trace", "o2.npy"], ["o.npy", "o2.npy"]),
+    "run": (["nets", "run", "net.safetensors", "x.npy", "-o", "o.npy", "--layers", "o2.npy"], ["o.npy", "o2.npy"]),
     "train": (["nets", "train", "xor", "--rows", "8", "--steps", "4", "-o", "o.safetensors"], ["o.safetensors"]),
-    "count": (["nets", "count", "--up-to", "5", "-n", "5", "--json", "o.json", "--trace", "o2.json"], ["o.json", "o2.json"]),
+    "count": (["nets", "count", "--up-to", "5", "-n", "5", "--json", "o.json", "--states", "o2.json"], ["o.json", "o2.json"]),
     "ranges": (["ranges", "m.safetensors", "--json", "o.json"], ["o.json"]),
     "heads": (["heads", "m.safetensors", "--json", "o.json"], ["o.json"]),
     "rewrite": (["rewrite", str(OWN_MODEL / "model.safetensors"), "--center", "-o", "o.safetensors"], ["o.safetensors"]),
@@ -358,7 +358,7 @@ def models(folder, numbers, times=15):
 
     for _ in range(times):
         random_models.model(numbers, folder / "model")
-        for words in (random_models.vocabulary(numbers, folder), ["heads", "model", "--certificates"],
+        for words in (random_models.vocabulary(numbers, folder), ["heads", "model", "--proofs"],
                       ["reach", "model"]):
             if succeeds(*words, "--json", "v.json"):
                 succeeds("verify", "v.json")

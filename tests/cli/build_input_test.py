@@ -48,7 +48,7 @@ class BuildInput(CommandTest):
         self.refused("expected exactly one of LABELS and --random-labels", x)
         self.refused("expected exactly one of LABELS and --random-labels", x, labels, "--random-labels", 2)
         self.assertIn("x.npy", self.fails(3, "nets", "build", x, labels, "-o", "x.npy"))
-        self.assertIn("labels.npy", self.fails(3, "nets", "build", x, labels, *OUTPUT, "--figure", "labels.npy"))
+        self.assertIn("labels.npy", self.fails(3, "nets", "build", x, labels, *OUTPUT, "--folds", "labels.npy"))
         for options in (("--eps", "-1"), ("--precision", "float32"), ("--mode", "fast"), ("--random-labels", "-3"),
                         ("--random-labels", "0.5")):
             self.assertEqual(self.run_command("nets", "build", x, *OUTPUT, *options).returncode, 2, options)

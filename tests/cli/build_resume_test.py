@@ -11,7 +11,7 @@ import numpy as np
 from command import COMMAND, SANITIZED, CommandTest
 
 ROWS = 4000 if SANITIZED else 12000
-WORDS = ["nets", "build", "x.npy", "--random-labels", "3", "--resume", "state", "-o", "net.safetensors", "--trace", "folds"]
+WORDS = ["nets", "build", "x.npy", "--random-labels", "3", "--resume", "state", "-o", "net.safetensors", "--folds", "folds"]
 
 
 class BuildResume(CommandTest):

@@ -66,7 +66,7 @@ class Programs(CommandTest):
         cases += [("heads", path) for path in (CHECKPOINTS / "llama2c_stories260K.safetensors", CHECKPOINTS / "gpt_nano_sort.safetensors")
                   if path.exists()]
         for command, path in cases:
-            self.ok(command, path, "--json", "result.json", "-q", *(("--certificates", "--context", 8) if command == "heads" else ()))
+            self.ok(command, path, "--json", "result.json", "-q", *(("--proofs", "--context", 8) if command == "heads" else ()))
             text = (self.folder / "result.json").read_text()
             with self.subTest(path=path.name, command=command):
                 outcome = checker.check(text, arrays_of_model(path, json.loads(text)["inputs"]["arrays"]))

@@ -21,17 +21,14 @@ ELSEWHERE = {"lab"}
 class Comforts(CommandTest):
     def subcommands(self):
         """Read from the help, so that nothing that is made from the parser is compared with itself."""
-        return self.listed_in(self.ok("--help"))
-
-    @staticmethod
-    def listed_in(text):
-        lines = text.partition("Subcommands:\n")[2].partition("\n\n")[0].splitlines()
-        return [line.split()[0] for line in lines if re.match(r"  \w", line)]
+        return re.findall(r"^(?:\w+ +| {10})(\w+) {2,}\w", self.ok("--help").partition("Usage:")[2], re.MULTILINE)
 
     def nested(self):
         """Subcommands of subcommands, as pairs."""
         return [(name, below) for name in self.subcommands() if name not in ELSEWHERE | {"help"}
-                for below in self.listed_in(self.ok(name, "--help"))]
+                for below in re.findall(r"^  (\w+) {2,}\w",
+                                        self.ok(name, "--help").partition("Subcommands:\n")[2].partition("\n\n")[0],
+                                        re.MULTILINE)]
 
     def options(self, *subcommand):
         return re.findall(r"^  (?:-\w,)?(--[\w-]+)", self.ok(*subcommand, "--help"), re.MULTILINE)
@@ -55,6 +52,24 @@ class Help(Comforts):
         for word in ("list", "run", "show"):
             self.assertRegex(self.ok("help", "lab"), rf"(?m)^  {word}\b")
         self.assertIn('unknown subcommand "reprot"; did you mean report?', self.fails(2, "help", "reprot"))
+
+    def test_help_is_80_columns_wide_and_shows_shared_options_last(self):
+        alone = [(name,) for name in self.subcommands() if name not in ELSEWHERE | {"help"}]
+        for words in [(), *alone, *self.nested()]:
+            text = self.ok(*words, "--help").partition("Examples:\n")[0]
+            for line in text.splitlines():
+                self.assertLessEqual(len(line), 80, words)
+            options = re.findall(r"^  (?:-\w,)?(--[\w-]+)", text, re.MULTILINE)
+            shared = [option for option in ("--json", "--threads", "--quiet", "--help") if option in options]
+            self.assertEqual(options[len(options) - len(shared):], shared, words)
+
+    def test_an_option_means_the_same_everywhere(self):
+        alone = [(name,) for name in self.subcommands() if name not in ELSEWHERE | {"help"}]
+        types = {}
+        for words in [*alone, *self.nested()]:
+            for option, of_type in re.findall(r"^  (?:-\w,)?(--[\w-]+)(?: (\S+))?", self.ok(*words, "--help"), re.MULTILINE):
+                if option not in ("--output", "--groups"):  # what is written, and whether a list is taken, differ
+                    self.assertEqual(types.setdefault(option, of_type), of_type, (words, option))
 
     def test_subcommands_of_subcommands_have_examples(self):
         nested = self.nested()
@@ -107,7 +122,7 @@ class Suggestions(Comforts):
         np.savez(self.folder / "a.npz", keys=np.eye(3), labels=np.arange(3))
         self.assertIn('has no "kyes"; did you mean "keys"?', self.fails(3, "select", "a.npz:kyes"))
         self.assertIn('did you mean "transformer.h.0.ln_2"?',
-                      self.fails(3, "ranges", OWN_MODEL, "--norm", "h.0.ln_2"))
+                      self.fails(3, "ranges", OWN_MODEL, "--only", "h.0.ln_2"))
 
     def test_names_cannot_control_the_terminal(self):
         safetensors(self.folder / "m.safetensors", {"gain\x1b[31m": np.ones(4, np.float32)})
@@ -135,11 +150,11 @@ class MadeFromTheParser(Comforts):
             self.assertIn(f".SS {group} {name}\n", manual)
             for option in self.options(group, name):
                 self.assertRegex(fish, rf"__normscope_runs {group} {name}' .*-l {option[2:]}(?![\w-])")
-                self.assertEqual(self.completed("normscope", group, name, option), [option])
+                self.assertIn(option, self.completed("normscope", group, name, option))
         for group in {group for group, _ in self.nested()}:
             names = [name for of, name in self.nested() if of == group]
             self.assertEqual(self.completed("normscope", group, ""), [*names, "-h", "--help"])
-        self.assertEqual(self.completed("normscope", "signature", "verify", "--precision", "bf"), ["bfloat16"])
+        self.assertEqual(self.completed("normscope", "signature", "verify", "--dtype", "bf"), ["bfloat16"])
         self.assertEqual(self.completed("normscope", "signature", "verify", "mod"), [])
         self.assertEqual(self.completed("normscope", "lab", "sh"), ["show"])
         if shutil.which("fish"):

@@ -11,6 +11,9 @@ import onnx_graphs
 from command import CommandTest, fixture, safetensors
 from forward_pass import tensors
 
+#: Exit statuses of --check.
+STATUS = {"same": 0, "equivalent": 0, "different": 1, "undecided": 4}
+
 
 class Compare(CommandTest):
     def changed(self, case, change, config=lambda config: None):
@@ -26,11 +29,13 @@ class Compare(CommandTest):
         (folder / "config.json").write_text(json.dumps(settings))
         return folder
 
-    def compared(self, case, new, status):
-        done = self.run_command("compare", fixture(case), new, "--json", "c.json")
-        self.assertEqual((done.returncode, done.stderr), (status, ""), done.stdout)
+    def compared(self, case, new, different):
+        """The comparison with a fixture; `different` is true also where it is undecided."""
+        done = self.run_command("compare", fixture(case), new, "--json", "c.json", "--check")
         document = json.loads((self.folder / "c.json").read_text())
         self.conforms("compare", document)
+        self.assertEqual((done.returncode, done.stderr), (STATUS[document["agreement"]], ""), done.stdout)
+        self.assertEqual(done.returncode > 0, bool(different), document["agreement"])
         return document
 
     def findings(self, case, change, config=lambda config: None):
@@ -59,7 +64,7 @@ class Compare(CommandTest):
     def test_a_page_holds_the_comparison(self):
         new = self.changed("gpt2", lambda weights: weights.update({"transformer.ln_f.weight": 2 * weights["transformer.ln_f.weight"]}))
         done = self.run_command("compare", fixture("gpt2"), new, "-o", "page.html", "--json", "c.json")
-        self.assertEqual((done.returncode, done.stderr), (1, ""))
+        self.assertEqual((done.returncode, done.stderr), (0, ""), "no answer was asked for without --check")
         page = (self.folder / "page.html").read_text()
         data, charts = (json.loads(re.search(f'id="{name}">(.*?)</script>', page, re.S).group(1)) for name in ("report-data", "chart-data"))
         self.assertEqual(data, json.loads((self.folder / "c.json").read_text()))
@@ -247,11 +252,11 @@ class Compare(CommandTest):
             self.assertIn(old, data, name)
             data = data.replace(old, new)
         (self.folder / "new.onnx").write_bytes(data)
-        done = self.run_command("compare", source, "new.onnx", "--json", "c.json")
+        done = self.run_command("compare", source, "new.onnx", "--json", "c.json", "--check")
         self.assertEqual(done.stderr, "", name)
         document = json.loads((self.folder / "c.json").read_text())
         self.conforms("compare", document)
-        self.assertEqual(done.returncode, 0 if document["agreement"] in ("same", "equivalent") else 1)
+        self.assertEqual(done.returncode, STATUS[document["agreement"]])
         return document
 
     def test_files_that_torch_exported(self):
@@ -287,7 +292,7 @@ class Compare(CommandTest):
         for name, exporter in (("exported_gpt2", "dynamo"), ("exported_llama", "script")):
             self.ok("rewrite", fixture(name), "-o", "out", "--fold", "gains", "-q")
             shutil.copy(fixture(name) / f"{exporter}.onnx", self.folder / "new.onnx")
-            self.assertEqual(self.run_command("compare", "out", "new.onnx", "--json", "c.json").returncode, 1)
+            self.assertEqual(self.run_command("compare", "out", "new.onnx", "--json", "c.json", "--check").returncode, 4)
             document = json.loads((self.folder / "c.json").read_text())
             self.assertEqual(document["agreement"], "undecided", name)
             self.assertIn("equivalent", {norm["agreement"] for norm in document["norms"]}, name)

@@ -35,7 +35,7 @@ class Count(CommandTest):
         self.assertGreaterEqual(sum(unit["counts"] for unit in got["drifts"]), 2)
 
     def test_the_trace_is_that_of_the_weights(self):
-        got = self.json("nets", "count", "-n", 3, "--trace", "trace.json")
+        got = self.json("nets", "count", "-n", 3, "--states", "trace.json")
         trace = json.loads((self.folder / "trace.json").read_text())
         self.conforms("trace", trace)
         width, maps = got["width"], np.array(got["parameters"]).reshape(4, -1)
@@ -57,8 +57,8 @@ class Count(CommandTest):
             np.testing.assert_allclose(trace["probabilities"][step], np.exp(logits) / np.exp(logits).sum(), atol=1e-12)
 
     def test_the_figure(self):
-        self.ok("nets", "count", "-n", 40, "--figure", "trace.vl.json", "--quiet")
-        spec = json.loads((self.folder / "trace.vl.json").read_text())
+        self.ok("nets", "count", "-n", 40, "--figures", "figures", "--quiet")
+        spec = json.loads((self.folder / "figures/states.vl.json").read_text())
         self.assertIn("vega-lite", spec["$schema"])
 
     def test_training_repeats_itself(self):
@@ -84,8 +84,8 @@ class Count(CommandTest):
         self.fails(2, "nets", "count", "--up-to", 1001)
         self.fails(2, "nets", "count", "--train", "--longest", 1001)
         self.fails(2, "nets", "count", "--train", "--lr", -1)
-        self.fails(3, "nets", "count", "--figure", "x", "--trace", "x")
-        self.fails(3, "nets", "count", "--figure", "no/such/folder")
+        self.fails(3, "nets", "count", "--states", "x", "--json", "x")
+        self.fails(3, "nets", "count", "--states", "no/such/folder")
 
     def test_stops_on_interrupt(self):
         process = subprocess.Popen([COMMAND, "nets", "count", "--train", "--epochs", "100000", "--json", "out.json"],

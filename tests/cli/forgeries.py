@@ -62,12 +62,12 @@ SOURCES = {
                          {"norm.kind": "rms", "norm.eps": 1e-5, "norm.name": None, "logit_scale": 1.0, "soft_cap": 0.0}),
     "reach_model": Source(("reach", "models/wordlist_gpt"), {}),
     "reach_cap": Source(("reach", FIXTURE + "gemma2", "--probability", "full"), {}),
-    "heads": Source(("heads", FIXTURE + "gpt2", "--certificates"), {}),
-    "heads_rotary": Source(("heads", FIXTURE + "llama", "--certificates"), {}),
-    "heads_cap": Source(("heads", FIXTURE + "gemma2", "--certificates"), {}),
-    "heads_own_norms": Source(("heads", FIXTURE + "qwen3", "--certificates"), {}),
-    "heads_biased": Source(("heads", FIXTURE + "gpt_neox", "--certificates"), {}),
-    "heads_between": Source(("heads", FIXTURE + "albert", "--certificates"), {}),
+    "heads": Source(("heads", FIXTURE + "gpt2", "--proofs"), {}),
+    "heads_rotary": Source(("heads", FIXTURE + "llama", "--proofs"), {}),
+    "heads_cap": Source(("heads", FIXTURE + "gemma2", "--proofs"), {}),
+    "heads_own_norms": Source(("heads", FIXTURE + "qwen3", "--proofs"), {}),
+    "heads_biased": Source(("heads", FIXTURE + "gpt_neox", "--proofs"), {}),
+    "heads_between": Source(("heads", FIXTURE + "albert", "--proofs"), {}),
     "heads_bare": Source(("heads", "models/wordlist_gpt"), {}),
 }
 

@@ -75,7 +75,7 @@ class Gguf(CommandTest):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         geometry = json.loads((self.folder / "g.json").read_text())
         self.assertEqual((geometry["norm"], geometry["eps"]), ("rms", 0.0003))
-        done = self.run_command("compare", model, model)
+        done = self.run_command("compare", model, model, "--check")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("every tensor has the same values", done.stdout)
 
@@ -83,7 +83,7 @@ class Gguf(CommandTest):
         for case in ("llama", "gpt2"):
             twin, model = fixture(case), MODELS / f"gguf/{case}.gguf"
             for one, other in ((twin, model), (model, twin)):
-                done = self.run_command("compare", one, other, "--json", "c.json")
+                done = self.run_command("compare", one, other, "--json", "c.json", "--check")
                 self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
                 document = json.loads((self.folder / "c.json").read_text())
                 self.assertEqual((document["findings"], document["not_compared"]), ([], []), case)
@@ -96,7 +96,7 @@ class Gguf(CommandTest):
                 old, new = np.float32(value).tobytes(), np.float32(1.5 * value).tobytes()
                 self.assertEqual(data.count(old), 1)
                 (self.folder / "new.gguf").write_bytes(data.replace(old, new))
-                done = self.run_command("compare", twin, "new.gguf", "--json", "c.json")
+                done = self.run_command("compare", twin, "new.gguf", "--json", "c.json", "--check")
                 self.assertEqual((done.returncode, done.stderr), (1, ""), (case, part))
                 document = json.loads((self.folder / "c.json").read_text())
                 self.assertEqual(len([norm for norm in document["norms"] if norm["agreement"] == "different"]), 1, (case, part))

@@ -125,7 +125,7 @@ class HeadCertificates(CommandTest):
                 {"model_type": "gpt_neox", "hidden_size": 16, "num_attention_heads": 4, "num_hidden_layers": 1,
                  "layer_norm_eps": 1e-5, "rotary_pct": portion, "max_position_embeddings": 24,
                  "use_parallel_residual": True, "hidden_act": "gelu", "intermediate_size": 64, "vocab_size": 5}))
-            heads = self.json("heads", ".", "--certificates")["heads"]
+            heads = self.json("heads", ".", "--proofs")["heads"]
             self.assertEqual(len(heads), 4)
             gain, shift = (named[f"gpt_neox.layers.0.input_layernorm.{part}"] for part in ("weight", "bias"))
             for got in heads[:2]:
@@ -201,7 +201,7 @@ class HeadCertificates(CommandTest):
         for trial in range(8):
             eps = (2.0**-20, 0.0, 64.0, 2.0**-10)[trial % 4]
             maps, gains = normed_heads(self.folder, random, eps, 4)
-            (got,) = self.json("heads", ".", "--certificates")["heads"]
+            (got,) = self.json("heads", ".", "--proofs")["heads"]
             own, certificates = got["own_norms"], got["certificates"]
             self.assertEqual(own["query"], "model.layers.0.self_attn.q_norm")
             gain = {part: diagonal(exact(gains[part])[0]) for part in "qk"}

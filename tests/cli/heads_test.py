@@ -126,7 +126,7 @@ class Heads(CommandTest):
         model.write_bytes((fixture("gpt2") / "model.safetensors").read_bytes())
         self.assertIn("the number of heads is not known", self.fails(3, "heads", model))
         stated = ["--arch", "gpt2", "--heads", "3"]
-        heads = self.json("heads", model, *stated, "--certificates")
+        heads = self.json("heads", model, *stated, "--proofs")
         (self.folder / "heads.json").write_text(json.dumps(heads))
         self.assertEqual((heads["inputs"]["architecture"], heads["inputs"]["heads"]), ("gpt2", 3))
         own = self.json("heads", fixture("gpt2"))

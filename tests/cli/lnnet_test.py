@@ -26,10 +26,10 @@ class Build(CommandTest):
         return self.json("nets", "build", "x.npy", "labels.npy", "-o", "net.safetensors", *options)
 
     def test_build_then_run_gives_every_label(self):
-        made = self.build("--trace", "folds.jsonl")
+        made = self.build("--folds", "folds.jsonl")
         self.assertEqual((made["correct"], made["total"], made["width"]), (400, 400, 3))
         self.assertLessEqual(made["layers"], 396)
-        ran = self.json("nets", "run", "net.safetensors", "x.npy", "-o", "given.npy", "--trace", "trace.npy")
+        ran = self.json("nets", "run", "net.safetensors", "x.npy", "-o", "given.npy", "--layers", "trace.npy")
         self.assertEqual(ran["labels"], self.labels.tolist())
         np.testing.assert_array_equal(np.load(self.folder / "given.npy"), self.labels)
         self.assertEqual(np.load(self.folder / "trace.npy").shape, (400, 3 * made["layers"]))
@@ -63,14 +63,14 @@ class Build(CommandTest):
         self.assertEqual(self.foreign(x), self.labels[:60].tolist())
 
     def test_trace_and_figure(self):
-        made = self.build("--trace", "folds.jsonl", "--figure", "folds.vl.json")
+        made = self.build("--folds", "folds.jsonl", "--figures", "figures")
         folds = [json.loads(line) for line in (self.folder / "folds.jsonl").read_text().splitlines()]
         for number, fold in enumerate(folds):
             self.conforms("build-trace", fold)
             self.assertEqual(fold["layer"], number)
         runs = [fold["runs"] for fold in folds]
         self.assertEqual((min(runs), runs[-1]), (4, 4))
-        figure = json.loads((self.folder / "folds.vl.json").read_text())
+        figure = json.loads((self.folder / "figures/folds.vl.json").read_text())
         self.assertEqual(figure["data"]["values"][-1]["layer"], made["layers"])
 
     def test_paper_mode_says_when_its_precision_ends(self):

@@ -209,12 +209,12 @@ class Ranges(CommandTest):
             self.assertEqual(status, 1)
 
     def test_one_norm_alone(self):
-        (norm,) = self.ranges(OWN_MODEL, "--norm", "transformer.h.0.ln_1")["norms"]
+        (norm,) = self.ranges(OWN_MODEL, "--only", "transformer.h.0.ln_1")["norms"]
         self.assertEqual(norm["name"], "transformer.h.0.ln_1")
         self.assertEqual(self.ranges(OWN_MODEL, "--threads", 1), self.ranges(OWN_MODEL, "--threads", 2))
 
     def test_other_input_is_refused_in_one_line(self):
-        self.assertIn('has no norm "absent"', self.fails(3, "ranges", OWN_MODEL, "--norm", "absent"))
+        self.assertIn('has no norm "absent"', self.fails(3, "ranges", OWN_MODEL, "--only", "absent"))
         self.fails(3, "ranges", "absent")
 
 

@@ -41,7 +41,7 @@ class ReachRanks(CommandTest):
 
     def test_the_same_bits_on_any_number_of_processes(self):
         # More tokens than one block of the first product, some that no hidden state selects, and probabilities.
-        words = self.words(1300, 6, "--tokens", "3,77,1299", "--resume", "state")
+        words = self.words(1300, 6, "--sharpen-tokens", "3,77,1299", "--resume", "state")
         said = self.ok(*words)
         files, state = self.files(), (self.folder / "state").read_bytes()
         self.assertGreater(len(json.loads(files["all.json"])["unreachable"]), 100)
@@ -85,7 +85,7 @@ class ReachRanks(CommandTest):
         self.assertTrue(self.reach(2, words)[1] == files)
 
     def test_errors_end_all_processes(self):
-        job = self.start(3, self.words(20, 3, "--tokens", "20"))
+        job = self.start(3, self.words(20, 3, "--sharpen-tokens", "20"))
         status, _, complaint = ranks.finished(job, PROGRAM, "reach", self.folder)
         self.assertIn("20 is not among the 20 tokens", complaint)
         self.assertIn(status, (3, None))

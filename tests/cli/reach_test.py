@@ -152,7 +152,7 @@ class Reach(CommandTest):
         self.assertTrue(np.all(best <= np.array(bounds["upper"]) + 1e-12))
         self.assertTrue(np.all(best >= 0.9 * np.array(bounds["lower"])))
         self.assertTrue(np.all(np.array(bounds["upper"]) <= 1.002 * np.array(bounds["lower"])))
-        quick = self.json("reach", *self.arrays(weights, bias), "--probability", "quick", "--tokens", "3,5")
+        quick = self.json("reach", *self.arrays(weights, bias), "--probability", "quick", "--sharpen-tokens", "3,5")
         self.assertEqual(quick["max_probability"]["refined"], [3, 5])
         self.assertTrue(np.all(best <= np.array(quick["max_probability"]["upper"]) + 1e-12))
 
@@ -428,7 +428,7 @@ class Reach(CommandTest):
             self.assertIn("excludes", self.fails(2, "reach", OWN_MODEL, option, value))
         self.assertIn("would overwrite", self.fails(3, "reach", "--unembedding", "rows.npy", "--norm", "rms",
                                                   "--certificates", "."))
-        self.assertIn("--tokens", self.fails(3, "reach", *options, "--tokens", "3"))
+        self.assertIn("--sharpen-tokens", self.fails(3, "reach", *options, "--sharpen-tokens", "3"))
         np.save(self.folder / "bad.npy", np.ones(7))
         self.fails(3, "reach", *options, "--unembedding-bias", "bad.npy")
         self.fails(3, "reach", *options, "--names", "w.npy")

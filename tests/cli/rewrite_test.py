@@ -77,7 +77,7 @@ class Rewrite(CommandTest):
         np.savez(self.folder / "rows.npz", **rows)
         safetensors(self.folder / "rows.safetensors", {"transformer.ln_f": np.ones((3, width), np.float32)})
         np.save(self.folder / "one.npy", rows["transformer.h.0.ln_1"])
-        document = self.rewritten("--fold", "gains", "--activations", "rows.npz", "--activations", "rows.safetensors")
+        document = self.rewritten("--fold", "gains", "--norm-inputs", "rows.npz", "--norm-inputs", "rows.safetensors")
         self.assertEqual([norm["norm"] for norm in document["activations"]], [*rows, "transformer.ln_f"])
         self.assertEqual({(norm["given"], norm["tried"]) for norm in document["activations"]}, {(400, 256), (3, 3)})
         self.assertAlmostEqual(document["activations"][-1]["mean_share"], 1)
@@ -87,12 +87,12 @@ class Rewrite(CommandTest):
                 self.assertGreater(reader["largest"], 0)
                 self.assertLess(reader["largest"], 4 * bounds[reader["reader"]])
         shutil.rmtree(self.folder / "out")
-        text = self.ok("rewrite", self.source, "-o", "out", "--fold", "gains", "--activations", "transformer.h.0.ln_1=one.npy")
+        text = self.ok("rewrite", self.source, "-o", "out", "--fold", "gains", "--norm-inputs", "transformer.h.0.ln_1=one.npy")
         self.assertRegex(text, "transformer.h.0.ln_1: outputs of [0-9]+ readers? differ by at most .* of their length on 256 rows of 400\n")
         shutil.rmtree(self.folder / "out")
         for wrong, message in (("one.npy", "expected NORM=FILE.npy"), ("ln_9=one.npy", "ln_9 is no norm of the model"),
                                ("transformer.ln_f=1,2;3,4", "rows of 2 numbers")):
-            self.assertIn(message, self.fails(3, "rewrite", self.source, "-o", "out", "--fold", "gains", "--activations", wrong))
+            self.assertIn(message, self.fails(3, "rewrite", self.source, "-o", "out", "--fold", "gains", "--norm-inputs", wrong))
 
     def test_undo_restores_the_folder(self):
         source = self.folder / "in"
@@ -133,7 +133,7 @@ class Rewrite(CommandTest):
         inner, _ = np.linalg.qr(np.random.default_rng(9).normal(size=(width - 1, width - 1)))
         q = basis @ np.block([[np.ones((1, 1)), np.zeros((1, width - 1))], [np.zeros((width - 1, 1)), inner]]) @ basis.T
         np.save(self.folder / "q.npy", q)
-        document = self.rewritten(*fold, "q.npy", "--activations", "transformer.h.1.ln_1=q.npy")
+        document = self.rewritten(*fold, "q.npy", "--norm-inputs", "transformer.h.1.ln_1=q.npy")
         self.assertEqual([stream["rotated"] for stream in document["rotations"]], [True])
         self.assertLess(max(reader["relative"] for reader in document["activations"][0]["readers"]), 1e-6)
         np.testing.assert_allclose(logits(self.folder / "out", self.ids), logits(self.source, self.ids), rtol=0, atol=2e-6)

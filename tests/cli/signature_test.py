@@ -129,9 +129,9 @@ class Signature(CommandTest):
             self.assertEqual(self.verdict(against, "fresh.npy")["verdict"], "consistent")
         same = self.json("signature", "compare", "e.safetensors", STORIES)
         self.assertEqual(same["relation"], "same")
-        kind = self.json("signature", "kind", "rows.npy", "--figure", "f.json")
+        kind = self.json("signature", "kind", "rows.npy", "--figures", "f")
         self.assertEqual((kind["norm"], kind["width"], kind["rank"]), ("rms", 64, 64))
-        self.assertIn("vega-lite", json.loads((self.folder / "f.json").read_text())["$schema"])
+        self.assertIn("vega-lite", json.loads((self.folder / "f/singular_values.vl.json").read_text())["$schema"])
         # A gain that is 2 % larger, and the same model at another temperature.
         tuned = {name: array.astype(np.float32) for name, array in w.items()}
         tuned["rms_final"] = tuned["rms_final"] * np.float32(1.02)
@@ -148,12 +148,12 @@ class Signature(CommandTest):
         self.assertEqual(self.verdict(STORIES, "cool.npy", "--temperature", 0.7)["verdict"], "consistent")
         shifted = fresh.astype(np.float64) - np.log(np.exp(fresh.astype(np.float64)).sum(1, keepdims=True))
         self.rows("logs.npy", shifted)
-        self.assertEqual(self.verdict(STORIES, "logs.npy", "--precision", "float32")["verdict"], "consistent")
+        self.assertEqual(self.verdict(STORIES, "logs.npy", "--dtype", "float32")["verdict"], "consistent")
         top = np.argsort(-fresh, 1)
         for count, verdict in ((100, "consistent"), (20, "cannot tell")):
             self.rows("top.npy", np.take_along_axis(shifted, top[:, :count], 1))
             self.rows("ids.npy", top[:, :count], np.int64)
-            found = self.verdict(STORIES, "top.npy", "--ids", "ids.npy", "--precision", "float32")
+            found = self.verdict(STORIES, "top.npy", "--ids", "ids.npy", "--dtype", "float32")
             self.assertEqual(found["verdict"], verdict)
             self.assertEqual(found["not_this_model"], 0)
 

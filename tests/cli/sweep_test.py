@@ -172,9 +172,9 @@ class Nets(Sweep):
     def test_build_and_run(self):
         def check(name, x, array):
             labels = self.save("labels.npy", LABELS[:len(array)])
-            made = self.call("nets", "build", x, labels, "-o", "net.safetensors", "--drop-conflicts", "--trace", "t.jsonl")
+            made = self.call("nets", "build", x, labels, "-o", "net.safetensors", "--drop-conflicts", "--folds", "t.jsonl")
             if made and made["correct"] == made["total"]:
-                given = self.answer("nets", "run", "net.safetensors", x, "--trace", "t.npy")["labels"]
+                given = self.answer("nets", "run", "net.safetensors", x, "--layers", "t.npy")["labels"]
                 self.assertEqual(given[0], 0)
             for line in (self.folder / "t.jsonl").read_text().splitlines() if made else []:
                 self.conforms("build-trace", json.loads(line, parse_constant=no_constant))
@@ -329,7 +329,7 @@ class Checkpoints(Sweep):
                 if case[0] == "h.0.ln_1.weight":
                     self.call("geometry", "--gain", f"{model}:{case[0]}")
                 if "attn" in case[0] or "ln_1" in case[0]:
-                    self.call("heads", model, "--certificates")
+                    self.call("heads", model, "--proofs")
                 if "wte" in case[0] or "ln_f" in case[0]:
                     self.coarse = case == ("ln_f.bias", 1e200)  # beside which the tokens' rows are nothing
                     self.call("reach", model)

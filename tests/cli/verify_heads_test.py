@@ -93,7 +93,7 @@ class VerifyHeads(ResultTest):
     def test_heads_pass(self):
         seen = set()
         for model in (*self.models(), lambda: OWN_MODEL):
-            document = self.result("heads", model(), "--certificates")
+            document = self.result("heads", model(), "--proofs")
             got = self.passes()
             self.assertLessEqual({finding["item"].rpartition(".")[2].rpartition(" ")[2] for finding in got["not_checkable"]},
                                  {"uniform_without_scaling", "curve"})
@@ -110,7 +110,7 @@ class VerifyHeads(ResultTest):
         for part in ("self_attn.q_proj", "self_attn.k_proj", "input_layernorm"):
             named = tensors(np.random.default_rng(3))
             named[f"model.layers.0.{part}.weight"][:] = 0.0
-            document = self.result("heads", self.model(LLAMA | {"model_type": "llama"}, named), "--certificates")
+            document = self.result("heads", self.model(LLAMA | {"model_type": "llama"}, named), "--proofs")
             self.assertEqual(document["heads"][0]["sharp_bounds"], [0.0, 0.0])
             self.passes()
 
@@ -118,7 +118,7 @@ class VerifyHeads(ResultTest):
         if not CHECKPOINTS.is_dir():
             self.skipTest("no real checkpoints here")
         for name in ("llama2c_stories260K.safetensors", "rxnmapper_albert", "galileo_nano_encoder"):
-            self.result("heads", CHECKPOINTS / name, "--certificates", "--context", 64)
+            self.result("heads", CHECKPOINTS / name, "--proofs", "--context", 64)
             self.passes(CHECKPOINTS / name)
 
     def test_without_certificates_nothing_can_be_checked(self):
@@ -171,7 +171,7 @@ class VerifyHeads(ResultTest):
     def test_tighter_bounds_than_proved_are_caught(self):
         tried = set()
         for model in self.models():
-            document = self.result("heads", model(), "--certificates")
+            document = self.result("heads", model(), "--proofs")
             kept = []
             for path, value in self.stronger(document["heads"][-1]):
                 def change(forged, path=path, value=value):
@@ -182,7 +182,7 @@ class VerifyHeads(ResultTest):
         self.assertGreater(len(tried), 25)
 
     def test_stated_facts_are_compared_with_the_model(self):
-        document = self.result("heads", self.gemma(), "--certificates")
+        document = self.result("heads", self.gemma(), "--proofs")
         head = document["heads"][0]
         kept = []
         for name in ("layer", "head", "key_value_head", "head_dim", "scale", "soft_cap"):
@@ -202,7 +202,7 @@ class VerifyHeads(ResultTest):
     def test_changed_proofs_are_caught(self):
         points = 0
         for model in self.models():
-            document = self.result("heads", model(), "--certificates")
+            document = self.result("heads", model(), "--proofs")
             head = document["heads"][0]
             kept = []
             for path in numbers(head["certificates"]):
@@ -235,7 +235,7 @@ class VerifyHeads(ResultTest):
         self.assertGreater(points, 30)
 
     def test_other_models_are_refused(self):
-        document = self.result("heads", self.neox(), "--certificates")
+        document = self.result("heads", self.neox(), "--proofs")
         self.neox(2.0)
         self.assertIn("heads[0] query bias has other values", self.fails(3, "verify", "result.json"))
         document["inputs"]["arrays"] = []

@@ -305,7 +305,7 @@ class Verify(ResultTest):
         document["certificates"] = "nowhere"
         (self.folder / "result.json").write_text(json.dumps(document))
         self.assertIn("make it with certificates", self.passes()["not_checkable"][0]["reason"])
-        self.assertEqual(self.passes("--certificates", "c")["not_checkable"], [])
+        self.assertEqual(self.passes("--folder", "c")["not_checkable"], [])
         document["certificates"] = {"folder": "c"}
         (self.folder / "result.json").write_text(json.dumps(document))
         self.assertEqual(self.passes()["not_checkable"], [])
@@ -319,7 +319,7 @@ class Verify(ResultTest):
             verdict.pop("weights", None)
         (self.folder / "result.json").write_text(json.dumps(document))
         self.assertIn("make it with certificates", self.passes()["not_checkable"][0]["reason"])
-        self.assertEqual(self.passes("--certificates", "d")["not_checkable"], [])
+        self.assertEqual(self.passes("--folder", "d")["not_checkable"], [])
 
     # inputs
 

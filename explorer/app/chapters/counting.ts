@@ -57,7 +57,7 @@ export default chapter<State>({
     },
   ],
   doors: (state) => ({
-    command: `normscope nets count --cell lstm --language ${languageOf(state)} -n ${state.n} --figure trace.vl.json`,
+    command: `normscope nets count --cell lstm --language ${languageOf(state)} -n ${state.n} --figures figures`,
     cpp: cppOf(
       ["nets/rnn/counting", "nets/rnn/network"],
       `using namespace normscope::nets::rnn;

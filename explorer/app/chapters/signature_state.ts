@@ -109,7 +109,7 @@ const dtypes: Record<Precision, string> = { float32: "F32", float16: "F16", bflo
 
 export function doors(state: State): Doors {
   const a = modelA(state);
-  const words = ["signature", "verify", "three_tokens", "outputs.safetensors:logits", "--precision", state.precision];
+  const words = ["signature", "verify", "three_tokens", "outputs.safetensors:logits", "--dtype", state.precision];
   return {
     command: `python3 - <<'END'\n${script(state)}END\nnormscope ${words.join(" ")}`,
     cpp: cppOf(

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/core/error.hpp>
-#include <normscope/core/file.hpp>
 #include <normscope/nets/rnn/counting.hpp>
 #include <normscope/results/documents.hpp>
 #include <normscope/results/figures.hpp>
@@ -21,6 +20,8 @@ namespace am = nets::rnn;
 constexpr std::size_t test_words = 1000;
 constexpr std::size_t test_seed = 1;
 
+constexpr const char* states_file = "states.vl.json";  ///< of --figures
+
 struct CountOptions {
   std::string cell = "lstm";
   std::string language = "anbn";
@@ -33,8 +34,8 @@ struct CountOptions {
   std::uint64_t seed = 1;
   std::size_t letters = 100;
   std::size_t up_to = 300;
-  std::string figure;
-  std::string trace;
+  std::string figures;
+  std::string states;
 };
 
 am::TrainSpec train_spec(const CountOptions& options) {
@@ -90,9 +91,7 @@ std::string describe(const am::Network& network, const std::vector<am::UnitDrift
   return text.empty() ? "no unit counts" : text;
 }
 
-int run_count(const Session& session, const CountOptions& options) {
-  expect_writable({options.figure, options.trace});
-  keep_apart({}, {options.figure, options.trace, session.json});
+int run_count(const Session& session, Inputs& /*inputs*/, Outputs& outputs, const CountOptions& options) {
   const Subject subject = get(session, options);
   const am::Network& network = subject.network;
   const am::Range range = am::range(network, options.up_to);
@@ -104,22 +103,21 @@ int run_count(const Session& session, const CountOptions& options) {
                                                 : std::vector<am::UnitDrift>{};
 
   const am::TrainSpec& spec = subject.spec;
-  const auto write = [](const std::string& path, const nlohmann::ordered_json& json) {
-    AtomicFile file(path);
-    file.write(json_text(json) + "\n");
-    file.commit();
-  };
-  AtomicGroup outputs;
-  if (!options.figure.empty()) write(options.figure, figures::counting_trace(network, options.letters));
-  if (!options.trace.empty()) write(options.trace, results::trace(network, options.letters));
-  session.write_json(json_text(results::count({.network = network,
-                                               .spec = spec,
-                                               .trained = subject.trained,
-                                               .range = range,
-                                               .near_members = score,
-                                               .n = options.letters,
-                                               .drifts = drifts})));
-  outputs.commit();
+  outputs.write_into(options.figures, states_file, [&](const std::string& path) {
+    write_text_file(path, json_text(figures::counting_trace(network, options.letters)));
+  });
+  outputs.write(options.states, [&](const std::string& path) {
+    write_text_file(path, json_text(results::trace(network, options.letters)));
+  });
+  outputs.commit([&] {
+    return json_text(results::count({.network = network,
+                                     .spec = spec,
+                                     .trained = subject.trained,
+                                     .range = range,
+                                     .near_members = score,
+                                     .n = options.letters,
+                                     .drifts = drifts}));
+  });
 
   session.say(fmt::format("{} of {} units on {} up to {}, {}, seed {}: {}", options.cell, network.cell.width,
                           options.language, spec.longest, am::to_string(network.head), spec.seed,
@@ -140,51 +138,32 @@ int run_count(const Session& session, const CountOptions& options) {
 
 }  // namespace
 
-void add_count(CLI::App& root, Session& session) {
+Command count_command() {
   const auto options = std::make_shared<CountOptions>();
-  CLI::App* command = add_command(
-      root, session, "count",
-      "Test how far a recurrent network can count letters (a^n b^n): a stored one, or a newly trained one",
-      [&session, options] { return run_count(session, *options); });
-  command->add_option("--cell", options->cell, "Recurrent cell (default lstm)")
-      ->check(CLI::IsMember({"lstm", "gru", "elman_tanh", "elman_relu"}));
-  command->add_option("--language", options->language, "Language: a^n b^n or a^n b^n c^n (default anbn)")
-      ->check(CLI::IsMember({"anbn", "anbncn"}));
-  CLI::Option* train = command->add_flag(
-      "--train", options->train, "Train a network; without it, a stored one is used (lstm and gru only)");
-  const auto when_training = [&](CLI::Option* option, const std::string& type) {
-    option->needs(train)->type_name(type);
-    return option;
-  };
-  when_training(command->add_option("--head", options->head, "Training target (default next_symbol)"), "HEAD")
-      ->check(CLI::IsMember({"membership", "next_symbol"}));
-  when_training(command->add_option("--width", options->width, "Number of hidden units (default 10)"), "N")
-      ->check(counts(1, 256));
-  when_training(
-      command->add_option("--epochs", options->epochs, "Largest number of epochs (default: the task's)"), "N")
-      ->check(counts(1, largest_count));
-  when_training(command->add_option("--longest", options->longest,
-                                    "Largest n in the training words (default 100; 50 for anbncn)"),
-                "N")
-      ->check(counts(1, 1000));
-  when_training(command->add_option("--lr", options->rate, "Learning rate (default: the task's)"), "X")
-      ->check(numbers(0.0, 1.7e308));
-  when_training(command->add_option("--seed", options->seed,
-                                    "Random seed of weights, words and their order (default 1)"),
-                "S")
-      ->check(seeds());
-  command->add_option("-n", options->letters, "n of the word whose states are shown (default 100)")
-      ->type_name("N")
-      ->check(counts(0, 10000));
-  command->add_option("--up-to", options->up_to, "Largest n tested (default 300)")
-      ->type_name("N")
-      ->check(counts(5, 1000));
-  command->add_option("--figure", options->figure, "Write a figure (Vega-Lite) of the states over the word")
-      ->type_name("FILE");
-  command
-      ->add_option("--trace", options->trace, "Write every state, gate and probability over the word as JSON")
-      ->type_name("FILE");
-  add_examples(*command, {"normscope nets count --cell lstm --up-to 50"});
+  const auto of_training = [](Argument argument) { return std::move(argument).needs({"--train"}); };
+  return {
+      .name = "count",
+      .text =
+          "Test how far a recurrent network can count letters (a^n b^n): a stored one, or a newly trained "
+          "one",
+      .outputs = {output("--figures", options->figures, Role::folder, {states_file})
+                      .says("the states over the word"),
+                  output("--states", options->states)},
+      .options = {option("--cell", options->cell).one_of({"lstm", "gru", "elman_tanh", "elman_relu"}),
+                  option("--language", options->language).one_of({"anbn", "anbncn"}),
+                  option("-n", options->letters), option("--up-to", options->up_to),
+                  option("--train", options->train),
+                  of_training(option("--head", options->head).one_of({"membership", "next_symbol"})),
+                  of_training(option("--width", options->width)
+                                  .says("of the hidden state")
+                                  .usually("10")
+                                  .within(counts(1, 256))),
+                  of_training(option("--epochs", options->epochs)),
+                  of_training(option("--longest", options->longest)),
+                  of_training(option("--lr", options->rate).usually("the task's")),
+                  of_training(option("--seed", options->seed).says("of weights, words and their order"))},
+      .examples = {"normscope nets count --cell lstm --up-to 50"},
+      .run = with(run_count, options)};
 }
 
 }  // namespace normscope::cli

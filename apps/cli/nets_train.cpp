@@ -6,16 +6,14 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/core/error.hpp>
-#include <normscope/core/file.hpp>
-#include <normscope/nets/net.hpp>
+#include <normscope/core/text.hpp>
+#include <normscope/nets/net_file.hpp>
 #include <normscope/nets/tasks.hpp>
 #include <normscope/nets/train_runs.hpp>
 #include <normscope/results/documents.hpp>
+#include <normscope/results/figures.hpp>
 
 #include "command.hpp"
-#include "inputs.hpp"
-#include "samples.hpp"
-#include "train_output.hpp"
 
 namespace normscope::cli {
 namespace {
@@ -62,7 +60,7 @@ nets::TrainSpec train_spec(const TrainOptions& options, nets::TrainSpec spec) {
   if (!options.norm.empty()) spec.norm = norm_kind(options.norm);
   if (!options.optimizer.empty()) spec.optimizer = nets::optimizer(options.optimizer);
   if (!options.schedule.empty()) spec.schedule = nets::schedule(options.schedule);
-  if (!options.precision.empty()) spec.precision = options.precision == "F32" ? Dtype::F32 : Dtype::F64;
+  if (!options.precision.empty()) spec.precision = options.precision == "float32" ? Dtype::F32 : Dtype::F64;
   spec.affine = options.affine;
   spec.seed = options.seed;
   return spec;
@@ -123,7 +121,36 @@ void say_conflicts(const Session& session, const nets::Dataset& data) {
       found.rows, data.rows(), found.rows == 1 ? "rows equals" : "rows equal", found.first, found.of));
 }
 
-int run_train(const Session& session, const TrainOptions& options) {
+/// Samples that a morph moves; more are no clearer to see.
+constexpr std::size_t most_moving = 4000;
+
+/// Writes the figures curves, boundary, seeds, groups and morph into `folder`, those that the runs have
+/// data for.
+void write_train_figures(Outputs& outputs, const std::string& folder,
+                         const std::vector<nets::TrainRun>& runs) {
+  const auto write = [&](const std::string& name, const nlohmann::ordered_json& json) {
+    outputs.write_into(folder, name,
+                       [&](const std::string& path) { write_text_file(path, json_text(json)); });
+  };
+  for (const auto& [name, specification] : figures::training_charts(runs)) {
+    write(name + ".vl.json", specification);
+  }
+  const nets::TrainRun& best = nets::best_of(runs);
+  const nets::Dataset& data = best.trainer.data();
+  if (data.width <= 3 && best.spec().width <= 3 && data.rows() <= most_moving) {
+    write("morph.json", results::morph(best.trainer.net(), data));
+  }
+}
+
+/// One line of text about a run.
+std::string run_line(const nets::TrainRun& run, bool with_groups) {
+  const std::string kind = run.linear() ? "linear, " : counted(run.spec().groups, "group") + ", ";
+  return fmt::format("{}seed {}: loss {:.4g}, accuracy {:.2f} %{}", with_groups ? kind : "", run.spec().seed,
+                     run.score.loss, 100.0 * run.score.accuracy,
+                     run.test ? fmt::format(", on new samples {:.2f} %", 100.0 * run.test->accuracy) : "");
+}
+
+int run_train(const Session& session, Inputs& inputs, Outputs& outputs, const TrainOptions& options) {
   const std::optional<nets::Task> task = nets::find_task(options.what);
   const nets::Task* const known = task ? &*task : nullptr;
   if (known != nullptr && !options.labels.empty()) {
@@ -140,29 +167,22 @@ int run_train(const Session& session, const TrainOptions& options) {
                 fmt::format("{}: --noise applies to tasks only, but this is an array of samples",
                             printable(options.what)));
   }
-  expect_writable({options.output, options.state});
-  expect_folders({options.figures});
-  Inputs inputs;
   std::optional<Samples> samples;
   if (known == nullptr) samples = open_samples_and_labels(options, inputs);
-  inputs.keep_apart({options.output, options.state, session.json});
   const std::vector<nets::TrainRun> runs =
       nets::train_all(plan(options, known),
                       known != nullptr ? with_noise(data_of(*known, options.rows), options.noise)
                                        : data_of(read_data(options, *samples)),
                       session.threads, session.progress());
   const nets::TrainRun& best = nets::best_of(runs);
-  AtomicGroup outputs;
-  if (!options.figures.empty()) write_train_figures(options.figures, runs);
+  if (!options.figures.empty()) write_train_figures(outputs, options.figures, runs);
   const results::TrainedOn on{options.what, known != nullptr ? std::string(known->claim) : "",
                               options.output};
-  if (!options.output.empty()) {
+  outputs.write(options.output, [&](const std::string& path) {
     const nets::Net net = best.trainer.net();
-    nets::save_net(options.output,
-                   known != nullptr ? nets::for_unscaled(net, known->shift, known->scale) : net);
-  }
-  session.write_json(json_text(results::training(on, runs)));
-  outputs.commit();
+    nets::save_net(path, known != nullptr ? nets::for_unscaled(net, known->shift, known->scale) : net);
+  });
+  outputs.commit([&] { return json_text(results::training(on, runs)); });
   say_conflicts(session, best.trainer.data());
   for (const nets::TrainRun& one : runs) session.say(run_line(one, options.groups.size() > 1));
   return ok;
@@ -170,84 +190,49 @@ int run_train(const Session& session, const TrainOptions& options) {
 
 }  // namespace
 
-void add_train(CLI::App& root, Session& session) {
+Command train_command() {
   const auto options = std::make_shared<TrainOptions>();
-  CLI::App* command = add_command(root, session, "train",
-                                  "Train an LN-Net: linear layers with a norm as the only nonlinearity",
-                                  [&session, options] { return run_train(session, *options); });
-  command->footer("Tasks: " + nets::task_names());
-  command->add_option("WHAT", options->what, "Task (see below), or ARRAY of samples along its first axis")
-      ->required();
-  command->add_option("LABELS", options->labels, "With samples: an ARRAY with the integer class of each");
-  command
-      ->add_option("-o,--output", options->output,
-                   "File to write the net to (the most accurate, if several are trained)")
-      ->type_name("NET.safetensors");
-  const auto count = [&](const std::string& names, auto& target, const std::string& text,
-                         std::int64_t least = 1) {
-    command->add_option(names, target, text)->type_name("N")->check(counts(least, largest_count));
-  };
-  count("--width", options->width, "Features per layer (default: the task's, else 3)");
-  count("--depth", options->depth, "Layers before the linear head (default: the task's, else 2)", 0);
-  command->add_option("--activation", options->activation, "Activation after each layer (default norm)")
-      ->check(CLI::IsMember({"norm", "relu", "gelu", "none"}));
-  command->add_option("--norm", options->norm, "Kind of norm (default: the task's, else spherical)")
-      ->check(CLI::IsMember(normalizing_kind_names()));
-  command
-      ->add_option(
-          "--groups", options->groups,
-          "Groups, each normalized separately; a list trains one net per number (default: the task's)")
-      ->delimiter(',')
-      ->type_name("K,...")
-      ->check(counts(1, largest_count));
-  command
-      ->add_option("--eps", options->eps,
-                   "Added to the mean square, for spherical to the squared length (default 1e-5)")
-      ->type_name("E")
-      ->check(numbers(0.0, 1.7e308));
-  command->add_flag("--affine", options->affine, "Learn a gain and a bias in every norm");
-  command->add_option("--optimizer", options->optimizer, "Optimizer (default adam)")
-      ->check(CLI::IsMember({"adam", "sgd"}));
-  command->add_option("--lr", options->rate, "Learning rate (default: the task's, else 0.01)")
-      ->type_name("X")
-      ->check(numbers(0.0, 1.7e308));
-  command
-      ->add_option("--schedule", options->schedule,
-                   "Learning-rate schedule (default: the task's, else constant)")
-      ->check(CLI::IsMember({"constant", "cosine", "linear", "step"}));
-  count("--steps", options->steps, "Training steps (default: the task's, else 8000)");
-  count("--batch", options->batch, "Samples per step (default: the task's, else all)");
-  command
-      ->add_option("--precision", options->precision, "Floating-point type (default: the task's, else F64)")
-      ->check(CLI::IsMember({"F64", "F32"}));
-  count("--record-every", options->record_every, "Steps between records of loss and accuracy (default 10)");
-  count("--rows", options->rows, "Number of samples drawn for a task (default: the task's)");
-  command
-      ->add_option("--noise", options->noise,
-                   "Standard deviation of noise added to every feature of a task's samples (default 0)")
-      ->type_name("X")
-      ->check(numbers(0.0, 1e6));
-  command
-      ->add_option("--seed", options->seed,
-                   "Random seed of the weights, the batches and a task's samples (default 1)")
-      ->type_name("S")
-      ->check(cli::seeds());
-  CLI::Option* seeds =
-      command
-          ->add_option("--seeds", options->seeds,
-                       "Number of seeds to train with, keeping the best net (default: the task's, else 1)")
-          ->type_name("N")
-          ->check(counts(1, largest_count));
-  command
-      ->add_option("--resume", options->state,
-                   "Save the training state in FILE and continue from it; Ctrl-C saves it too")
-      ->type_name("FILE")
-      ->excludes(seeds);
-  command
-      ->add_option("--figures", options->figures,
-                   "Write figures (Vega-Lite), and samples' positions layer by layer (JSON), into FOLDER")
-      ->type_name("FOLDER");
-  add_examples(*command, {"normscope nets train xor --steps 200 -o xor.safetensors"});
+  return {
+      .name = "train",
+      .text = "Train an LN-Net: linear layers with a norm as the only nonlinearity",
+      .inputs = {input("WHAT", options->what, "Task (see below), or ARRAY of samples along its first axis")
+                     .required(),
+                 input("LABELS", options->labels, "With samples: an ARRAY with the integer class of each")},
+      .outputs = {output("-o,--output", options->output)
+                      .typed("NET.safetensors")
+                      .says("the net, the most accurate if several are trained"),
+                  output("--figures", options->figures, Role::folder)
+                      .says("the course of the training, and samples' positions layer by layer (JSON),"),
+                  output("--resume", options->state).excludes({"--seeds"})},
+      .options = {option("--width", options->width).says("of each layer").usually("the task's, else 3"),
+                  option("--depth", options->depth),
+                  option("--activation", options->activation)
+                      .says("after each layer")
+                      .usually("norm")
+                      .one_of({"norm", "relu", "gelu", "none"}),
+                  option("--norm", options->norm)
+                      .usually("the task's, else spherical")
+                      .one_of(normalizing_kind_names()),
+                  option("--groups", options->groups)
+                      .typed("K1,K2,...")
+                      .says("; several train one net each")
+                      .usually("the task's"),
+                  option("--eps", options->eps).usually("1e-5"), option("--affine", options->affine),
+                  option("--optimizer", options->optimizer).one_of({"adam", "sgd"}),
+                  option("--lr", options->rate).usually("the task's, else 0.01"),
+                  option("--schedule", options->schedule).one_of({"constant", "cosine", "linear", "step"}),
+                  option("--steps", options->steps), option("--batch", options->batch),
+                  option("--precision", options->precision)
+                      .usually("the task's, else float64")
+                      .one_of({"float64", "float32"}),
+                  option("--record-every", options->record_every),
+                  option("--rows", options->rows).says("for a task").usually("the task's"),
+                  option("--noise", options->noise),
+                  option("--seed", options->seed).says("of the weights, the batches and a task's samples"),
+                  option("--seeds", options->seeds)},
+      .footer = "Tasks: " + nets::task_names(),
+      .examples = {"normscope nets train xor --steps 200 -o xor.safetensors"},
+      .run = with(run_train, options)};
 }
 
 }  // namespace normscope::cli

@@ -81,6 +81,10 @@ Command inspect_command() {
           .inputs = {input("FILE", file->path, "Checkpoint to check").required()},
           .options = model_options(*file),
           .without = {"--threads"},  // reading headers is not parallel
+          .footer =
+              "The columns, a tensor a line: the type it is stored in, its shape, its name.\nThen each norm, "
+              "with "
+              "the tensors that read its output and those that write its input.",
           .examples = {"normscope inspect models/wordlist_gpt"},
           .run = with(run_inspect, file)};
 }

@@ -324,6 +324,11 @@ Command rewrite_command() {
                .excludes({"--fold", "--migrate", "--center", "--untie", "--rotate", "--norm-inputs"}),
            option("--dry-run", options->dry_run), norm_inputs(options->activations)},
           stated_options(options->stated)),
+      .footer =
+          "The columns:\n"
+          "  norm           name of the norm\n"
+          "  read by        linear maps that read its output\n"
+          "  gain and bias  what happens to them, and why if they are left",
       .examples = {"normscope rewrite models/wordlist_gpt -o folded --fold gains",
                    "normscope rewrite folded -o original --undo"},
       .run = with(run_rewrite, options)};

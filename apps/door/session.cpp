@@ -159,7 +159,7 @@ void add_shared_options(CLI::App& command, Session& session) {
       .add_option("--json", session.json,
                   "Write the machine-readable result to FILE, or - for standard output")
       ->type_name("FILE|-");
-  command.add_option("--threads", session.threads, "Number of threads (default 0: all cores)")
+  command.add_option("--threads", session.threads, "Number of threads (default: all cores)")
       ->type_name("N")
       ->check(counts(0, 1024));
   command.add_flag("--quiet,-q", session.quiet, "Print errors only");

@@ -135,6 +135,7 @@ class SelectExact(CommandTest):
         keys = [[0, 0], [4, 0], [0, 4], [1, 2]]
         np.save(self.folder / "keys.npy", np.asarray(keys, float))
         self.assertIn("1 undecided (--exact decides them)", self.ok("select", "keys.npy", "--tolerance", 0))
+        self.assertEqual(self.run_command("select", "keys.npy", "--tolerance", 0, "--check").returncode, 4)
         self.assertIn("decided exactly: 1 key\n", self.ok("select", "keys.npy", "--tolerance", 0, "--exact"))
         got = self.select(keys, "--exact")
         self.assertEqual((got["exact"], got["proofs"]["exact"]), ([3], 1))

@@ -137,6 +137,8 @@ class Signature(CommandTest):
         tuned["rms_final"] = tuned["rms_final"] * np.float32(1.02)
         safetensors(self.folder / "tuned.safetensors", tuned)
         self.assertEqual(self.verdict("tuned.safetensors", "fresh.npy", "--arch", "llama2c")["verdict"], "cannot tell")
+        self.assertEqual(self.run_command("signature", "verify", "tuned.safetensors", "fresh.npy", "--arch", "llama2c",
+                                          "--check").returncode, 4)
         self.assertEqual(self.json("signature", "compare", STORIES, "tuned.safetensors")["relation"], "rescaled")
         tuned["rms_final"] = tuned["rms_final"] * np.float32(0.96)
         safetensors(self.folder / "tuned.safetensors", tuned)

@@ -14,7 +14,7 @@ NAMES = re.findall(r'\{NormKind::(\w+),', TABLE)
 
 REFUSES = "refuses every other kind"
 ALLOWED = {
-    "apps/cli/select_table.cpp": (1, "its own choice is layer and none"),
+    "apps/cli/select.cpp": (1, "its own choice is layer and none"),
     "lab/torch/grouped_network.cpp": (3, REFUSES),
     "lab/torch/layout.cpp": (1, "an RMSNorm of these networks has no bias"),
     "src/models/fields.cpp": (1, "an RMSNorm has no bias"),

@@ -92,7 +92,7 @@ struct RunOptions {
   std::string net;
   std::string samples;
   std::string output;
-  std::string layers;
+  std::string trace;
 };
 
 /// The outputs of all layers, side by side: rows × (sum of the layers' widths).
@@ -120,7 +120,7 @@ int run_run(const Session& session, Inputs& inputs, Outputs& outputs, const RunO
   expect_finite(options.samples, samples.view());
   const std::vector<std::int64_t> given =
       nets::labels(net, samples.view(), session.threads, session.progress(), nets::Overflow::error);
-  outputs.write(options.layers, [&](const std::string& path) {
+  outputs.write(options.trace, [&](const std::string& path) {
     files::write_npy(path,
                      side_by_side(net, nets::trace(net, samples.view(), session.threads), samples.rows));
   });
@@ -172,7 +172,7 @@ Command run_command() {
                  input("X", options->samples, "Samples along the first axis").required()},
       .outputs =
           {output("-o,--output", options->output).typed("LABELS.npy").says("the predicted labels (float64)"),
-           output("--layers", options->layers)},
+           output("--trace", options->trace)},
       .examples = {"normscope nets build '0,0;0,1;1,0;1,1' 0,1,1,0 -o xor.safetensors",
                    "normscope nets run xor.safetensors '0,0;0,1;1,0;1,1'"},
       .run = with(run_run, options)};

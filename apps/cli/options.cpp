@@ -137,7 +137,7 @@ const std::vector<Word>& table() {
       {"--precision", "TYPE", "Numbers that the net computes with"},
       {"--drop-conflicts", "", "Give equal rows with different labels the label of the first"},
       {"--folds", "FILE", "Write what each layer folds, one line of JSON per layer"},
-      {"--layers", "FILE.npy", "Write the output of every layer, concatenated along the columns"},
+      {"--trace", "FILE.npy", "Write the output of every layer, concatenated along the columns"},
       {"--depth", "N", "Layers before the linear head", "the task's, else 2", counts(0, largest_count)},
       {"--affine", "", "Learn a gain and a bias in every norm"},
       {"--optimizer", "NAME", "Optimizer", "adam"},

@@ -14,19 +14,6 @@
 namespace normscope::cli {
 namespace {
 
-/// The type without what CLI11 appends for validators: "TEXT" for "TEXT:{layer,rms}".
-std::string without_validators(const std::string& type) {
-  return type.substr(0, std::min(type.find(":{"), type.find(":POSITIVE")));
-}
-
-/// The alternatives of "TEXT:{layer,rms}", the type of an option with a fixed set of values.
-std::vector<std::string> choices_in(const std::string& type) {
-  const std::size_t open = type.find('{');
-  const std::size_t close = type.rfind('}');
-  if (open == std::string::npos || close == std::string::npos || close < open) return {};
-  return CLI::detail::split(type.substr(open + 1, close - open - 1), ',');
-}
-
 /// Whether the type of an option or the name of a positional argument stands for a file or a folder.
 bool is_file(const std::string& type) {
   constexpr std::string_view files[] = {"FILE",   "FOLDER", "ARRAY",  "MODEL",  "NET", "OUT",
@@ -40,12 +27,11 @@ OptionFacts option_facts(const CLI::Option& option) {
   OptionFacts facts;
   for (const std::string& name : option.get_snames()) facts.names.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) facts.names.push_back("--" + name);
-  const std::string type = option.get_type_name();
   facts.text = option.get_description();
   facts.required = option.get_required();
   if (option.get_items_expected_max() == 0) return facts;
-  facts.choices = choices_in(type);
-  facts.value = facts.positional() ? option.get_single_name() : without_validators(type);
+  facts.choices = values_of(option);
+  facts.value = facts.positional() ? option.get_single_name() : type_of(option);
   facts.kind = !facts.choices.empty()                       ? Value::choice
                : facts.value == "SUBCOMMAND"                ? Value::command
                : facts.positional() || is_file(facts.value) ? Value::file

@@ -35,21 +35,10 @@ std::string row(const std::string& left, std::size_t column, const std::string& 
   return line + wrapped(text, column) + "\n";
 }
 
-/// The type without the values that it lists.
-std::string type_of(const CLI::Option& option) {
-  const std::string type = option.get_type_name();
-  return type.substr(0, type.find(':'));
-}
-
-/// The text, with the values that the type lists.
+/// The text, with the values that are allowed.
 std::string text_of(const CLI::Option& option) {
-  std::string text = option.get_description();
-  const std::string type = option.get_type_name();
-  const std::size_t open = type.find('{');
-  if (open != std::string::npos) {
-    text = with_values(text, CLI::detail::split(type.substr(open + 1, type.rfind('}') - open - 1), ','));
-  }
-  return text + (option.get_required() && !option.get_positional() ? " (required)" : "");
+  return with_values(option.get_description(), values_of(option)) +
+         (option.get_required() && !option.get_positional() ? " (required)" : "");
 }
 
 std::string names_of(const CLI::Option& option) {
@@ -138,6 +127,19 @@ void set_formatter(CLI::App& app, const std::shared_ptr<HelpFormatter>& formatte
 }
 
 }  // namespace
+
+std::string type_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  return type.substr(0, std::min(type.find(":{"), type.find(":POSITIVE")));
+}
+
+std::vector<std::string> values_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const std::size_t open = type.find('{');
+  const std::size_t close = type.rfind('}');
+  if (open == std::string::npos || close == std::string::npos || close < open) return {};
+  return CLI::detail::split(type.substr(open + 1, close - open - 1), ',');
+}
 
 std::string with_values(std::string text, const std::vector<std::string>& values) {
   if (values.empty()) return text;

@@ -17,6 +17,9 @@ inline constexpr std::size_t help_columns = 80;
 [[nodiscard]] std::string wrapped(const std::string& text, std::size_t indent = 0,
                                   std::size_t columns = help_columns);
 
+/// The type of an option, and the values of one that has a fixed set: CLI11 has both as "TEXT:{layer,rms}".
+[[nodiscard]] std::string type_of(const CLI::Option& option);
+[[nodiscard]] std::vector<std::string> values_of(const CLI::Option& option);
 /// The text with the values that are allowed, before its default.
 [[nodiscard]] std::string with_values(std::string text, const std::vector<std::string>& values);
 

@@ -62,7 +62,7 @@ COMMANDS = {
     "verify": (["verify", "select.json", "x.npy", "--json", "o.json"], ["o.json"]),
     "build": (["nets", "build", "x.npy", "labels.npy", "-o", "o.safetensors", "--folds", "o.jsonl"],
               ["o.safetensors", "o.jsonl"]),
-    "run": (["nets", "run", "net.safetensors", "x.npy", "-o", "o.npy", "--layers", "o2.npy"], ["o.npy", "o2.npy"]),
+    "run": (["nets", "run", "net.safetensors", "x.npy", "-o", "o.npy", "--trace", "o2.npy"], ["o.npy", "o2.npy"]),
     "train": (["nets", "train", "xor", "--rows", "8", "--steps", "4", "-o", "o.safetensors"], ["o.safetensors"]),
     "count": (["nets", "count", "--up-to", "5", "-n", "5", "--json", "o.json", "--states", "o2.json"], ["o.json", "o2.json"]),
     "ranges": (["ranges", "m.safetensors", "--json", "o.json"], ["o.json"]),

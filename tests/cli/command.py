@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -71,6 +72,12 @@ class CommandTest(unittest.TestCase):
     def run_command(self, *arguments, **options):
         return subprocess.run([COMMAND, *map(str, arguments)], cwd=self.folder, capture_output=True, timeout=120,
                               encoding="utf-8", errors="replace", **options)
+
+    def subcommands(self, *above):
+        """Names of the subcommands, or of those of a subcommand, as help lists them: after two spaces, or after a group."""
+        text = self.ok(*above, "--help").partition("Subcommands:\n" if above else "Usage:")[2]
+        column = "  " if above else r"(?:\w+ +| {10})"
+        return re.findall(rf"^{column}(\w+) {{2,}}\w", text.partition("Examples:")[0], re.MULTILINE)
 
     def ok(self, *arguments):
         """Standard output of a command that must succeed and print nothing on standard error."""

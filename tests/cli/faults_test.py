@@ -113,7 +113,7 @@ class Folders(CommandTest):
         self.run_command("nets", "build", "x.npy", "--random-labels", 2, "-o", "net.safetensors")
         def limit():
             resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))
-        done = self.run_command("nets", "run", "net.safetensors", "x.npy", "-o", "labels.npy", "--layers", "trace.npy",
+        done = self.run_command("nets", "run", "net.safetensors", "x.npy", "-o", "labels.npy", "--trace", "trace.npy",
                                 preexec_fn=limit)
         self.assertEqual(done.returncode, 3, done.stderr)
         self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["net.safetensors", "x.npy"])

@@ -107,12 +107,8 @@ class Numbers(CommandTest):
 
     def commands(self):
         """Subcommands, and subcommands of these."""
-        def listed(*above):
-            text = self.ok(*above, "--help").partition("Subcommands:\n")[2].partition("\n\n")[0]
-            return [(*above, line.split()[0]) for line in text.splitlines() if re.match(r"  \w", line)]
-
-        top = [name for name in listed() if name[0] not in ("help", "lab", "explore")]
-        return [*top, *(below for name in top for below in listed(*name))]
+        top = [name for name in self.subcommands() if name not in ("help", "lab", "explore")]
+        return [*((name,) for name in top), *((name, below) for name in top for below in self.subcommands(name))]
 
     def test_options_refuse_what_is_no_number_of_theirs(self):
         """In one line that a reader can take in, whatever else the command lacks."""

@@ -29,7 +29,7 @@ class Build(CommandTest):
         made = self.build("--folds", "folds.jsonl")
         self.assertEqual((made["correct"], made["total"], made["width"]), (400, 400, 3))
         self.assertLessEqual(made["layers"], 396)
-        ran = self.json("nets", "run", "net.safetensors", "x.npy", "-o", "given.npy", "--layers", "trace.npy")
+        ran = self.json("nets", "run", "net.safetensors", "x.npy", "-o", "given.npy", "--trace", "trace.npy")
         self.assertEqual(ran["labels"], self.labels.tolist())
         np.testing.assert_array_equal(np.load(self.folder / "given.npy"), self.labels)
         self.assertEqual(np.load(self.folder / "trace.npy").shape, (400, 3 * made["layers"]))

@@ -174,7 +174,7 @@ class Nets(Sweep):
             labels = self.save("labels.npy", LABELS[:len(array)])
             made = self.call("nets", "build", x, labels, "-o", "net.safetensors", "--drop-conflicts", "--folds", "t.jsonl")
             if made and made["correct"] == made["total"]:
-                given = self.answer("nets", "run", "net.safetensors", x, "--layers", "t.npy")["labels"]
+                given = self.answer("nets", "run", "net.safetensors", x, "--trace", "t.npy")["labels"]
                 self.assertEqual(given[0], 0)
             for line in (self.folder / "t.jsonl").read_text().splitlines() if made else []:
                 self.conforms("build-trace", json.loads(line, parse_constant=no_constant))

@@ -74,7 +74,7 @@ class Train(CommandTest):
         np.save(self.folder / "x.npy", np.random.default_rng(1).normal(size=(40, 2)))
         np.save(self.folder / "y.npy", np.arange(40) % 2)
         self.ok("nets", "train", "x.npy", "y.npy", "--steps", 20, "--figures", "figures", "-o", "net.safetensors")
-        self.ok("nets", "run", "net.safetensors", "x.npy", "--layers", "trace.npy")
+        self.ok("nets", "run", "net.safetensors", "x.npy", "--trace", "trace.npy")
         states = np.array(json.loads((self.folder / "figures/morph.json").read_text())["states"])
         trace = np.load(self.folder / "trace.npy")
         np.testing.assert_allclose(states[1], trace[:, :3], atol=5e-5)

@@ -89,6 +89,10 @@ class Signature(CommandTest):
             self.assertGreater(lead**2, square)
             lead, square = self.margin(head, tokens, w, genuine[row], read("slack"))
             self.assertFalse(lead > 0 and lead**2 > square)
+        if ids is None:
+            first = f"proofs/row_{refuted[0]}_logits.npy"
+            self.rows(first, logits)
+            self.assertIn("would overwrite", self.fails(3, "signature", "verify", model, first, "--certificates", "proofs"))
 
     def test_certificates_hold_in_rational_arithmetic(self):
         """w sums to zero, and w.(l - a0) > r |P G W^T w| + sum |w| slack."""

@@ -2,7 +2,7 @@
 execute_process(COMMAND git -C "${SOURCE_DIR}" describe --always --dirty --abbrev=12 --exclude=*
   OUTPUT_VARIABLE revision OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 file(CONFIGURE OUTPUT "${OUTPUT}" @ONLY CONTENT [=[
-#include "store/origin.hpp"
+#include "store/store.hpp"
 
 namespace normscope::lab {
 

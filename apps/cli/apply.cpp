@@ -14,11 +14,9 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/core/version.hpp>
 #include <normscope/files/array.hpp>
-#include <normscope/files/opened_array.hpp>
 #include <normscope/norm/kernels.hpp>
-#include <normscope/norm/steps.hpp>
+#include <normscope/norm/norm.hpp>
 #include <normscope/results/documents.hpp>
 
 #include "norm_options.hpp"
@@ -227,14 +225,7 @@ int run_apply(const Session& session, Inputs& inputs, Outputs& outputs, const Ap
   const Dtype dtype = files::npy_dtype(x.dtype());
 
   const bool is_written = !options.output.empty();
-  const nlohmann::ordered_json json = {
-      {"schema", "normscope.apply/1"},
-      {"version", version},
-      {"output", is_written ? nlohmann::ordered_json(options.output) : nullptr},
-      {"dtype", std::string(to_string(dtype))},
-      {"rows", rows},
-      {"width", width},
-      {"source", spec.source()}};
+  const nlohmann::ordered_json json = results::applied({options.output, dtype, rows, width, spec.source()});
   std::vector<std::byte> buffer;
   const StoredRows stored{x.dtype(), x.bytes(buffer), rows, width};
   outputs.write(options.output, [&](const std::string& path) {

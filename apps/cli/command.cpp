@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <normscope/core/assert.hpp>
+#include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 
 namespace normscope::cli {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include <normscope/core/view.hpp>
+#include <normscope/files/array.hpp>
 #include <normscope/files/checkpoint.hpp>
-#include <normscope/files/opened_array.hpp>
 #include <normscope/models/model.hpp>
 
 #include "outputs.hpp"

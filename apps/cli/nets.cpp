@@ -9,10 +9,9 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/files/array.hpp>
-#include <normscope/files/opened_array.hpp>
 #include <normscope/nets/construct.hpp>
 #include <normscope/nets/evaluate.hpp>
-#include <normscope/nets/net_file.hpp>
+#include <normscope/nets/net.hpp>
 #include <normscope/results/documents.hpp>
 #include <normscope/results/figures.hpp>
 

@@ -7,7 +7,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/text.hpp>
-#include <normscope/nets/net_file.hpp>
+#include <normscope/nets/net.hpp>
 #include <normscope/nets/tasks.hpp>
 #include <normscope/nets/train_runs.hpp>
 #include <normscope/results/documents.hpp>

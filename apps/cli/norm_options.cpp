@@ -9,7 +9,6 @@
 #include <normscope/core/error.hpp>
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/norm/norm.hpp>
-#include <normscope/norm/steps.hpp>
 
 namespace normscope::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/core/norm_spec.hpp>
-#include <normscope/verify/result.hpp>
+#include <normscope/verify/verify.hpp>
 
 #include "command.hpp"
 

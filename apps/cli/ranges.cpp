@@ -9,7 +9,7 @@
 
 #include <normscope/analysis/ranges.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/core/nearest.hpp>
+#include <normscope/core/text.hpp>
 #include <normscope/results/documents.hpp>
 #include <normscope/results/figures.hpp>
 #include <normscope/results/words.hpp>

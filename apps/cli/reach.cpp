@@ -17,10 +17,9 @@
 #include <normscope/models/model.hpp>
 #include <normscope/models/token_names.hpp>
 #include <normscope/results/documents.hpp>
-#include <normscope/selectability/survey.hpp>
+#include <normscope/selectability/reach.hpp>
 #include <normscope/selectability/vocabulary.hpp>
-#include <normscope/verify/model.hpp>
-#include <normscope/verify/result.hpp>
+#include <normscope/verify/verify.hpp>
 
 #include "norm_options.hpp"
 #include "reach_state.hpp"
@@ -168,12 +167,12 @@ void survey(const ReachOptions& options, const selectability::Logits& logits, co
   });
   try {
     selectability::decide(logits, results.tokens, how);
-    selectability::finish(logits, results,
-                          {.nearest = options.sharpen,
-                           .probabilities = probabilities.at(options.probability),
-                           .asked = options.tokens,
-                           .probability_gap = options.probability_gap},
-                          how);
+    selectability::finish_survey(logits, results,
+                                 {.nearest = options.sharpen,
+                                  .probabilities = probabilities.at(options.probability),
+                                  .asked = options.tokens,
+                                  .probability_gap = options.probability_gap},
+                                 how);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::Cancelled && !results.tokens.empty()) state.save(results);
     throw;

@@ -17,7 +17,6 @@
 #include <normscope/files/zip.hpp>
 #include <normscope/models/model.hpp>
 #include <normscope/results/documents.hpp>
-#include <normscope/rewrite/activations.hpp>
 #include <normscope/rewrite/rewrite.hpp>
 
 #include "command.hpp"

@@ -13,7 +13,6 @@
 #include <normscope/core/text.hpp>
 #include <normscope/results/documents.hpp>
 #include <normscope/results/figures.hpp>
-#include <normscope/selectability/random_table.hpp>
 #include <normscope/selectability/select.hpp>
 
 #include "norm_options.hpp"

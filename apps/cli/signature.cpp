@@ -17,10 +17,7 @@
 #include <normscope/results/figures.hpp>
 #include <normscope/selectability/vocabulary.hpp>
 #include <normscope/signature/compare.hpp>
-#include <normscope/signature/ellipse.hpp>
 #include <normscope/signature/extract.hpp>
-#include <normscope/signature/kind.hpp>
-#include <normscope/signature/model_head.hpp>
 #include <normscope/signature/verify.hpp>
 
 #include "command.hpp"

@@ -12,10 +12,8 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/core/text.hpp>
-#include <normscope/files/opened_array.hpp>
+#include <normscope/files/array.hpp>
 #include <normscope/results/documents.hpp>
-#include <normscope/verify/model.hpp>
-#include <normscope/verify/result.hpp>
 #include <normscope/verify/verify.hpp>
 
 #include "norm_options.hpp"

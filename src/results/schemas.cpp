@@ -102,29 +102,29 @@ std::vector<Kind> kinds() {
        "of the "
        "text each head can select, and which tokens may follow.",
        "`normscope trace MODEL TEXT --json FILE`", describe_token_trace},
-      {"train", "Result of `normscope train`",
+      {"train", "Result of `normscope nets train`",
        "One training, or several, with consecutive seeds or several counts of groups, of which the best is "
        "given in "
        "full. Arrays over the steps hold one value every `record_every` steps, for that step's batch and "
        "before the "
        "step.",
-       "`normscope train TASK --json FILE`", describe_train},
+       "`normscope nets train TASK --json FILE`", describe_train},
       {"lab", "What `normscope lab` knows or found",
        "All experiments, from `lab list`, or one with the results of its runs, from `lab run NAME` and `lab "
        "show "
        "NAME`.",
        "`normscope lab list --json FILE`, `normscope lab run NAME --json FILE`", describe_lab},
-      {"count", "How a recurrent network counts", "Written by `normscope count`.",
-       "`normscope count --json FILE`", describe_count},
-      {"trace", "Inside a recurrent network while it reads a word", "Written by `normscope count --trace`.",
-       "`normscope count --trace FILE`", describe_trace},
+      {"count", "How a recurrent network counts", "Written by `normscope nets count`.",
+       "`normscope nets count --json FILE`", describe_count},
+      {"trace", "Inside a recurrent network while it reads a word",
+       "Written by `normscope nets count --trace`.", "`normscope nets count --trace FILE`", describe_trace},
       {"morph", "Samples on their way through an LN-Net",
        "What an animation from layer to layer needs. At time s in [l, l + 1] a point stands at (1 - (s - l)) "
        "states[l] "
        "+ (s - l) states[l + 1].",
-       "`normscope train TASK --figures FOLDER`, `morph.json`", describe_morph},
-      {"build", "Result of `normscope build`", "The net itself is in the file `output`.",
-       "`normscope build X LABELS -o NET.safetensors --json FILE`", describe_build},
+       "`normscope nets train TASK --figures FOLDER`, `morph.json`", describe_morph},
+      {"build", "Result of `normscope nets build`", "The net itself is in the file `output`.",
+       "`normscope nets build X LABELS -o NET.safetensors --json FILE`", describe_build},
       {"charts",
        "Figures of a report",
        "In the pages of `normscope report` and `normscope compare`, as the element `chart-data`.",
@@ -135,19 +135,19 @@ std::vector<Kind> kinds() {
       {"hierarchy", "Hierarchy of recurrent architectures", "What the explorer's chapter on counting shows.",
        "the core, for the explorer's chapter on counting", describe_hierarchy},
       {"build-trace",
-       "A line of `normscope build --trace FILE`",
+       "A line of `normscope nets build --trace FILE`",
        "What one layer of the net does: a fold w' = sqrt(1 + ((w - midpoint)/radius)^2) of the line that the "
        "samples "
        "lie on. Coordinate w is the projection in the first layer (of the rows over a power of two where "
        "they are "
        "beyond 2^200 or below 2^-100), 1/p after it, p being what the layer before gives; p itself in paper "
        "mode.",
-       "`normscope build … --trace FILE`",
+       "`normscope nets build … --trace FILE`",
        describe_build_trace,
        {},
        "one line per layer"},
-      {"run", "Result of `normscope run`", "The class of each row.",
-       "`normscope run NET.safetensors X --json FILE`", describe_run},
+      {"run", "Result of `normscope nets run`", "The class of each row.",
+       "`normscope nets run NET.safetensors X --json FILE`", describe_run},
   };
 }
 

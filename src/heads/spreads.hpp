@@ -8,6 +8,8 @@
 
 #include "head_maps.hpp"
 
+/// How uniform and how sharp a head can be: both sides of its scores, their spreads at one distance and over
+/// all distances, and behind a soft cap.
 namespace normscope::heads {
 
 /// The queries or the keys of a head, each coordinate times a factor of its own, as affine images of a ball.

@@ -13,6 +13,8 @@
 
 #include "line.hpp"
 
+/// Projection Merge: samples, their projection to a line, the head that reads the line, and both modes of
+/// folding it.
 namespace normscope::nets {
 
 /// The distinct rows, with the class index of each.

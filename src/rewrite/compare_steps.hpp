@@ -12,6 +12,8 @@
 #include <normscope/models/model.hpp>
 #include <normscope/rewrite/compare.hpp>
 
+/// The steps of a comparison: norms and maps are paired, then symmetries, configurations and findings
+/// compared.
 namespace normscope::rewrite {
 
 /// A linear map of a file with the norm that it reads.
@@ -27,8 +29,8 @@ struct MapOfFile {
 /// |b - a| / |a|; |b| where a is 0, and 1 where the sizes differ.
 [[nodiscard]] double relative_change(const std::vector<double>& a, const std::vector<double>& b);
 
-/// An ONNX graph keeps few of the names that tensors had in training, and transposes matrices. These
-/// functions match norms and tensors by their values.
+// An ONNX graph keeps few of the names that tensors had in training, and transposes matrices. These
+// functions match norms and tensors by their values.
 
 /// Norms of two models, as indices; in the order of the forward pass.
 struct NormPairs {

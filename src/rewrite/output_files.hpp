@@ -25,6 +25,8 @@
 #include "matrix.hpp"
 #include "recipe.hpp"
 
+/// How the files of a rewrite are written: fingerprints, a thread that writes behind, the folder of the work,
+/// tensors.
 namespace normscope::rewrite {
 
 /// A hash that detects accidental changes but not forgery: each of eight lanes multiplies the words it takes.

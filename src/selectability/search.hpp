@@ -14,6 +14,7 @@
 
 #include "key_set.hpp"
 
+/// The search for keys that are selectable: own directions, then queries from violated constraints.
 namespace normscope::selectability {
 
 /// The position of a key relative to the hull of a few others.

@@ -302,7 +302,7 @@ void fields(V& v, const HeadFields& x) {
   if (!x.details.certificates) return;
   v.maybe(
       known, "certificates", HeadCertificates{head, reach, attention},
-      "with --certificates: what proves each bound from the weights, before a soft cap; docs/certificates.md "
+      "with --proofs: what proves each bound from the weights, before a soft cap; docs/certificates.md "
       "has the inequalities");
 }
 
@@ -336,7 +336,7 @@ void fields(V& v, const HeadsFields& x) {
     "one entry a head; two for a head whose weights serve several passes that read different norms");
   if (x.details.inputs.is_null()) return;
   v("inputs", given<InputsFields>(x.details.inputs),
-    "what the command line named, and with --certificates every weight, bias and norm as it was used; "
+    "what the command line named, and with --proofs every weight, bias and norm as it was used; "
     "docs/certificates.md");
 }
 

@@ -308,7 +308,7 @@ void fields(V& v, const RewriteFields& x) {
          }),
     "one for every tensor whose values were computed; empty for a plan");
   v("activations", x.result.on_rows,
-    "of --activations: old and new composites, with both files' stored values, on rows that enter a norm");
+    "of --norm-inputs: old and new composites, with both files' stored values, on rows that enter a norm");
   v("configuration", x.result.configuration, "changes of config.json, in words");
   v("files", paths(x.result.files), about_files);
   v("not_copied", x.result.not_copied, about_not_copied);

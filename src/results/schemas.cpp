@@ -117,7 +117,7 @@ std::vector<Kind> kinds() {
       {"count", "How a recurrent network counts", "Written by `normscope nets count`.",
        "`normscope nets count --json FILE`", describe_count},
       {"trace", "Inside a recurrent network while it reads a word",
-       "Written by `normscope nets count --trace`.", "`normscope nets count --trace FILE`", describe_trace},
+       "Written by `normscope nets count --states`.", "`normscope nets count --states FILE`", describe_trace},
       {"morph", "Samples on their way through an LN-Net",
        "What an animation from layer to layer needs. At time s in [l, l + 1] a point stands at (1 - (s - l)) "
        "states[l] "
@@ -135,14 +135,14 @@ std::vector<Kind> kinds() {
       {"hierarchy", "Hierarchy of recurrent architectures", "What the explorer's chapter on counting shows.",
        "the core, for the explorer's chapter on counting", describe_hierarchy},
       {"build-trace",
-       "A line of `normscope nets build --trace FILE`",
+       "A line of `normscope nets build --folds FILE`",
        "What one layer of the net does: a fold w' = sqrt(1 + ((w - midpoint)/radius)^2) of the line that the "
        "samples "
        "lie on. Coordinate w is the projection in the first layer (of the rows over a power of two where "
        "they are "
        "beyond 2^200 or below 2^-100), 1/p after it, p being what the layer before gives; p itself in paper "
        "mode.",
-       "`normscope nets build … --trace FILE`",
+       "`normscope nets build … --folds FILE`",
        describe_build_trace,
        {},
        "one line per layer"},

@@ -92,7 +92,7 @@ void fields(V& v, const SignatureVerifyFields& x) {
   v("tokens", positive(x.outputs.tokens), "of the vocabulary");
   v("dimension", positive(x.source.dimension), "of u");
   add_precision(v, x.outputs);
-  v("precision_stated", x.outputs.precision_stated, "whether --precision said so");
+  v("precision_stated", x.outputs.precision_stated, "whether --dtype said so");
   v("temperature", x.source.temperature);
   v("soft_cap", x.outputs.soft_cap, "0 without one");
   v("verdict", x.result.verdict);

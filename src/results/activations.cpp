@@ -66,9 +66,8 @@ void fields(V& v, const ObservedFields& x) {
   v("sigma", nullable(summary.rows != 0, summary.sigma),
     "the number that the norm divides a block by, over all blocks");
   v("ones_share", summary.ones_share,
-    "share of the sum of |x|^2 along all-ones: what projection removes, or would remove for kinds that do "
-    "not "
-    "centre");
+    "share of the sum of |x|^2 along all-ones: what projection removes, or would remove for kinds that "
+    "do not centre");
   v("most_ones_share", summary.most_ones_share, "the largest of a single row");
   v("least_radius", summary.least_radius,
     "distance of the normalized row from the centre in units of the sphere's radius: 1 but for eps");
@@ -156,8 +155,7 @@ void fields(V& v, const NextTokensFields& x) {
   v("rows", next.rows, "of the final norm that were measured");
   v("mean_divergence", not_negative(next.mean_divergence),
     "KL divergence in nats of the next-token distribution where the row is divided by the mean deviation "
-    "instead of "
-    "its own");
+    "instead of its own");
   v("median_divergence", not_negative(next.median_divergence));
   v("most_divergence", not_negative(next.most_divergence));
   v("changed", fraction(next.changed), "share of the rows whose likeliest token changes with it");

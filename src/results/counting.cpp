@@ -51,8 +51,8 @@ void fields(V& v, const rnn::UnitDrift& drift) {
   v.define("drift");
   v("unit", drift.unit);
   v("counts", drift.counts,
-    "whether the unit counts: it rises steadily in one block of letters and falls at the same rate in the "
-    "next");
+    "whether the unit counts: it rises steadily in one block of letters and falls at the same rate in "
+    "the next");
   v("blocks", drift.blocks);
 }
 
@@ -140,8 +140,8 @@ void fields(V& v, const CountResult& x) {
   v("n", x.n, "repetitions of every letter in the word over which drifts are measured");
   v("drifts", x.drifts, "one entry per unit; none for n below 30");
   v("parameters", x.network.cell.parameters,
-    "map after map W (width, letters and start), U (width, width), b (width); i f o g of an lstm, z r g of a "
-    "gru");
+    "map after map W (width, letters and start), U (width, width), b (width); i f o g of an lstm, z r g "
+    "of a gru");
   v("output", x.network.output, "V (outputs, width), v (outputs)");
 }
 

@@ -34,6 +34,37 @@ using Json = nlohmann::ordered_json;
 
 class SchemaMaker;
 
+/// A value as JSON.
+template <class T>
+Json json_of(const T& value);
+
+/// Makes the JSON object of a result from its fields.
+class JsonWriter {
+ public:
+  template <class T>
+  void operator()(std::string_view name, const T& value, const char* /*about*/ = "") {
+    object_.emplace(std::string(name), json_of(value));
+  }
+  /// A member that is absent unless `there`.
+  template <class T>
+  void maybe(bool there, std::string_view name, const T& value, const char* about = "") {
+    if (there) (*this)(name, value, about);
+  }
+  template <class T>
+  void maybe(std::string_view name, const std::optional<T>& value, const char* about = "") {
+    if (value) (*this)(name, *value, about);
+  }
+  /// The name of the object in the schema's $defs; without one it is written where it occurs.
+  void define(const char* /*name*/, const char* /*about*/ = "") {}
+  /// A keyword of the object's schema, as JSON: which members depend on others.
+  void rule(const char* /*keyword*/, const char* /*json*/) {}
+
+  [[nodiscard]] Json take() { return std::move(object_); }
+
+ private:
+  Json object_ = Json::object();
+};
+
 /// A default-constructed value, to which references of documents are bound where only fields are named.
 template <class T>
 const T& empty() {
@@ -47,7 +78,9 @@ const T& or_empty(const std::optional<T>& value) {
 
 /// The last enumerator of an enumeration whose values a schema lists, by `to_string` from 0 on.
 template <class E>
-inline constexpr E last_value = E{};
+E unknown_last_value() = delete;
+template <class E>
+inline constexpr E last_value = unknown_last_value<E>();
 template <>
 inline constexpr auto last_value<NormKind> = norm_kinds.back().kind;
 template <>
@@ -60,7 +93,7 @@ inline constexpr auto last_value<proof::Answer> = proof::Answer::undecided;
 template <class T>
 using Held = std::conditional_t<std::is_arithmetic_v<std::remove_cvref_t<T>>, std::remove_cvref_t<T>, T>;
 
-/// What a schema says of a number, a text or a list beside its type.
+/// Keywords of a schema beside the type of a number, a text or a list.
 struct Limits {
   std::optional<double> minimum{};
   std::optional<double> maximum{};
@@ -76,8 +109,13 @@ struct Narrowed {
   T value;
   Limits limits;
 
-  [[nodiscard]] Json json() const;
-  [[nodiscard]] Json schema(SchemaMaker& maker) const;
+  [[nodiscard]] Json json() const { return json_of(value); }
+  template <class M>
+  [[nodiscard]] Json schema(M& maker) const {
+    Json schema = maker.schema_of(value);
+    M::narrow(schema, limits);
+    return schema;
+  }
 };
 
 template <class T>
@@ -117,8 +155,11 @@ struct Nullable {
   bool there;
   T value;
 
-  [[nodiscard]] Json json() const;
-  [[nodiscard]] Json schema(SchemaMaker& maker) const;
+  [[nodiscard]] Json json() const { return there ? json_of(value) : Json(); }
+  template <class M>
+  [[nodiscard]] Json schema(M& maker) const {
+    return M::or_null(maker.schema_of(value));
+  }
 };
 
 template <class T>
@@ -136,8 +177,11 @@ struct NullableBy {
   const T* value;
   F convert;
 
-  [[nodiscard]] Json json() const;
-  [[nodiscard]] Json schema(SchemaMaker& maker) const;
+  [[nodiscard]] Json json() const { return value == nullptr ? Json() : json_of(convert(*value)); }
+  template <class M>
+  [[nodiscard]] Json schema(M& maker) const {
+    return M::or_null(maker.schema_of(convert(empty<T>())));
+  }
 };
 
 template <class T, class F>
@@ -160,8 +204,16 @@ struct Each {
     }
   }
 
-  [[nodiscard]] Json json() const;
-  [[nodiscard]] Json schema(SchemaMaker& maker) const;
+  [[nodiscard]] Json json() const {
+    Json json = Json::array();
+    std::size_t index = 0;
+    for (const Item& item : list) json.push_back(json_of(at(item, index++)));
+    return json;
+  }
+  template <class M>
+  [[nodiscard]] Json schema(M& maker) const {
+    return M::list_of(maker.schema_of(at(empty<Item>(), 0)));
+  }
 };
 
 template <class R, class F>
@@ -175,8 +227,16 @@ struct ByName {
   const R& pairs;
   F convert;
 
-  [[nodiscard]] Json json() const;
-  [[nodiscard]] Json schema(SchemaMaker& maker) const;
+  [[nodiscard]] Json json() const {
+    Json object = Json::object();
+    for (const auto& [name, value] : pairs) object[name] = json_of(convert(value));
+    return object;
+  }
+  template <class M>
+  [[nodiscard]] Json schema(M& maker) const {
+    const auto& none = empty<typename R::value_type>().second;
+    return {{"type", "object"}, {"additionalProperties", maker.schema_of(convert(none))}};
+  }
 };
 
 template <class R, class F = std::identity>
@@ -189,8 +249,15 @@ template <class F>
 struct Object {
   F visit;
 
-  [[nodiscard]] Json json() const;
-  [[nodiscard]] Json schema(SchemaMaker& maker) const;
+  [[nodiscard]] Json json() const {
+    JsonWriter writer;
+    visit(writer);
+    return writer.take();
+  }
+  template <class M>
+  [[nodiscard]] Json schema(M& maker) const {
+    return maker.object_of(visit);
+  }
 };
 
 template <class F>
@@ -212,7 +279,10 @@ struct OneOf {
   std::string_view text;
 
   [[nodiscard]] Json json() const { return std::string(text); }
-  [[nodiscard]] Json schema(SchemaMaker& /*maker*/) const { return {{"enum", {texts.text...}}}; }
+  template <class M>
+  [[nodiscard]] Json schema(M& /*maker*/) const {
+    return {{"enum", {texts.text...}}};
+  }
 };
 
 template <Literal... texts>
@@ -234,7 +304,10 @@ struct Pair {
   B second;
 
   [[nodiscard]] Json json() const { return {first, second}; }
-  [[nodiscard]] Json schema(SchemaMaker& maker) const;
+  template <class M>
+  [[nodiscard]] Json schema(M& maker) const {
+    return M::list_of(maker.schema_of(second), 2);
+  }
 };
 
 template <class A, class B>
@@ -249,8 +322,11 @@ struct Defined {
   T value;
   const char* about;
 
-  [[nodiscard]] Json json() const;
-  [[nodiscard]] Json schema(SchemaMaker& maker) const;
+  [[nodiscard]] Json json() const { return json_of(value); }
+  template <class M>
+  [[nodiscard]] Json schema(M& maker) const {
+    return maker.refer(name, maker.schema_of(value), about);
+  }
 };
 
 template <class T>
@@ -265,8 +341,11 @@ struct Either {
   A first;
   B second;
 
-  [[nodiscard]] Json json() const;
-  [[nodiscard]] Json schema(SchemaMaker& maker) const;
+  [[nodiscard]] Json json() const { return is_first ? json_of(first) : json_of(second); }
+  template <class M>
+  [[nodiscard]] Json schema(M& maker) const {
+    return {{"oneOf", Json::array({maker.schema_of(first), maker.schema_of(second)})}};
+  }
 };
 
 template <class A, class B>
@@ -280,7 +359,10 @@ struct Constant {
   T value;
 
   [[nodiscard]] Json json() const { return value; }
-  [[nodiscard]] Json schema(SchemaMaker& /*maker*/) const { return {{"const", value}}; }
+  template <class M>
+  [[nodiscard]] Json schema(M& /*maker*/) const {
+    return {{"const", value}};
+  }
 };
 
 template <class T>
@@ -293,7 +375,8 @@ struct AnyObject {
   const Json& value;
 
   [[nodiscard]] Json json() const { return value; }
-  [[nodiscard]] Json schema(SchemaMaker& /*maker*/) const {
+  template <class M>
+  [[nodiscard]] Json schema(M& /*maker*/) const {
     return {{"type", "object"}, {"additionalProperties", true}};
   }
 };
@@ -304,7 +387,10 @@ struct Given {
   const Json& value;
 
   [[nodiscard]] Json json() const { return value; }
-  [[nodiscard]] Json schema(SchemaMaker& maker) const;
+  template <class M>
+  [[nodiscard]] Json schema(M& maker) const {
+    return maker.schema_of(T{});
+  }
 };
 
 template <class T>
@@ -333,31 +419,6 @@ inline constexpr std::size_t fixed_items = 0;
 template <class T, std::size_t n>
 inline constexpr std::size_t fixed_items<std::array<T, n>> = n;
 
-/// Makes the JSON object of a result from its fields.
-class JsonWriter {
- public:
-  template <class T>
-  void operator()(std::string_view name, const T& value, const char* /*about*/ = "");
-  /// A member that is absent unless `there`.
-  template <class T>
-  void maybe(bool there, std::string_view name, const T& value, const char* about = "") {
-    if (there) (*this)(name, value, about);
-  }
-  template <class T>
-  void maybe(std::string_view name, const std::optional<T>& value, const char* about = "") {
-    if (value) (*this)(name, *value, about);
-  }
-  /// The name of the object in the schema's $defs; without one it is written where it occurs.
-  void define(const char* /*name*/, const char* /*about*/ = "") {}
-  /// A keyword of the object's schema, as JSON: which members depend on others.
-  void rule(const char* /*keyword*/, const char* /*json*/) {}
-
-  [[nodiscard]] Json take() { return std::move(object_); }
-
- private:
-  Json object_ = Json::object();
-};
-
 template <class T>
 Json json_of(const T& value) {
   if constexpr (Shaped<T>) {
@@ -379,11 +440,6 @@ Json json_of(const T& value) {
     fields(writer, value);
     return writer.take();
   }
-}
-
-template <class T>
-void JsonWriter::operator()(std::string_view name, const T& value, const char* /*about*/) {
-  object_.emplace(std::string(name), json_of(value));
 }
 
 /// Makes the schema of a result's objects from their fields.
@@ -471,89 +527,6 @@ class SchemaMaker {
   std::vector<std::string> required_{};
   Json rules_ = Json::object();
 };
-
-template <class T>
-Json Narrowed<T>::json() const {
-  return json_of(value);
-}
-template <class T>
-Json Narrowed<T>::schema(SchemaMaker& maker) const {
-  Json schema = maker.schema_of(value);
-  SchemaMaker::narrow(schema, limits);
-  return schema;
-}
-template <class T>
-Json Nullable<T>::json() const {
-  return there ? json_of(value) : Json();
-}
-template <class T>
-Json Nullable<T>::schema(SchemaMaker& maker) const {
-  return SchemaMaker::or_null(maker.schema_of(value));
-}
-template <class T, class F>
-Json NullableBy<T, F>::json() const {
-  return value == nullptr ? Json() : json_of(convert(*value));
-}
-template <class T, class F>
-Json NullableBy<T, F>::schema(SchemaMaker& maker) const {
-  return SchemaMaker::or_null(maker.schema_of(convert(empty<T>())));
-}
-template <class R, class F>
-Json Each<R, F>::json() const {
-  Json json = Json::array();
-  std::size_t index = 0;
-  for (const Item& item : list) json.push_back(json_of(at(item, index++)));
-  return json;
-}
-template <class R, class F>
-Json Each<R, F>::schema(SchemaMaker& maker) const {
-  return SchemaMaker::list_of(maker.schema_of(at(empty<Item>(), 0)));
-}
-template <class R, class F>
-Json ByName<R, F>::json() const {
-  Json object = Json::object();
-  for (const auto& [name, value] : pairs) object[name] = json_of(convert(value));
-  return object;
-}
-template <class R, class F>
-Json ByName<R, F>::schema(SchemaMaker& maker) const {
-  const auto& none = empty<typename R::value_type>().second;
-  return {{"type", "object"}, {"additionalProperties", maker.schema_of(convert(none))}};
-}
-template <class F>
-Json Object<F>::json() const {
-  JsonWriter writer;
-  visit(writer);
-  return writer.take();
-}
-template <class F>
-Json Object<F>::schema(SchemaMaker& maker) const {
-  return maker.object_of(visit);
-}
-template <class A, class B>
-Json Pair<A, B>::schema(SchemaMaker& maker) const {
-  return SchemaMaker::list_of(maker.schema_of(second), 2);
-}
-template <class T>
-Json Defined<T>::json() const {
-  return json_of(value);
-}
-template <class T>
-Json Defined<T>::schema(SchemaMaker& maker) const {
-  return maker.refer(name, maker.schema_of(value), about);
-}
-template <class A, class B>
-Json Either<A, B>::json() const {
-  return is_first ? json_of(first) : json_of(second);
-}
-template <class A, class B>
-Json Either<A, B>::schema(SchemaMaker& maker) const {
-  return {{"oneOf", Json::array({maker.schema_of(first), maker.schema_of(second)})}};
-}
-template <class T>
-Json Given<T>::schema(SchemaMaker& maker) const {
-  return maker.schema_of(T{});
-}
 
 /// The name of the schema that a document of this kind has.
 template <class V>

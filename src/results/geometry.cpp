@@ -72,9 +72,8 @@ void fields(V& v, const GeometryFields& x) {
           }),
           "statistics of the gain as used, where one is given");
   v.maybe(!spec.bias.empty(), "shift_over_radius", norm::shift_over_radius(spec),
-          "length of the bias over rms_radius, where there is a bias; null where the image is a point, and "
-          "beyond "
-          "the range of float64");
+          "length of the bias over rms_radius, where there is a bias; null where the image is a point, "
+          "and beyond the range of float64");
   const GainComparison& compared = or_empty(details.compared);
   v.maybe(details.compared.has_value(), "similarity", compared.similarity,
           "tr(AB)/√(tr A² tr B²) of the image matrices, with --similar-to");
@@ -107,15 +106,15 @@ template <class V>
 void fields(V& v, const norm::GroupCurvature& curvature) {
   v("k", positive(curvature.groups), "group count");
   v("mean", finite_or_null(curvature.mean),
-    "mean of the Hessian measure over the rows that count; null where no row counts, and beyond the range of "
-    "float64");
+    "mean of the Hessian measure over the rows that count; null where no row counts, and beyond the "
+    "range of float64");
   v("ratio", finite_or_null(curvature.ratio),
     "mean over rows of the measure over that of one group at the same row");
   v("min", finite_or_null(curvature.least), "of that ratio");
   v("max", finite_or_null(curvature.largest), "of that ratio");
   v("bound", curvature.bound,
-    "proved lower bound of the ratio; null where there is none: eps > 0, gains of unequal size, groups too "
-    "small");
+    "proved lower bound of the ratio; null where there is none: eps > 0, gains of unequal size, groups "
+    "too small");
   v("rows", curvature.rows,
     "rows that count: the norm is twice differentiable there, and not linear in one group");
 }

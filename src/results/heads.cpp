@@ -46,9 +46,8 @@ void fields(V& v, const heads::OverDistances& over) {
   v("within", nullable(over.within != 0, positive(over.within)),
     "uniform_bounds and sharp_bounds are over contexts with distances below this; null: every distance");
   v("enumerated", over.enumerated,
-    "whether each distance was bounded by itself; otherwise pairs that rotate slowly are bounded near their "
-    "middle "
-    "angle and the others at any angle");
+    "whether each distance was bounded by itself; otherwise pairs that rotate slowly are bounded near "
+    "their middle angle and the others at any angle");
   v("sharp_at_most_anywhere", over.sharpest_anywhere,
     "proved upper bound of the spread over all distances, for every context length and all frequencies");
   v("uniform_at_most_anywhere", over.uniform_anywhere,
@@ -63,8 +62,8 @@ void fields(V& v, const heads::OverDistances& over) {
     "of two keys at the query's own position, as if without rotation; does not hold at other distances");
   v("curve",
     each(over.curve, [](const heads::OverDistances::At& at) { return pair(at.distance, at.spread); }),
-    "pairs of a distance and the spread between two keys at equal distance, attained by a query; empty when "
-    "frequencies are unknown");
+    "pairs of a distance and the spread between two keys at equal distance, attained by a query; empty "
+    "when frequencies are unknown");
 }
 
 template <class V>
@@ -177,8 +176,8 @@ void fields(V& v, const HeadCertificates& x) {
       part.maybe(turning, "anywhere", nullable(!over.anywhere_point.empty(), object([&](auto& anywhere) {
                    anywhere("query", over.anywhere_point, "u of the query");
                    anywhere("proof", nullable(true, over.anywhere_proof),
-                            "weights under which no context of this query is wider; "
-                            "its query_multiplier proves nothing");
+                            "weights under which no context of this query is wider; its query_multiplier "
+                            "proves nothing");
                  })),
                  "proves distances.uniform_at_most_anywhere; null where no query is known to be reached");
     }));
@@ -227,12 +226,11 @@ void add_queries(V& v, const heads::Attention& attention, bool known) {
             part.maybe(turning, "high_distance", keys.high_distance);
             part.maybe(turning, "low_distance", keys.low_distance);
           }),
-          "with --queries: the norm's outputs that make the keys of the highest and the lowest score under "
-          "sharp_query, and how far from it they stand; empty rows where none is known");
-  v.maybe(
-      known && !turning, "sharp_multiplier", attention.sharpest.multiplier,
-      "with --queries: multiplier of |u|² <= 1 in the proof of the upper end of sharp_bounds; of heads that "
-      "are not rotary");
+          "with --queries: the norm's outputs that make the keys of the highest and the lowest score "
+          "under sharp_query, and how far from it they stand; empty rows where none is known");
+  v.maybe(known && !turning, "sharp_multiplier", attention.sharpest.multiplier,
+          "with --queries: multiplier of |u|² <= 1 in the proof of the upper end of sharp_bounds; of heads "
+          "that are not rotary");
 }
 
 template <class V>
@@ -262,48 +260,43 @@ void fields(V& v, const HeadFields& x) {
     "positions back that the head sees, its own included");
   v("uniform_spread", nullable(known && attention.narrow(), attention.most_uniform.upper),
     "largest difference between the scores of two keys, for the query that makes it smallest; null where "
-    "refused, "
-    "and where the head's own norms or a rotation leave the bounds further apart than a thousandth of the "
-    "sharpest");
+    "refused, and where the head's own norms or a rotation leave the bounds further apart than a "
+    "thousandth of the sharpest");
   v("sharp_spread", nullable(known && attention.narrow(), attention.sharpest.lower),
     "the same for the query that makes it largest");
   v.maybe(head.between && reach.norm == head.norm, "between", weight_or_null(head.between),
-          "linear map between the norm and the projections, where they do not read the norm itself (ALBERT's "
-          "first "
-          "pass)");
+          "linear map between the norm and the projections, where they do not read the norm itself "
+          "(ALBERT's first pass)");
   v.maybe(!known, "refused", reach.refused, "why the spreads are not known");
   v.maybe(known, "uniform_bounds", bounds(attention.most_uniform),
           "proved lower and upper bound of the smallest spread; for rotary heads over the contexts that "
           "distances.within gives, else over all");
-  v.maybe(
-      known, "sharp_bounds", bounds(attention.sharpest),
-      "proved lower and upper bound of the largest spread; for rotary heads the lower bound is attained by "
-      "sharp_keys, and 0 where no attaining keys are known");
+  v.maybe(known, "sharp_bounds", bounds(attention.sharpest),
+          "proved lower and upper bound of the largest spread; for rotary heads the lower bound is attained "
+          "by sharp_keys, and 0 where no attaining keys are known");
   v.maybe("distances", attention.distances, "present for rotary heads only");
   v.maybe(attention.uniform_without_projection.has_value(), "without_projection",
           BothBounds{or_empty(attention.uniform_without_projection),
                      or_empty(attention.sharpest_without_projection)},
-          "the same with the mean left in; absent where the norm takes none out, and of rotary heads, which "
-          "have it "
-          "at distance zero");
+          "the same with the mean left in; absent where the norm takes none out, and of rotary heads, "
+          "which have it at distance zero");
   v.maybe(known, "uniform_without_scaling", attention.uniform_without_scaling,
           "whether, without scaling, some query gives all keys one score; sharpness has no bound then");
   const bool own = known && (!reach.query_norm.empty() || !reach.key_norm.empty());
-  v.maybe(
-      own, "own_norms", object([&](auto& norms) {
-        norms("query", text_or_null(reach.query_norm));
-        norms("key", text_or_null(reach.key_norm));
-        norms("queries_fill", fraction(attention.queries_fill));
-        norms("keys_fill", fraction(attention.keys_fill));
-      }),
-      "the head's own norms of queries and keys, or null for each, and the fraction of the balls of their "
-      "outputs that hidden states provably attain; 0 where nothing is known. Absent without such norms");
+  v.maybe(own, "own_norms", object([&](auto& norms) {
+            norms("query", text_or_null(reach.query_norm));
+            norms("key", text_or_null(reach.key_norm));
+            norms("queries_fill", fraction(attention.queries_fill));
+            norms("keys_fill", fraction(attention.keys_fill));
+          }),
+          "the head's own norms of queries and keys, or null for each, and the fraction of the balls of "
+          "their outputs that hidden states provably attain; 0 where nothing is known. Absent without such "
+          "norms");
   if (x.details.queries) add_queries(v, attention, known);
   if (!x.details.certificates) return;
-  v.maybe(
-      known, "certificates", HeadCertificates{head, reach, attention},
-      "with --proofs: what proves each bound from the weights, before a soft cap; docs/certificates.md "
-      "has the inequalities");
+  v.maybe(known, "certificates", HeadCertificates{head, reach, attention},
+          "with --proofs: what proves each bound from the weights, before a soft cap; "
+          "docs/certificates.md has the inequalities");
 }
 
 Json HeadFields::json() const {

@@ -14,6 +14,4 @@ namespace normscope::results {
 
 Json inputs(const verify::Inputs& inputs) { return json_of(InputsFields{inputs}); }
 
-Json certificates(bool here, const std::string& folder) { return json_of(certificates_at(here, folder)); }
-
 }  // namespace normscope::results

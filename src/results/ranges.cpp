@@ -47,8 +47,8 @@ auto int8(double size, double typical) {
     v.define("int8", "what an int8 quantizer would need, and what it leaves");
     v("scale", size / 127.0, "that holds every input: the largest bound over 127");
     v("typical_steps", nullable(size > 0.0, size > 0.0 ? analysis::int8_steps(size, typical) : 0.0),
-      "of that scale in the typical size, of the output in that of its median feature; null where the bound "
-      "is 0");
+      "of that scale in the typical size, of the output in that of its median feature; null where the "
+      "bound is 0");
   });
 }
 
@@ -98,12 +98,11 @@ void fields(V& v, const ReaderFields& x) {
   v.maybe(known, "lowest", reader.lowest);
   v.maybe(known, "highest", reader.highest);
   v.maybe(known, "typical", finite_or_null(reader.typical),
-          "largest root mean square of a row over evenly distributed directions; null beyond the range of "
-          "double");
+          "largest root mean square of a row over evenly distributed directions; null beyond the range "
+          "of double");
   v.maybe(known, "worst_over_typical", nullable(reader.typical > 0.0, finite_or_null(reader.ratio())),
-          "the largest bound over `typical`: the factor by which a scale for the worst case is too wide for "
-          "typical "
-          "inputs; null where typical is 0");
+          "the largest bound over `typical`: the factor by which a scale for the worst case is too wide "
+          "for typical inputs; null where typical is 0");
   v.maybe(known, "int8", int8(reader.size(), reader.typical));
   v.maybe(known, "never_positive", listed(reader.never_positive));
   v.maybe(known, "never_negative", listed(reader.never_negative));
@@ -131,21 +130,20 @@ void fields(V& v, const NormFields& x) {
   v.define("norm_ranges");
   v("name", ranges.name);
   v.maybe(!known, "refused", ranges.refused, about_refused);
-  v.maybe(
-      known, "output", object([&](auto& output) {
-        output("largest", ranges.largest, "proved: of |y| over all features and inputs");
-        output("feature", ranges.feature, "where");
-        output("median", ranges.median, "of the features' largest |y|");
-        output(
-            "typical", finite_or_null(ranges.typical),
-            "root mean square of that feature over evenly distributed directions; null beyond the range of "
-            "double");
-        output("median_typical", finite_or_null(ranges.median_typical),
-               "of the features' root mean squares; null beyond the range of double");
-        output("int8", int8(ranges.largest, ranges.median_typical));
-        output("may_overflow", overflows(ranges.largest));
-      }),
-      "of the norm itself");
+  v.maybe(known, "output", object([&](auto& output) {
+            output("largest", ranges.largest, "proved: of |y| over all features and inputs");
+            output("feature", ranges.feature, "where");
+            output("median", ranges.median, "of the features' largest |y|");
+            output(
+                "typical", finite_or_null(ranges.typical),
+                "root mean square of that feature over evenly distributed directions; null beyond the range "
+                "of double");
+            output("median_typical", finite_or_null(ranges.median_typical),
+                   "of the features' root mean squares; null beyond the range of double");
+            output("int8", int8(ranges.largest, ranges.median_typical));
+            output("may_overflow", overflows(ranges.largest));
+          }),
+          "of the norm itself");
   v.maybe(known, "readers", each(ranges.readers, [&](const ReaderRanges& reader, std::size_t index) {
             if (x.norm == nullptr) return ReaderFields{reader};
             const bool stated = index < x.norm->readers.size();

@@ -97,19 +97,16 @@ void fields(V& v, const LostToken& x) {
     "whether it can win when the norm's bound on the hidden state is ignored");
   v("without_ball_weights", weights_on_tokens(x.reach.unbounded_weights),
     "on other tokens: sum w_j (A_i - A_j) = 0 and sum w_j (a_i - a_j) <= 0 to the tolerance; the token "
-    "numbered "
-    "`tokens` stands for the latter's slack; empty unless without_ball is no");
+    "numbered `tokens` stands for the latter's slack; empty unless without_ball is no");
   v.maybe(x.reach.unbounded == Answer::yes, "without_ball_witness",
           either(!x.of.here, constant("elsewhere"), FarWitness{x.of, x.reach}),
-          "where without_ball is yes: a point and a height > 0 with (A_i - A_j) . point + height (a_i - a_j) "
-          "> 0 for "
-          "every other token; elsewhere where points are not here");
+          "where without_ball is yes: a point and a height > 0 with (A_i - A_j) . point + height (a_i - "
+          "a_j) > 0 for every other token; elsewhere where points are not here");
   if (!x.undecided) return;
   // Only with eps = 0.
   v.maybe(x.reach.only_inside, "only_inside", constant(true),
-          "inside the ball the token leads somewhere; eps = 0 leaves the inside out, and on the sphere no "
-          "such point "
-          "was found");
+          "inside the ball the token leads somewhere; eps = 0 leaves the inside out, and on the sphere "
+          "no such point was found");
 }
 
 /// The certificate of a token's answer and bounds, except for what is among the unreachable and undecided.
@@ -128,8 +125,7 @@ void fields(V& v, const TokenProof& x) {
   v.maybe(reached && x.of.results.tokens.size() > 1, "witness",
           x.of.point(x.reach.witness, x.reach.witness.empty()),
           "reachable: a point of the ball at which it leads by lead.lower; own_direction: A_i over its "
-          "length, the "
-          "mean of all rows taken out");
+          "length, the mean of all rows taken out");
   v.maybe(reached, "weights", weights_on_tokens(selectability::upper_weights(x.reach)),
           "reachable: on other tokens, they prove lead.upper; for others they are among unreachable and "
           "undecided");
@@ -143,9 +139,8 @@ void fields(V& v, const TokenProof& x) {
                    part("weight", above_zero(weight.weight));
                  });
                }),
-          "in place of probability_tangent where logits are so large that rounding decides the probabilities "
-          "at a "
-          "point: probabilities that prove max_probability.upper");
+          "in place of probability_tangent where logits are so large that rounding decides the "
+          "probabilities at a point: probabilities that prove max_probability.upper");
   v.maybe(!tangent.empty(), "probability_tangent", x.of.point(tangent),
           "whose probabilities prove max_probability.upper; absent where its lead does");
 }
@@ -211,8 +206,8 @@ void fields(V& v, const ReachFields& x) {
   v("logit_scale", head.logit_scale,
     "what the configuration multiplies logits by; in leads and scale already");
   v("soft_cap", not_negative(head.soft_cap),
-    "C of C tanh(logit/C), 0 without one; leads and scale are of logits before the cap, probabilities after "
-    "it");
+    "C of C tanh(logit/C), 0 without one; leads and scale are of logits before the cap, probabilities "
+    "after it");
   v("notes", x.details.notes, "what the model's description had to assume, or could not tell");
   v("complete", x.details.complete && results.left_out.nothing(),
     "false where the command was interrupted, or left something out: see left_out");
@@ -234,16 +229,14 @@ void fields(V& v, const ReachFields& x) {
              near("lead_at_most", finite_or_null(reach.upper), "proved: nowhere by more");
            });
          }),
-    "reachable tokens whose largest leads were worked out, the least first: those with the smallest there "
-    "are, as "
-    "many as --sharpen says, unless left_out.leads names others");
+    "reachable tokens whose largest leads were worked out, the least first: those with the smallest "
+    "there are, as many as --sharpen says, unless left_out.leads names others");
   v("lead", object([&](auto& lead) {
       lead("lower", lower);
       lead("upper", upper);
     }),
     "for every token bounds, proved, of the most its logit can lead all others by; null is infinite, and "
-    "where the "
-    "result has no point or weights that prove a bound");
+    "where the result has no point or weights that prove a bound");
   v("max_probability", object([&](auto& probability) {
       probability("lower", fractions(least_probability));
       probability("upper", fractions(most_probability));
@@ -257,9 +250,8 @@ void fields(V& v, const ReachFields& x) {
   v("sphere", head.logits.sphere,
     "eps = 0: the norm gives |u| = 1 only; bounds from above are those of the ball all the same");
   v("tie", not_negative(head.logits.tolerance(x.details.tolerance)),
-    "a lead no larger than this is none: tolerance * scale, or eight times what rounding may do to a logit "
-    "where "
-    "that is more");
+    "a lead no larger than this is none: tolerance * scale, or eight times what rounding may do to a "
+    "logit where that is more");
   v("without_ball", object([&](auto& without) {
       without("stretch", above_zero(x.cone.stretch), "power of two that brings offsets to the size of rows");
       without("tie", not_negative(x.cone.tie), "what counts as nothing among rows (A, stretch a)");
@@ -273,10 +265,9 @@ void fields(V& v, const ReachFields& x) {
                token < results.probabilities.size() ? results.probabilities[token] : empty<Probability>()};
          }),
     "of each token what proves its answer and bounds; docs/certificates.md says how each is checked");
-  v("certificates", certificates_at(x.here, x.details.folder),
-    "where queries, weights and points are: here, in the folder of --certificates, or nowhere, as there are "
-    "more "
-    "than a million numbers of them");
+  v("certificates", certificates(x.here, x.details.folder),
+    "where queries, weights and points are: here, in the folder of --certificates, or nowhere, as there "
+    "are more than a million numbers of them");
 }
 
 Json reach(const selectability::VocabularyHead& head, const Survey& results, const ReachDetails& details) {
@@ -285,7 +276,7 @@ Json reach(const selectability::VocabularyHead& head, const Survey& results, con
                              numbers_of(results) <= most_inline_numbers});
 }
 Json describe_reach(SchemaMaker& maker) {
-  return maker.schema_of(ReachFields{{}, {}, {.names = {}, .notes = {}, .inputs = {}}});
+  return maker.schema_of(ReachFields{{}, {}, {.source = {}, .names = {}, .notes = {}, .inputs = {}}});
 }
 
 }  // namespace normscope::results

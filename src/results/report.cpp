@@ -217,9 +217,8 @@ void fields(V& v, const ReportedNorm& x) {
   v("null_space", report.null_space);
   v("image", nullable(report.image, [&](const Image& image) { return ImageFields{image, x.whole_spectra}; }));
   v("shift_over_radius", nullable(report.shift_over_radius, finite_or_null),
-    "length of the bias over the image's rms_radius; null without a bias or an image, where the image is a "
-    "point, "
-    "and beyond the range of float64");
+    "length of the bias over the image's rms_radius; null without a bias or an image, where the image is "
+    "a point, and beyond the range of float64");
   v("outlier_count", report.outliers.size());
   v("outliers",
     each(first_of(report.outliers, analysis::listed_outliers),
@@ -332,10 +331,9 @@ void fields(V& v, const selectability::VocabularyReach& vocabulary) {
     return each(std::move(which), [&](std::size_t token) { return ReportedToken{vocabulary, token}; });
   };
   const std::vector<std::size_t> unreachable = survey.with(proof::Answer::no);
-  v.define(
-      "vocabulary_reach",
-      "which tokens can have the largest logit after the final norm; lists have at most 20 entries, those of "
-      "`normscope reach` are complete");
+  v.define("vocabulary_reach",
+           "which tokens can have the largest logit after the final norm; lists have at most 20 entries, "
+           "those of `normscope reach` are complete");
   v("reachable", survey.with(proof::Answer::yes).size());
   v("unreachable", unreachable.size());
   v("undecided", survey.with(proof::Answer::undecided).size());
@@ -399,9 +397,8 @@ void fields(V& v, const analysis::UnusualFeature& feature) {
   v("outlier_in", feature.outliers, "indices into `norms`");
   v("norms", feature.norms.size(), "number of norms of that stream");
   v("embedding", feature.embedding,
-    "how the token embedding uses the coordinate; null where none writes to that stream, or it has more than "
-    "2^27 "
-    "entries");
+    "how the token embedding uses the coordinate; null where none writes to that stream, or it has more "
+    "than 2^27 entries");
 }
 
 template <class V>
@@ -475,7 +472,11 @@ void fields(V& v, const ReportFields& x) {
     }));
   v("headlines", at_most_items(analysis::most_headlines, headlines),
     "what the report begins with: the most severe findings, then what is not unusual");
-  v("findings", each(findings, [&](const FindingText& finding) { return ReportedFinding{finding, report}; }),
+  v("findings",
+    each(findings,
+         [&](const FindingText& finding) {
+           return ReportedFinding{finding, report};
+         }),
     "most severe first");
 }
 

@@ -108,9 +108,8 @@ void fields(V& v, const rewrite::FieldComparison& field) {
   v("old", text_or_null(field.before), about_stated);
   v("new", text_or_null(field.after), about_stated);
   v("effect", field.effect,
-    "none: both models are described alike; different: what is computed differs; unknown: the field makes "
-    "the models "
-    "at most undecided");
+    "none: both models are described alike; different: what is computed differs; unknown: the field "
+    "makes the models at most undecided");
 }
 
 template <class V>
@@ -132,9 +131,8 @@ void fields(V& v, const ComparisonFields& x) {
   v("old", x.before, about_given);
   v("new", x.after, about_given);
   v("agreement", compared.agreement,
-    "same: equal values and configurations; equivalent: the same function to `tolerance`; undecided: nothing "
-    "is "
-    "known to differ, but not everything could be compared");
+    "same: equal values and configurations; equivalent: the same function to `tolerance`; undecided: "
+    "nothing is known to differ, but not everything could be compared");
   v("tolerance", not_negative(compared.tolerance), "relative errors up to this count as rounding");
   v("findings", compared.findings, "what differs and what was rewritten, in sentences");
   v("configuration", compared.configuration,
@@ -176,8 +174,7 @@ void fields(V& v, const PlannedNorm& x) {
   v("readers", readers_of(x.norm), "weights of the linear maps that read it");
   v("fold", x.plan.fold,
     "what was folded; left: nothing, for the reason given; neutral: there was nothing to fold; gain: the "
-    "bias stays "
-    "as bias / gain; scales: powers of two moved from gain and bias into the readers");
+    "bias stays as bias / gain; scales: powers of two moved from gain and bias into the readers");
   v("reason", text_or_null(x.plan.reason), "why nothing is folded, or why the bias stays");
 }
 
@@ -198,9 +195,8 @@ void fields(V& v, const CertificateFields& x) {
                       stored("in", positive(map.in));
                       stored("out", positive(map.stored_out));
                     })),
-    "the stored matrix, in the input: the tensor itself, or of add_folded_bias the reader of the norm; null "
-    "for other "
-    "vectors");
+    "the stored matrix, in the input: the tensor itself, or of add_folded_bias the reader of the norm; "
+    "null for other vectors");
   v("change",
     one_of<"scale_inputs", "center_outputs", "center", "add_folded_bias", "divide_by_gain", "divide_by_scale",
            "rotate_inputs", "rotate_outputs", "rotate">(to_string(certificate.change)));
@@ -208,9 +204,8 @@ void fields(V& v, const CertificateFields& x) {
   v("dtype", to_string(certificate.dtype));
   v("rounding", not_negative(certificate.rounding), about_rounding);
   v("bound", not_negative(certificate.bound),
-    "proved: largest absolute error of an output for any input of the norm; of center_outputs, of what one "
-    "input "
-    "feature, or one row of a table, writes");
+    "proved: largest absolute error of an output for any input of the norm; of center_outputs, of what "
+    "one input feature, or one row of a table, writes");
   v("relative_bound", not_negative(certificate.relative_bound),
     "proved: the same over the largest value that the output can take, or over the length of what is "
     "written");
@@ -218,11 +213,9 @@ void fields(V& v, const CertificateFields& x) {
     "largest relative difference of old and new outputs for the inputs tried, before rounding to the dtype");
   v("observed_as_stored", not_negative(certificate.observed_as_stored), "the same for the values stored");
   v("undo_roundings", not_negative(certificate.undo_roundings),
-    "largest error of a value that --undo restores, in units of `rounding` times the larger of it and the "
-    "value "
-    "stored in its place (less its gain), or for rotated matrices the length of its row; 0 where it comes "
-    "back bit "
-    "for bit");
+    "largest error of a value that --undo restores, in units of `rounding` times the larger of it and "
+    "the value stored in its place (less its gain), or for rotated matrices the length of its row; 0 "
+    "where it comes back bit for bit");
 }
 
 template <class V>
@@ -281,8 +274,7 @@ void fields(V& v, const RewriteFields& x) {
              item("reason", text_or_null(stream.reason), "why not");
              item("norms", names(stream.norms),
                   "LayerNorms that read the stream; if it is centred, RMSNorms of the same eps, gain and "
-                  "bias compute the "
-                  "same");
+                  "bias compute the same");
              item("writers", stream.writers, "tensors that write to the stream");
            });
          }),

@@ -52,8 +52,7 @@ std::vector<Kind> kinds() {
        "`normscope select --random-table --json FILE`", describe_select_table},
       {"reach", "Tokens a model can output",
        "Written by `normscope reach`. Logits after the final norm are A u + a with u in the unit ball; a "
-       "token is "
-       "reachable when its logit is strictly the largest for some u.",
+       "token is reachable when its logit is strictly the largest for some u.",
        "`normscope reach MODEL --json FILE`", describe_reach},
       {"verify", "Check of a result's statements",
        "Written by `normscope verify RESULT INPUTS`; of ranges and rewrites by `normscope.verify` of Python.",
@@ -63,9 +62,8 @@ std::vector<Kind> kinds() {
        "`normscope apply X -o Y.npy --json FILE`", describe_apply},
       {"ranges",
        "What every norm guarantees its readers",
-       "Written by `normscope ranges`. Intervals of the numbers that linear maps compute directly behind a "
-       "norm, over "
-       "every input of the norm.",
+       "Written by `normscope ranges`. Intervals of the numbers that linear maps compute directly behind "
+       "a norm, over every input of the norm.",
        "`normscope ranges MODEL --json FILE`",
        describe_ranges,
        {{"range_end", "end"},
@@ -84,9 +82,8 @@ std::vector<Kind> kinds() {
       {"signature-compare", "Two ellipses", "Written by `normscope signature compare`.",
        "`normscope signature compare ONE OTHER --json FILE`", describe_signature_compare},
       {"rewrite", "Rewritten checkpoint",
-       "Written by `normscope rewrite IN -o OUT`: the plan, and a certificate for every tensor whose values "
-       "were "
-       "computed.",
+       "Written by `normscope rewrite IN -o OUT`: the plan, and a certificate for every tensor whose "
+       "values were computed.",
        "`normscope rewrite IN -o OUT`, `OUT/rewrite.json` or `OUT.rewrite.json`, and `--json FILE`",
        describe_rewrite},
       {"undo", "Rewrite undone", "Written by `normscope rewrite IN -o OUT --undo --json FILE`.",
@@ -98,30 +95,25 @@ std::vector<Kind> kinds() {
        "`normscope.watch` of the Python package, `normscope trace MODEL TEXT --activations FILE`",
        describe_activations},
       {"token-trace", "A text through a model",
-       "Written by `normscope trace`. What each norm on the residual stream does with each token, which keys "
-       "of the "
-       "text each head can select, and which tokens may follow.",
+       "Written by `normscope trace`. What each norm on the residual stream does with each token, which "
+       "keys of the text each head can select, and which tokens may follow.",
        "`normscope trace MODEL TEXT --json FILE`", describe_token_trace},
       {"train", "Result of `normscope nets train`",
-       "One training, or several, with consecutive seeds or several counts of groups, of which the best is "
-       "given in "
-       "full. Arrays over the steps hold one value every `record_every` steps, for that step's batch and "
-       "before the "
-       "step.",
+       "One training, or several, with consecutive seeds or several counts of groups, of which the best "
+       "is given in full. Arrays over the steps hold one value every `record_every` steps, for that "
+       "step's batch and before the step.",
        "`normscope nets train TASK --json FILE`", describe_train},
       {"lab", "What `normscope lab` knows or found",
-       "All experiments, from `lab list`, or one with the results of its runs, from `lab run NAME` and `lab "
-       "show "
-       "NAME`.",
+       "All experiments, from `lab list`, or one with the results of its runs, from `lab run NAME` and "
+       "`lab show NAME`.",
        "`normscope lab list --json FILE`, `normscope lab run NAME --json FILE`", describe_lab},
       {"count", "How a recurrent network counts", "Written by `normscope nets count`.",
        "`normscope nets count --json FILE`", describe_count},
       {"trace", "Inside a recurrent network while it reads a word",
        "Written by `normscope nets count --states`.", "`normscope nets count --states FILE`", describe_trace},
       {"morph", "Samples on their way through an LN-Net",
-       "What an animation from layer to layer needs. At time s in [l, l + 1] a point stands at (1 - (s - l)) "
-       "states[l] "
-       "+ (s - l) states[l + 1].",
+       "What an animation from layer to layer needs. At time s in [l, l + 1] a point stands at (1 - (s - "
+       "l)) states[l] + (s - l) states[l + 1].",
        "`normscope nets train TASK --figures FOLDER`, `morph.json`", describe_morph},
       {"build", "Result of `normscope nets build`", "The net itself is in the file `output`.",
        "`normscope nets build X LABELS -o NET.safetensors --json FILE`", describe_build},
@@ -136,12 +128,10 @@ std::vector<Kind> kinds() {
        "the core, for the explorer's chapter on counting", describe_hierarchy},
       {"build-trace",
        "A line of `normscope nets build --folds FILE`",
-       "What one layer of the net does: a fold w' = sqrt(1 + ((w - midpoint)/radius)^2) of the line that the "
-       "samples "
-       "lie on. Coordinate w is the projection in the first layer (of the rows over a power of two where "
-       "they are "
-       "beyond 2^200 or below 2^-100), 1/p after it, p being what the layer before gives; p itself in paper "
-       "mode.",
+       "What one layer of the net does: a fold w' = sqrt(1 + ((w - midpoint)/radius)^2) of the line that "
+       "the samples lie on. Coordinate w is the projection in the first layer (of the rows over a power "
+       "of two where they are beyond 2^200 or below 2^-100), 1/p after it, p being what the layer before "
+       "gives; p itself in paper mode.",
        "`normscope nets build … --folds FILE`",
        describe_build_trace,
        {},

@@ -115,9 +115,8 @@ void fields(V& v, const SeparateResult& x) {
     "of A and of B; of each class with --labels");
   v("ssr", finite_or_null(x.ssr), "within-class over total sum of squares; null when all rows are equal");
   v("lssr", finite_or_null(x.linear.ratio),
-    "smallest SSR that was found after a linear map, that along `direction`; the search in float64 may miss "
-    "a "
-    "smaller one where columns are nearly dependent");
+    "smallest SSR that was found after a linear map, that along `direction`; the search in float64 may "
+    "miss a smaller one where columns are nearly dependent");
   v("direction", x.linear.direction, "unit vector whose projection has that SSR");
   v("rank", x.linear.rank, "of the total scatter");
   v.maybe(!x.classes.empty(), "classes", at_least_items(2, x.classes),
@@ -128,38 +127,31 @@ void fields(V& v, const SeparateResult& x) {
   const std::size_t* row_of_b = of_two ? row_of_a + x.class_rows[0] : nullptr;
   v.maybe(of_two, "separable", found.answer,
           "by a hyperplane, strictly; it and what follows are there for two classes");
-  v.maybe(
-      of_two, "margin", finite_or_null(found.margin),
-      "proved distance of the sets along normal, rounding taken off; proves nothing unless positive; null "
-      "when the sets have the same mean");
+  v.maybe(of_two, "margin", finite_or_null(found.margin),
+          "proved distance of the sets along normal, rounding taken off; proves nothing unless positive; "
+          "null when the sets have the same mean");
   v.maybe(of_two, "normal", found.normal,
-          "unit; normal . a > offset > normal . b when separable and margin is positive; empty when the sets "
-          "have "
-          "the same mean");
+          "unit; normal . a > offset > normal . b when separable and margin is positive; empty when the "
+          "sets have the same mean");
   v.maybe(of_two, "offset", found.offset,
-          "a double between normal . b and normal . a where there is one, the nearest otherwise (margin is "
-          "proved "
-          "without it)");
-  v.maybe(
-      of_two, "a", weights_on("row", found.a, row_of_a),
-      "weights, with sum 1, on rows of A (of the whole array with --labels): with b, a point both hulls hold "
-      "(no) or their nearest points");
+          "a double between normal . b and normal . a where there is one, the nearest otherwise (margin "
+          "is proved without it)");
+  v.maybe(of_two, "a", weights_on("row", found.a, row_of_a),
+          "weights, with sum 1, on rows of A (of the whole array with --labels): with b, a point both hulls "
+          "hold (no) or their nearest points");
   v.maybe(of_two, "b", weights_on("row", found.b, row_of_b), "the same on rows of B");
   v.maybe(of_two, "residual", not_negative(found.residual),
-          "distance of the two weighted points, rounding added: how well the hulls meet (no), or the largest "
-          "margin there can be");
+          "distance of the two weighted points, rounding added: how well the hulls meet (no), or the "
+          "largest margin there can be");
   v.maybe(of_two, "scale", not_negative(found.scale),
           "largest distance of a coordinate from the mean of all rows");
   v.maybe(of_two, "tolerance", fraction(found.tolerance),
-          "hulls count as meeting when residual <= tolerance * scale and, in each column, |sum of weight * a "
-          "- sum "
-          "of weight * b| <= tolerance * (sum of weight * |a - h| + sum of weight * |b - h|), h the heaviest "
-          "row of "
-          "A; what is proved exactly takes no tolerance");
-  v.maybe(
-      found.exact.has_value(), "exact", ExactSeparationFields{or_empty(found.exact), row_of_a, row_of_b},
-      "with --exact: the decision in rational arithmetic and its certificate; separable is its answer unless "
-      "that is undecided");
+          "hulls count as meeting when residual <= tolerance * scale and, in each column, |sum of weight "
+          "* a - sum of weight * b| <= tolerance * (sum of weight * |a - h| + sum of weight * |b - h|), "
+          "h the heaviest row of A; what is proved exactly takes no tolerance");
+  v.maybe(found.exact.has_value(), "exact", ExactSeparationFields{or_empty(found.exact), row_of_a, row_of_b},
+          "with --exact: the decision in rational arithmetic and its certificate; separable is its answer "
+          "unless that is undecided");
   v.rule("dependentRequired",
          R"({"separable": ["margin", "normal", "offset", "a", "b", "residual", "scale", "tolerance"]})");
   v.rule("if", R"({"properties": {"rows": {"maxItems": 2}}})");
@@ -230,22 +222,19 @@ void fields(V& v, const VerdictFields& x) {
   v("answer", verdict.answer);
   v("proof", verdict.proof);
   v.maybe(is_selectable, "margin", nullable(std::isfinite(verdict.margin), std::max(0.0, verdict.margin)),
-          "selectable: query . (key - other) >= margin |query| for every other key; null for the only one; "
-          "0, which "
-          "states nothing, where the query of an exact proof is not that of doubles");
+          "selectable: query . (key - other) >= margin |query| for every other key; null for the only "
+          "one; 0, which states nothing, where the query of an exact proof is not that of doubles");
   v.maybe(is_selectable && x.with_proof && with_query, "query", verdict.query,
           "of proof query; of proof exact, its integers rounded");
   v.maybe(is_unselectable, "residual", not_negative(verdict.residual),
-          "unselectable: |sum w_j (key - key_j)| / sum w_j is at most this; of proof exact, what rounding "
-          "leaves of "
-          "0");
+          "unselectable: |sum w_j (key - key_j)| / sum w_j is at most this; of proof exact, what "
+          "rounding leaves of 0");
   v.maybe(is_unselectable && x.with_proof, "weights", weights_on("key", verdict.weights),
           "on other keys, unselectable; of proof exact, its integers' quotients rounded");
-  v.maybe(
-      x.exact != nullptr, "exact",
-      ExactKeyFields{x.exact == nullptr ? empty<proof::ExactSeparation>() : *x.exact},
-      "with --exact, of a key that floating point does not decide without rounding: the decision in rational "
-      "arithmetic and its certificate");
+  v.maybe(x.exact != nullptr, "exact",
+          ExactKeyFields{x.exact == nullptr ? empty<proof::ExactSeparation>() : *x.exact},
+          "with --exact, of a key that floating point does not decide without rounding: the decision in "
+          "rational arithmetic and its certificate");
 }
 
 template <class V>
@@ -279,8 +268,8 @@ void fields(V& v, const SelectFields& x) {
   v("selectable", selection.count(Selectability::selectable),
     "how many keys some query gives the strictly highest score");
   v("unselectable", rows_with(selection, Selectability::unselectable),
-    "keys that no query does that for: in the hull of the others, to the tolerance, or exactly with proof "
-    "exact");
+    "keys that no query does that for: in the hull of the others, to the tolerance, or exactly with "
+    "proof exact");
   v("undecided", rows_with(selection, Selectability::undecided), "keys for which neither is proved");
   v("proofs", object([&](auto& proofs) {
       for (const Proof proof : selectability::every_proof) {
@@ -289,27 +278,24 @@ void fields(V& v, const SelectFields& x) {
     }),
     "number of keys decided by each kind of proof");
   v("margin", selection.margins(),
-    "over the selectable keys, the proved distance from the hull of the others along the query; null where "
-    "there is "
-    "none");
+    "over the selectable keys, the proved distance from the hull of the others along the query; null "
+    "where there is none");
   v("scale", not_negative(selection.scale), "largest distance of a coordinate from center");
   v("tolerance", fraction(selection.tolerance),
-    "without an exact proof, keys count as in the hull of the others when they are tolerance * scale away "
-    "from it, "
-    "or less, and in each column tolerance times the largest distance of its entries from center, or less");
+    "without an exact proof, keys count as in the hull of the others when they are tolerance * scale "
+    "away from it, or less, and in each column tolerance times the largest distance of its entries from "
+    "center, or less");
   v("center", selection.keys.empty() ? std::vector<double>{} : selection.center,
     "mean of the distinct keys: the query of a key of proof own_direction is the key less this, entry by "
-    "entry in "
-    "float64");
+    "entry in float64");
   v("verdicts", verdicts, "one per key, in order; docs/certificates.md says how each is checked");
-  v("certificates", certificates_at(here, x.details.folder),
-    "where queries, weights and points are: here, in the folder of --certificates, or nowhere, as there are "
-    "more "
-    "than a million numbers of them; integers of exact proofs are always here");
+  v("certificates", certificates(here, x.details.folder),
+    "where queries, weights and points are: here, in the folder of --certificates, or nowhere, as there "
+    "are more than a million numbers of them; integers of exact proofs are always here");
   v.maybe(x.details.exact, "exact", exact,
-          "with --exact: the keys that were decided in rational arithmetic; all others are proved without "
-          "rounding "
-          "by their query, by an equal key or by being alone, or undecided with the reason");
+          "with --exact: the keys that were decided in rational arithmetic; all others are proved "
+          "without rounding by their query, by an equal key or by being alone, or undecided with the "
+          "reason");
 }
 
 template <class V>

@@ -24,8 +24,8 @@ void fields(V& v, const verify::InputArray& array) {
   v("role", array.role);
   v("shape", array.shape);
   v("sha256", matching("^[0-9a-f]{64}$", array.sha256),
-    "SHA-256 of the concatenated SHA-256s of each 2^20 bytes of the values, as float64, little-endian, row "
-    "by row");
+    "SHA-256 of the concatenated SHA-256s of each 2^20 bytes of the values, as float64, little-endian, "
+    "row by row");
 }
 
 template <class V>
@@ -43,7 +43,7 @@ void fields(V& v, const InputsFields& x) {
 }
 
 /// Where the points of certificates are.
-inline auto certificates_at(bool here, const std::string& folder) {
+inline auto certificates(bool here, const std::string& folder) {
   const bool is_word = here || folder.empty();
   return either(is_word, one_of<"here", "nowhere">(here ? "here" : "nowhere"),
                 object([&folder](auto& v) { v("folder", folder); }));
@@ -66,9 +66,8 @@ void fields(V& v, const NormSource& source) {
 }
 
 inline constexpr const char* about_source =
-    "the model's norm that the gain belongs to, and the options whose values are taken from it; null where "
-    "the "
-    "options alone define the norm";
+    "the model's norm that the gain belongs to, and the options whose values are taken from it; null "
+    "where the options alone define the norm";
 
 /// A norm applied to keys before they are analysed.
 struct KeyNorm {
@@ -95,13 +94,11 @@ inline constexpr const char* about_key_norm =
     "the norm applied to the keys first; null where they were used as given";
 
 inline constexpr const char* about_effect =
-    "what the norm does to rows: elementwise kinds have a box as image; off: eps exceeds the mean square of "
-    "any row, "
-    "and the norm is a linear map";
+    "what the norm does to rows: elementwise kinds have a box as image; off: eps exceeds the mean square "
+    "of any row, and the norm is a linear map";
 inline constexpr const char* about_rms_radius =
     "root mean square of the length of outputs before the bias, over evenly distributed directions and "
-    "without eps; "
-    "null beyond the range of float64";
+    "without eps; null beyond the range of float64";
 inline constexpr const char* about_energy = "sum of the squared semi-axes; null beyond the range of float64";
 
 inline constexpr const char* about_stored_gain = "tensor, or tensor[index]; null for ones";

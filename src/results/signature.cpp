@@ -13,8 +13,6 @@ inline constexpr auto last_value<signature::FinalNorm> = signature::FinalNorm::u
 template <>
 inline constexpr auto last_value<signature::Relation> = signature::Relation::unrelated;
 
-namespace {
-
 /// What the documents say of outputs.
 struct OutputFacts {
   std::string name{};
@@ -24,6 +22,8 @@ struct OutputFacts {
   bool precision_stated = false;
   double soft_cap = 0.0;
 };
+
+namespace {
 
 OutputFacts facts_of(const signature::Outputs& outputs) {
   return {outputs.name(),
@@ -53,14 +53,11 @@ void fields(V& v, const SignatureRow& x) {
   v("row", x.index);
   v("verdict", x.row.verdict);
   v("reason", x.row.reason,
-    "on_surface: on the ellipse within the noise expected; off_subspace: no hidden state gives these logits; "
-    "outside: only a hidden state longer than the norm makes; inside: shorter than a norm makes it, unless "
-    "its "
-    "input was tiny; beyond_noise: further away than noise usually is, nearer than it may be; few_values: "
-    "they do "
-    "not determine the hidden state; filled: outputs fill this ellipsoid; capped: log-probabilities behind a "
-    "soft "
-    "cap");
+    "on_surface: on the ellipse within the noise expected; off_subspace: no hidden state gives these "
+    "logits; outside: only a hidden state longer than the norm makes; inside: shorter than a norm makes "
+    "it, unless its input was tiny; beyond_noise: further away than noise usually is, nearer than it may "
+    "be; few_values: they do not determine the hidden state; filled: outputs fill this ellipsoid; "
+    "capped: log-probabilities behind a soft cap");
   v("proved", x.row.proved, "no input of the norm gives this row: a certificate holds");
   v("values", x.row.values, "that were used");
   v("off_subspace", x.row.off, "distance of the row from the subspace, in logits with mean 0");
@@ -68,12 +65,11 @@ void fields(V& v, const SignatureRow& x) {
   v("length", x.row.length, "of u, which is 1 on the ellipse");
   v("length_units", x.row.length_units, "length - 1 in units of what rounding explains");
   v("mean_square", finite_or_null(x.row.mean_square),
-    "of the norm's input that this length needs; null where it is 1 or more, 0 for an ellipse from outputs, "
-    "whose "
-    "eps is not known");
+    "of the norm's input that this length needs; null where it is 1 or more, 0 for an ellipse from "
+    "outputs, whose eps is not known");
   v("margin", x.row.margin,
-    "of the best certificate that was tried, relative to the slack: above 0 it is a proof; 0 where none was "
-    "tried");
+    "of the best certificate that was tried, relative to the slack: above 0 it is a proof; 0 where none "
+    "was tried");
 }
 
 struct SignatureVerifyFields {
@@ -177,8 +173,8 @@ void fields(V& v, const SignatureKindFields& x) {
   v("fills", x.subspace.fills, "the subspace is as large as tokens or rows allow");
   v("width", x.result.width, "of the hidden state; 0 where it is not known");
   v("by_width", x.result.by_width,
-    "LayerNorm of one width and RMSNorm of one less give the same outputs: the norm is named by the rounder "
-    "width");
+    "LayerNorm of one width and RMSNorm of one less give the same outputs: the norm is named by the "
+    "rounder width");
   v("rows_needed", x.result.rows_needed, "to tell whether there is a norm; 0 where they were there");
   v("relative_surface", nullable(was_fitted, x.result.extraction.relative_surface),
     "as in signature-extract; null without a fit");

@@ -75,8 +75,7 @@ void fields(V& v, const FoldFields& x) {
   v("radius", above_zero(x.fold.radius));
   v("gap", not_negative(finite_or_null(x.fold.gap)),
     "Smallest distance that the fold leaves between two classes, in units of half the pair's; 0 where it "
-    "folds "
-    "nothing or in paper mode, null where no other class lies across");
+    "folds nothing or in paper mode, null where no other class lies across");
   v("runs", positive(x.fold.runs), "Runs of equal labels along the line after the layer");
 }
 

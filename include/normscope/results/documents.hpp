@@ -72,9 +72,6 @@ inline constexpr std::size_t most_inline_numbers = 1'000'000;
 /// `inputs` of a result.
 [[nodiscard]] nlohmann::ordered_json inputs(const verify::Inputs& inputs);
 
-/// `certificates` of a result, where its points are: "here", "nowhere" without a folder, or the folder.
-[[nodiscard]] nlohmann::ordered_json certificates(bool here, const std::string& folder);
-
 /// A report, schema "normscope.report/1" (docs/schemas/report.schema.json). A spectrum is a
 /// selection of ranks, dense at the top; `whole_spectra` lists every rank. At most
 /// `analysis::listed_outliers` outliers of a norm are listed.

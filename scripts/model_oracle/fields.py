@@ -190,12 +190,15 @@ class Observed:
             return {}
         names = [str(entry["query"]["maps"][0]["weight"]) if entry["query"]["maps"] else "" for entry in entries]
         kept: dict[str, list[float | None]] = {}
+        differing: set[str] = set()
         for name, entry, one in zip(names, entries, usable):
-            if not name or names.count(name) != 1 or entry["query"]["reads"] != entry["key"]["reads"]:
+            if not name or entry["query"]["reads"] != entry["key"]["reads"]:
                 continue
             last = one[0, -1, -2, : -1 if entry["sinks"] else None].tolist()
-            kept[name] = [None if score < -1e4 else score for score in last]
-        return kept
+            found = [None if score < -1e4 else score for score in last]
+            if kept.setdefault(name, found) != found:  # several passes through the same weights
+                differing.add(name)
+        return {name: scores for name, scores in kept.items() if name not in differing}
 
 
 def number(value: float | None) -> float | None:

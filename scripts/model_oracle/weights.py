@@ -43,8 +43,9 @@ def _values(name: str, old: np.ndarray, in_norm: bool, random: np.random.Generat
 
 
 def is_learned_buffer(name: str) -> bool:
-    """Biases that are no parameters of the module, yet values of the checkpoint: DeepSeek's routers, BART's logits."""
-    return name.endswith(("e_score_correction_bias", "final_logits_bias"))
+    """No parameters of the module, yet values of the checkpoint: biases of DeepSeek's routers and BART's logits, what
+    Gemma 4 multiplies the stream by."""
+    return name.endswith(("e_score_correction_bias", "final_logits_bias", "layer_scalar"))
 
 
 def randomize(model: torch.nn.Module, seed: int = 16) -> None:

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,6 +14,9 @@ class Builder;
 
 /// Appends those of `more` whose part of a stored matrix `list` does not have in the same role.
 void append_new(std::vector<Linear>& list, std::vector<Linear> more);
+
+/// Appends the names that `list` does not have.
+void append_names(std::vector<std::string>& list, std::vector<std::string> more);
 
 /// A learned scale per feature between a branch and the stream (layer scale); nothing where the file has
 /// none.

@@ -176,6 +176,14 @@ void Builder::note(std::string text) {
   }
 }
 
+std::optional<double> Builder::stated_number(const char* key, double published) {
+  const std::optional<double> value = config_.number_or_false({key});
+  if (value && *value > 0.0) return value;
+  if (value || config_.states({key}) || published == 0.0) return {};
+  note(fmt::format("{} {} is assumed, the published default: no configuration states it", key, published));
+  return published;
+}
+
 // A class reads one field; those of other names are written by other tools and change nothing.
 std::optional<Config::Eps> Builder::stated_eps(const char* key) {
   if (key == nullptr || config_.model_types().empty()) return config_.eps();

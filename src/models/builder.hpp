@@ -68,6 +68,7 @@ struct WindowStyle {
   /// The field with the kind of each layer that the class reads, which takes precedence; empty: it reads
   /// none.
   const char* kinds_key = "layer_types";
+  bool last_is_full = false;  ///< whatever the configuration says of the last layer
 };
 
 /// What a decoder computes beyond its norms, heads and linear maps; see `Decoder`.
@@ -90,6 +91,7 @@ struct Outputs {
   std::string_view map;
   std::uint64_t first = 0;
   std::uint64_t count = 0;
+  std::uint64_t each = 0;  ///< a norm of them has this width: it is of so many at a time; 0: of all together
 };
 
 /// Builds a `Model` from a forward pass described in terms of tensor names. It keeps track of the residual
@@ -111,6 +113,9 @@ class Builder {
   /// The shape of a tensor, by its full name; empty if it is missing.
   [[nodiscard]] std::vector<std::uint64_t> shape(std::string_view name) const;
   void note(std::string text);
+  /// A positive number of the configuration; the published default (0 for none) if the key is missing, and
+  /// empty if it is null.
+  std::optional<double> stated_number(const char* key, double published);
   /// The code of this model_type does not use these fields, as harmless ones of its architecture.
   void ignores(Config::Keys fields) const {
     for (const char* const field : fields) static_cast<void>(config_.has({field}));
@@ -132,6 +137,8 @@ class Builder {
   /// Queries and keys are rotated by their position.
   void rotary(const RotaryStyle& style) { rotary_ = style; }
   void windows(const WindowStyle& style) { windows_ = style; }
+  /// "full_attention", "sliding_attention" or another value of "layer_types"; empty if nothing states it.
+  [[nodiscard]] std::string layer_kind(int layer) const;
   /// Whether the heads described last are rotated.
   [[nodiscard]] bool rotates() const { return !model_.heads.empty() && model_.heads.back().rotary; }
   /// A stored copy of the rotary frequencies of the layer described last.
@@ -149,6 +156,8 @@ class Builder {
   /// The width of the stream; 0: taken from the first tensor that reads or writes it.
   void stream(std::uint64_t width) { width_ = width; }
   [[nodiscard]] std::uint64_t width() const { return width_; }
+  /// The number of the layer that is being described, 0 outside of layers.
+  [[nodiscard]] int layer() const { return scope_.layer.value_or(0); }
   /// Matrices are stored [out, in] even if their declared shape says otherwise.
   void trust_rows_not_shapes() { relabel_ = true; }
 
@@ -187,7 +196,10 @@ class Builder {
   /// Starts a new stream: earlier reads and writes are not part of it.
   void new_stream();
   /// What is written from here to the next `norm_of_branch` passes that norm.
-  void branch() { branch_from_ = writers_.size(); }
+  void branch() {
+    branch_from_ = writers_.size();
+    branch_norms_from_ = writing_norms_.size();
+  }
   /// Another operation lies between the last writer and the stream.
   void writes_are_indirect() { writers_known_ = false; }
 
@@ -234,6 +246,10 @@ class Builder {
 
   // Attention: each returns the number of features that the output projection reads, 0 if unknown.
   std::uint64_t attention(std::string_view query, std::string_view key, std::string_view value);
+  /// The heads described last weigh other values than those of their own number.
+  void without_values();
+  /// The heads described last attend to keys and values of an earlier layer, of another norm.
+  void keys_of(int layer);
   /// The last norm is what keys and values of `cross_attention` read.
   void remember_for_cross_attention() { memory_ = reading_; }
   /// Queries read the last norm, keys and values the remembered one. No bound covers such a head.
@@ -327,7 +343,6 @@ class Builder {
   void resolve_groups(const Linear& fused);
   void add_heads(Attended attended);
   void add_cross_heads(Attended attended);
-  [[nodiscard]] std::string layer_kind(int layer) const;
   void set_rotary(Head& head);
   void set_window(Head& head) const;
   void set_scale(Head& head) const;
@@ -374,8 +389,9 @@ class Builder {
   std::vector<Linear> writers_;  // writers to the stream since its last norm
   std::vector<std::string> writing_norms_;
   bool writers_known_ = true;
-  std::size_t branch_from_ = 0;  // index in writers_
-  Attended attended_;            // by the attention described last
+  std::size_t branch_from_ = 0;        // index in writers_
+  std::size_t branch_norms_from_ = 0;  // index in writing_norms_
+  Attended attended_;                  // by the attention described last
   std::optional<Linear> token_embedding_;
   bool embedding_times_root_ = false;
 

@@ -28,18 +28,28 @@ void append_new(std::vector<Linear>& list, std::vector<Linear> more) {
   }
 }
 
+void append_names(std::vector<std::string>& list, std::vector<std::string> more) {
+  for (std::string& name : more) {
+    if (std::find(list.begin(), list.end(), name) == list.end()) list.push_back(std::move(name));
+  }
+}
+
 void Builder::norm_of_branch(std::string_view name, std::string_view role) {
   const std::optional<std::size_t> index = add_norm(name, role, Placement::inside, width_, 1);
   const auto from = writers_.begin() + static_cast<std::ptrdiff_t>(std::min(branch_from_, writers_.size()));
+  const auto norms_from = writing_norms_.begin() +
+                          static_cast<std::ptrdiff_t>(std::min(branch_norms_from_, writing_norms_.size()));
   if (index) {
     Norm& norm = model_.norms[*index];
     append_new(norm.writers, std::vector<Linear>(from, writers_.end()));
+    append_names(norm.writing_norms, std::vector<std::string>(norms_from, writing_norms_.end()));
     norm.connections_known = norm.connections_known && writers_known_;
-    writing_norms_.push_back(norm.name);
   } else {
     writers_known_ = false;
   }
   writers_.erase(from, writers_.end());
+  writing_norms_.erase(norms_from, writing_norms_.end());
+  if (index) writing_norms_.push_back(model_.norms[*index].name);
 }
 
 void Builder::norm_of_heads(std::string_view name, std::string_view role, std::string_view part) {
@@ -91,7 +101,10 @@ void Builder::norm_of_outputs(std::string_view name, std::string_view role, cons
     map->first_out = of.first;
     map->out = of.count;
   }
-  reading_ = add_norm(name, role, Placement::inside, map ? map->out : of.count, 1);
+  if (map && of.each != 0 && map->out % of.each != 0) {
+    reject({checkpoint_.find(map->weight.tensor), {}, {}}, fmt::format("a multiple of {} outputs", of.each));
+  }
+  reading_ = add_norm(name, role, Placement::inside, of.each != 0 ? of.each : map ? map->out : of.count, 1);
   if (!map) miss_reader(of.map);
   if (map && reading_) append_new(model_.norms[*reading_].writers, {*map});
 }
@@ -368,6 +381,28 @@ Linear Builder::part_of_head(std::string_view part, std::uint64_t head) const {
   const auto index = static_cast<std::size_t>(std::find(kParts.begin(), kParts.end(), part) - kParts.begin());
   if (!attended_.stacks[index].empty()) return attended_.stacks[index][head];
   return part_of(map, kParts[index], attended_.first_out(index, head), counts_.head_dim);
+}
+
+void Builder::without_values() {
+  attended_.parts[2].reset();
+  for (auto head = model_.heads.rbegin(); head != model_.heads.rend() && head->layer == scope_.layer;
+       ++head) {
+    head->value.reset();
+  }
+}
+
+void Builder::keys_of(int layer) {
+  std::vector<Head>& heads = model_.heads;
+  const auto of = [&](int wanted) {
+    return std::partition_point(heads.begin(), heads.end(),
+                                [&](const Head& head) { return head.layer < wanted; });
+  };
+  auto earlier = of(layer);
+  for (auto head = of(this->layer()); head != heads.end() && earlier->layer == layer; ++head, ++earlier) {
+    head->key_value_head = earlier->key_value_head;
+    head->key = earlier->key;
+    head->value = earlier->value;
+  }
 }
 
 void Builder::add_cross_heads(Attended attended) {

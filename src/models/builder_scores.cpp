@@ -22,6 +22,10 @@ std::string Builder::layer_kind(int layer) const {
   const std::optional<std::uint64_t> stated =
       windows_ && windows_->period != 0 ? config_.count({"sliding_window_pattern", "_sliding_window_pattern"})
                                         : std::nullopt;
+  const std::uint64_t layers = config_.count({"num_hidden_layers"}).value_or(0);
+  if (windows_ && windows_->last_is_full && static_cast<std::uint64_t>(layer) + 1 == layers) {
+    return "full_attention";
+  }
   const char* const key = windows_ ? windows_->kinds_key : "layer_types";
   if (const auto kinds = config_.texts({key})) {
     const std::string kind =

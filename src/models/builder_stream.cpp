@@ -308,7 +308,10 @@ std::size_t Builder::new_norm(std::string name, std::string_view role, Placement
 std::optional<std::size_t> Builder::add_norm(std::string_view name, std::string_view role,
                                              Placement placement, std::uint64_t width, std::uint64_t groups) {
   const std::string stem(name);
-  if (style_.gainless) return new_norm(full(name), role, placement, width, groups);
+  if (style_.gainless) {
+    if (width == 0) return {};
+    return new_norm(full(name), role, placement, width, groups);
+  }
   const std::optional<Parameter> gain = find(name, {".weight", ".gamma", ".scale", ".g", ".w", ""});
   if (!gain) {
     miss(wanted(name));
@@ -348,17 +351,12 @@ std::optional<std::size_t> Builder::add_norm(std::string_view name, std::string_
 
 void Builder::give_writers(Norm& norm) {
   append_new(norm.writers, std::move(writers_));
-  for (std::string& writing : writing_norms_) {
-    if (std::find(norm.writing_norms.begin(), norm.writing_norms.end(), writing) ==
-        norm.writing_norms.end()) {
-      norm.writing_norms.push_back(std::move(writing));
-    }
-  }
+  append_names(norm.writing_norms, std::move(writing_norms_));
   norm.connections_known = norm.connections_known && writers_known_;
   writers_.clear();
   writing_norms_.clear();
   writers_known_ = true;
-  branch_from_ = 0;
+  branch_from_ = branch_norms_from_ = 0;
 }
 
 void Builder::norm(std::string_view name, std::string_view role) { norm(name, role, style_.placement); }
@@ -368,7 +366,7 @@ void Builder::norm(std::string_view name, std::string_view role, Placement place
   if (!reading_) {
     writers_.clear();
     writing_norms_.clear();
-    branch_from_ = 0;
+    branch_from_ = branch_norms_from_ = 0;
     writers_known_ = placement != Placement::post;
     return;
   }
@@ -440,7 +438,7 @@ void Builder::new_stream() {
   writers_.clear();
   writing_norms_.clear();
   writers_known_ = true;
-  branch_from_ = 0;
+  branch_from_ = branch_norms_from_ = 0;
 }
 
 std::uint64_t Builder::reads_parts(std::initializer_list<std::string_view> roles, std::string_view name) {

@@ -149,6 +149,9 @@ struct RotaryStyle {
   const char* theta_key = "rope_theta";
   const char* portion_key = "partial_rotary_factor";
   bool windows_only = false;      ///< layers without a window do not rotate
+  bool backwards = false;         ///< pairs turn the other way
+  /// Queries and keys are normalized, without a gain, after the rotation, which keeps their length.
+  bool before_norms = false;
   std::uint64_t still_every = 0;  ///< layers without rotation: every so-many-th; 0 for none
 };
 

@@ -201,6 +201,9 @@ void scale(const Config& config, const Config& scaling, double theta, StatedRota
     const double attention = longrope_attention(scaling, original, context);
     rotary.score_factor = attention * attention;
     rotary.frequencies.clear();
+  } else if (type == "proportional") {
+    const double stated_factor = positive(scaling, {"factor"}, 1.0);
+    for (double& frequency : rotary.frequencies) frequency /= stated_factor;
   } else if (type == "dynamic") {
     rotary.frequencies.clear();
   } else {
@@ -256,15 +259,17 @@ StatedRotary stated_rotary(const Config& config, const RotaryStyle& style, std::
   }
   if (!(theta > 0.0)) reject(config, fmt::format("the rotary base is {}, expected a number > 0", theta));
   const double portion = place.portion.value_or(style.portion.value_or(1.0));
-  if (!style.portion && portion != 1.0) {
+  const bool proportional =
+      place.scaling && place.scaling->text({"rope_type", "type"}).value_or("") == "proportional";
+  if (!style.portion && portion != 1.0 && !proportional) {
     // transformers rotates all coordinates of such a model, other programs a part of them.
     stated.not_modelled = fmt::format("partial_rotary_factor: {}", portion);
     return stated;
   }
   Rotary& rotary = stated.rotary;
   rotary.interleaved = style.interleaved;
-  rotary.dims =
-      style.dims != 0 ? style.dims : static_cast<std::size_t>(portion * static_cast<double>(head_dim));
+  const auto turning = static_cast<std::size_t>(portion * static_cast<double>(head_dim));
+  rotary.dims = style.dims != 0 ? style.dims : proportional ? head_dim : turning;
   if (portion > 1.0 || rotary.dims > head_dim || rotary.dims % 2 != 0) {
     stated.not_modelled = fmt::format("a rotary embedding of {} of a head's {} coordinates",
                                       style.dims != 0 ? static_cast<double>(style.dims) : portion, head_dim);
@@ -272,9 +277,20 @@ StatedRotary stated_rotary(const Config& config, const RotaryStyle& style, std::
   }
   rotary.context = config.positions({"max_position_embeddings", "max_seq_len", "n_positions"}).value_or(0);
   rotary.frequencies = base_frequencies(theta, rotary.dims);
+  if (proportional) {  // the first pairs turn, with frequencies of the whole head
+    std::fill(rotary.frequencies.begin() + static_cast<std::ptrdiff_t>(std::min(turning, head_dim) / 2),
+              rotary.frequencies.end(), 0.0);
+  }
   if (place.scaling) {
     scale(config, *place.scaling, theta, stated);
     if (stated.not_modelled.empty()) stated.not_modelled = unknown_field(config, *place.scaling);
+  }
+  if (style.backwards) {
+    for (double& frequency : rotary.frequencies) frequency = -frequency;
+  }
+  if (style.before_norms && rotary.score_factor != 1.0 && stated.not_modelled.empty()) {
+    stated.not_modelled =
+        fmt::format("a factor of \"{}\" before the norms of queries and keys", scaling_name(config));
   }
   const auto is_finite = [](double frequency) { return std::isfinite(frequency); };
   if (!std::all_of(rotary.frequencies.begin(), rotary.frequencies.end(), is_finite) ||

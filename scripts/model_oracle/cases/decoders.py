@@ -89,4 +89,6 @@ CASES = [
          GROUPED | RMS | dict(sliding_window=4, layer_types=LOCAL_GLOBAL)),
     Case("seed_oss", "SeedOssForCausalLM", GROUPED | RMS | dict(attention_bias=True, attention_out_bias=False)),
     Case("apertus", "ApertusForCausalLM", GROUPED_EVEN | RMS),
+    Case("nanochat", "NanoChatForCausalLM", GROUPED_EVEN | RMS | dict(final_logit_softcapping=2.5),
+         note="norms without gain, one of them twice; positions turn the other way"),
 ]

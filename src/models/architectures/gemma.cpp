@@ -2,8 +2,6 @@
 #include <optional>
 #include <string>
 
-#include <fmt/format.h>
-
 #include "architecture.hpp"
 #include "blocks.hpp"
 #include "builder.hpp"
@@ -11,16 +9,6 @@
 namespace normscope::models::architectures {
 
 namespace {
-
-// A positive number of the configuration; the published default (0 for none) if the key is missing, and 0 if
-// it is null.
-std::optional<double> stated(Builder& b, const char* key, double published) {
-  const std::optional<double> value = b.config().number_or_false({key});
-  if (value && *value > 0.0) return value;
-  if (value || b.config().states({key}) || published == 0.0) return {};
-  b.note(fmt::format("{} {} is assumed, the published default: no configuration states it", key, published));
-  return published;
-}
 
 // Between Gemma 3's image tower and its text model; the norm has the eps of the former.
 void image_projection(Builder& b) {
@@ -53,7 +41,7 @@ void gemma_forward(Builder& b) {
   if (second || third) b.windows({.period = third ? std::uint64_t{6} : std::uint64_t{2}});
   // Gemma 1 reads none of these fields, and Gemma 3 keeps the soft cap of scores without applying it.
   const auto read = [&](const char* key, bool by_class, double published) {
-    if (by_class) return stated(b, key, published);
+    if (by_class) return b.stated_number(key, published);
     b.ignores({key});
     return std::optional<double>();
   };

@@ -39,7 +39,8 @@ void llama4_layer(Builder& b) {
 void llama4_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5, .eps_key = "rms_norm_eps"});
   b.grouped_queries();
-  b.rotary({.interleaved = true, .theta = 5e5, .still_every = 4});
+  const bool norms = b.config().flag({"use_qk_norm"}).value_or(true);
+  b.rotary({.interleaved = true, .theta = 5e5, .before_norms = norms, .still_every = 4});
   // Their defaults change scores; a value is reported like every field that is not modelled.
   for (const char* field : {"attn_temperature_tuning", "attention_chunk_size"}) {
     if (!b.config().states({field})) b.scores_not_modelled(std::string(field) + ": not stated");

@@ -91,4 +91,6 @@ CASES = [
     Case("apertus", "ApertusForCausalLM", GROUPED_EVEN | RMS),
     Case("nanochat", "NanoChatForCausalLM", GROUPED_EVEN | RMS | dict(final_logit_softcapping=2.5),
          note="norms without gain, one of them twice; positions turn the other way"),
+    Case("diffllama", "DiffLlamaForCausalLM", GROUPED_EVEN | RMS,
+         note="differences of two heads pass a norm without gain"),
 ]

@@ -210,6 +210,8 @@ class Builder {
   void norm_beside(std::string_view name, std::string_view role);
   /// A norm of the output of a branch, before it is added to the stream.
   void norm_of_branch(std::string_view name, std::string_view role);
+  /// The output of the last norm is itself added to the stream.
+  void norm_is_added();
   /// A norm of queries or keys, per head; `part` is the role of the map that it follows. A gain as wide as
   /// the map is a norm of all heads together, a gain for every head as many norms.
   void norm_of_heads(std::string_view name, std::string_view role, std::string_view part);

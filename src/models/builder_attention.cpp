@@ -52,6 +52,10 @@ void Builder::norm_of_branch(std::string_view name, std::string_view role) {
   if (index) writing_norms_.push_back(model_.norms[*index].name);
 }
 
+void Builder::norm_is_added() {
+  if (reading_) append_names(writing_norms_, {model_.norms[*reading_].name});
+}
+
 void Builder::norm_of_heads(std::string_view name, std::string_view role, std::string_view part) {
   const Linear* const map = attended_part(part);
   const std::vector<std::uint64_t> gain = shape(std::string(name) + ".weight");

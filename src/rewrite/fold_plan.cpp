@@ -208,8 +208,9 @@ class FoldPlanner : Planner {
     }
     if (norm.placement == Placement::unknown) return "where it stands is not known";
     if (norm.readers.empty()) {
-      return norm.placement == Placement::inside ? "no linear map reads it, but products of queries and keys"
-                                                 : "no linear map of the file reads it";
+      const bool is_of_heads = norm.role == "query norm" || norm.role == "key norm";
+      return is_of_heads ? "no linear map reads it, but products of queries and keys"
+                         : "no linear map of the file reads it";
     }
     if (!norm.readers_known) return "not all of what reads it is known";
     for (const Linear& reader : norm.readers) {

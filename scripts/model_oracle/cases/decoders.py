@@ -15,6 +15,11 @@ GPT = dict(vocab_size=29, n_embd=18, n_layer=2, n_head=3, n_positions=12, n_inne
            bos_token_id=1, eos_token_id=2)
 # Global layers of SmolLM3, Cohere 2, EXAONE 4 and Llama 4 have no rotary embedding.
 NO_ROPE = dict(no_rope_layers=[1, 0])
+PER_LAYER = dict(hidden_size_per_layer_input=5, vocab_size_per_layer_input=29)
+WIDE_GLOBAL = dict(global_head_dim=8, sliding_window=4,
+                   rope_parameters=dict(full_attention=dict(rope_type="proportional", partial_rotary_factor=0.5,
+                                                            rope_theta=700.0),
+                                        sliding_attention=dict(rope_type="default", rope_theta=50.0)))
 
 CASES = [
     Case("phi", "PhiForCausalLM", GROUPED_EVEN | LAYER | PARTIAL),
@@ -93,4 +98,22 @@ CASES = [
          note="norms without gain, one of them twice; positions turn the other way"),
     Case("diffllama", "DiffLlamaForCausalLM", GROUPED_EVEN | RMS,
          note="differences of two heads pass a norm without gain"),
+    Case("gemma3n", "Gemma3nForCausalLM",
+         GROUPED | RMS | PER_LAYER | dict(
+             hidden_size=24, num_hidden_layers=4, layer_types=LOCAL_GLOBAL * 2, sliding_window=4, laurel_rank=5,
+             num_kv_shared_layers=2, altup_num_inputs=3, final_logit_softcapping=2.5,
+             activation_sparsity_pattern=[0.6, 0.0, 0.6, 0.0],
+             rope_parameters=dict(full_attention=dict(rope_type="linear", factor=4.0, rope_theta=700.0),
+                                  sliding_attention=dict(rope_type="default", rope_theta=50.0))),
+         note="norms of values without gain; the last two layers use earlier keys"),
+    Case("gemma4", "Gemma4ForCausalLM",
+         GROUPED | RMS | PER_LAYER | WIDE_GLOBAL | dict(num_hidden_layers=4, layer_types=LOCAL_GLOBAL * 2,
+                                                        num_kv_shared_layers=2, use_double_wide_mlp=True),
+         note="norms of values without gain; wider heads in global layers; the last two use earlier keys"),
+    Case("gemma4_moe", "Gemma4ForCausalLM",
+         GROUPED | RMS | WIDE_GLOBAL | dict(
+             layer_types=LOCAL_GLOBAL, hidden_size_per_layer_input=0, attention_k_eq_v=True,
+             num_key_value_heads=4, num_global_key_value_heads=2, enable_moe_block=True, num_experts=3, top_k_experts=2,
+             moe_intermediate_size=6, final_logit_softcapping=2.5),
+         note="the router's norm has no gain; keys are values in global layers"),
 ]

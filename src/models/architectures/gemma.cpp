@@ -73,7 +73,7 @@ extern const Architecture gemma = {
     .model_types = {"gemma", "gemma2", "gemma3", "gemma3_text"},
     .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.pre_feedforward_layernorm.",
                   "layers.{}.post_feedforward_layernorm."},
-    .without = {},
+    .without = {"layers.{}.altup.", "layers.{}.layer_scalar"},
     .describe = gemma_forward,
     .harmless = {"sliding_window_size"},
     .rotates_exactly = true,

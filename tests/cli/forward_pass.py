@@ -26,8 +26,8 @@ UPS = ("up_proj", "c_fc", "fc_in", "fc1", "dense_h_to_4h", "w3")
 DOWNS = ("down_proj", "c_proj", "fc_out", "fc2", "dense_4h_to_h", "w2")
 
 RMS = {"llama", "mistral", "ministral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "phi3", "granite", "olmo2", "olmo3", "mixtral",
-       "qwen2_moe", "qwen3_moe", "olmoe", "glm", "glm4", "smollm3", "seed_oss", "exaone4"}
-ONE_IS_ADDED = {"gemma", "gemma2", "gemma3_text", "nemotron"}  # to gains
+       "qwen2_moe", "qwen3_moe", "olmoe", "glm", "glm4", "smollm3", "seed_oss", "exaone4", "vaultgemma"}
+ONE_IS_ADDED = {"gemma", "gemma2", "gemma3_text", "vaultgemma", "nemotron"}  # to gains
 NORM_AFTER_ATTENTION = {"gemma2", "gemma3_text", "olmo2", "olmo3", "exaone4"}  # is called post_attention_layernorm
 INTERLEAVED = {"gptj", "codegen", "cohere", "cohere2", "glm", "glm4"}  # rotated pairs (2 j, 2 j + 1)
 IN_OUT = {"gpt2"}
@@ -240,7 +240,7 @@ class Decoder:
 
     def logits(self, ids):
         table = self.w[self.named(self.root, EMBEDDINGS) + ".weight"]
-        x = table[ids] * self.config.get("embedding_multiplier", math.sqrt(table.shape[1]) if self.kind.startswith("gemma") else 1.0)
+        x = table[ids] * self.config.get("embedding_multiplier", math.sqrt(table.shape[1]) if "gemma" in self.kind else 1.0)
         for name, shift in (("wpe", 0), ("embed_positions", 2)):
             if f"{self.root}{name}.weight" in self.w:
                 x = x + self.w[f"{self.root}{name}.weight"][np.arange(len(ids)) + shift]

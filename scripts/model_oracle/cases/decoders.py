@@ -116,4 +116,7 @@ CASES = [
              num_key_value_heads=4, num_global_key_value_heads=2, enable_moe_block=True, num_experts=3, top_k_experts=2,
              moe_intermediate_size=6, final_logit_softcapping=2.5),
          note="the router's norm has no gain; keys are values in global layers"),
+    Case("vaultgemma", "VaultGemmaForCausalLM",
+         GROUPED | RMS | dict(query_pre_attn_scalar=11, sliding_window=4, attn_logit_softcapping=2.5,
+                              final_logit_softcapping=3.5, layer_types=LOCAL_GLOBAL)),
 ]

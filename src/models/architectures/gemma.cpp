@@ -49,15 +49,17 @@ void gemma_forward(Builder& b) {
   b.scores({.scale = scalar ? std::optional(1.0 / std::sqrt(*scalar)) : std::nullopt,
             .soft_cap = read("attn_logit_softcapping", second, 50.0).value_or(0.0)});
   b.logits(1.0, read("final_logit_softcapping", second || third, second ? 30.0 : 0.0).value_or(0.0));
-  // Gemma 2 and 3 normalize both the input and the output of a branch. There post_attention_layernorm is the
-  // latter; in Gemma 1, as in Llama, it is the norm that the MLP reads.
-  const bool sandwich = second || third || b.has("layers.0.pre_feedforward_layernorm.");
+  // Gemma 2 and 3 normalize both the input and the output of a branch, VaultGemma the input alone. There
+  // post_attention_layernorm is the latter; in Gemma 1, as in Llama, it is the norm that the MLP reads.
+  const bool vault = type == "vaultgemma";
+  const bool other_names = second || third || b.has("layers.0.pre_feedforward_layernorm.");
+  const bool sandwich = other_names && !vault;
   image_projection(b);
   b.embedding("token embedding", "embed_tokens");
   b.each_layer("layers.{}.", [&] {
     llama_attention(b);
     if (sandwich) b.norm_of_branch("post_attention_layernorm", "attention output");
-    b.norm(sandwich ? "pre_feedforward_layernorm" : "post_attention_layernorm", "mlp input");
+    b.norm(other_names ? "pre_feedforward_layernorm" : "post_attention_layernorm", "mlp input");
     gated_mlp(b, "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj");
     if (sandwich) b.norm_of_branch("post_feedforward_layernorm", "mlp output");
   });
@@ -70,7 +72,7 @@ void gemma_forward(Builder& b) {
 extern const Architecture gemma = {
     .name = "gemma",
     .title = "Gemma",
-    .model_types = {"gemma", "gemma2", "gemma3", "gemma3_text"},
+    .model_types = {"gemma", "gemma2", "gemma3", "gemma3_text", "vaultgemma"},
     .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.pre_feedforward_layernorm.",
                   "layers.{}.post_feedforward_layernorm."},
     .without = {"layers.{}.altup.", "layers.{}.layer_scalar"},

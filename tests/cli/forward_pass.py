@@ -26,7 +26,7 @@ UPS = ("up_proj", "c_fc", "fc_in", "fc1", "dense_h_to_4h", "w3")
 DOWNS = ("down_proj", "c_proj", "fc_out", "fc2", "dense_4h_to_h", "w2")
 
 RMS = {"llama", "mistral", "ministral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "phi3", "granite", "olmo2", "olmo3", "mixtral",
-       "qwen2_moe", "qwen3_moe", "olmoe", "glm", "glm4", "smollm3", "seed_oss", "exaone4", "vaultgemma"}
+       "qwen2_moe", "qwen3_moe", "olmoe", "glm", "glm4", "smollm3", "seed_oss", "exaone4", "vaultgemma", "arcee"}
 ONE_IS_ADDED = {"gemma", "gemma2", "gemma3_text", "vaultgemma", "nemotron"}  # to gains
 NORM_AFTER_ATTENTION = {"gemma2", "gemma3_text", "olmo2", "olmo3", "exaone4"}  # is called post_attention_layernorm
 INTERLEAVED = {"gptj", "codegen", "cohere", "cohere2", "glm", "glm4"}  # rotated pairs (2 j, 2 j + 1)

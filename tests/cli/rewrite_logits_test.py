@@ -13,9 +13,9 @@ from signature_models import SORT, STORIES, sort, stories
 
 # Streams that can be centred: of LayerNorms before their readers.
 LAYER_NORMS = ("codegen", "cohere", "cohere2", "cohere_qk_norm", "falcon_11b", "falcon_40b", "falcon_7b", "falcon_alibi", "gpt2",
-               "gpt2_scaled", "gpt_bigcode", "gpt_bigcode_multi_head", "gpt_neo", "gpt_neox", "gpt_neox_sequential", "gptj", "mpt",
+               "gpt2_scaled", "gpt_bigcode", "gpt_bigcode_multi_head", "gpt_neo", "gpt_neox", "gpt_neox_sequential", "gptj", "jais2", "mpt",
                "mpt_scaled", "nemotron", "olmo", "opt", "persimmon", "phi", "phi_qk_norm", "stablelm", "stablelm_parallel", "starcoder2")
-RMS_NORMS = ("gemma", "glm", "granite", "llama", "llama_biased", "ministral", "mistral", "mixtral", "olmoe", "phi3", "qwen2",
+RMS_NORMS = ("arcee", "gemma", "glm", "granite", "llama", "llama_biased", "ministral", "mistral", "mixtral", "olmoe", "phi3", "qwen2",
              "qwen2_moe", "qwen3", "qwen3_moe", "seed_oss", "smollm3", "vaultgemma")
 # Norms at the end of branches, or of the embedding: gains before readers are folded, and streams stay as they are.
 OTHERS = ("bloom", "exaone4", "gemma2", "gemma3", "glm4", "olmo2", "olmo3")

@@ -70,10 +70,10 @@ TEST_P(DecoderFixture, HasTheLogitsOfTransformers) {
 
 INSTANTIATE_TEST_SUITE_P(
     Decoder, DecoderFixture,
-    testing::Values("codegen", "cohere", "cohere2", "cohere_qk_norm", "falcon_11b", "falcon_40b",
+    testing::Values("arcee", "codegen", "cohere", "cohere2", "cohere_qk_norm", "falcon_11b", "falcon_40b",
                     "falcon_7b", "gemma", "gemma2", "gemma3", "glm", "glm4", "gpt2", "gpt2_scaled",
                     "gpt_bigcode", "gpt_bigcode_multi_head", "gpt_neo", "gpt_neox", "gpt_neox_sequential",
-                    "gptj", "granite", "llama", "llama_biased", "ministral", "mistral", "nemotron",
+                    "gptj", "granite", "jais2", "llama", "llama_biased", "ministral", "mistral", "nemotron",
                     "opt", "persimmon", "phi", "phi3", "phi_qk_norm", "qwen2", "qwen3", "seed_oss", "smollm3",
                     "stablelm", "stablelm_parallel", "starcoder2", "vaultgemma"),
     [](const auto& instance) { return instance.param; });

@@ -119,4 +119,6 @@ CASES = [
     Case("vaultgemma", "VaultGemmaForCausalLM",
          GROUPED | RMS | dict(query_pre_attn_scalar=11, sliding_window=4, attn_logit_softcapping=2.5,
                               final_logit_softcapping=3.5, layer_types=LOCAL_GLOBAL)),
+    Case("arcee", "ArceeForCausalLM", GROUPED | RMS),
+    Case("jais2", "Jais2ForCausalLM", GROUPED_EVEN | LAYER),
 ]

@@ -13,16 +13,25 @@ void nemotron_layer(Builder& b) {
   b.writes("mlp out", "mlp.down_proj", inner);
 }
 
-// LayerNorms store their gain minus 1; the MLP has no gate.
+// Llama with an MLP that has no gate. LayerNorms of Nemotron store their gain minus 1, those of Jais 2 do
+// not; Arcee has RMSNorms.
 void nemotron_forward(Builder& b) {
-  b.norms({.kind = NormKind::layer,
+  const bool arcee = b.model_type() == "arcee";
+  const bool jais = b.model_type() == "jais2";
+  b.norms({.kind = arcee ? NormKind::rms : NormKind::layer,
            .placement = Placement::pre,
-           .gain_offset = 1.0,
+           .gain_offset = arcee || jais ? 0.0 : 1.0,
            .eps = 1e-5,
-           .eps_key = "norm_eps"});
+           .eps_key = arcee  ? "rms_norm_eps"
+                      : jais ? "layer_norm_eps"
+                             : "norm_eps"});
   b.decoder({.activation = "relu2"});
   b.grouped_queries();
-  b.rotary({.portion = 0.5, .portion_key = "rope_percent"});
+  if (arcee || jais) {
+    b.rotary({});
+  } else {
+    b.rotary({.portion = 0.5, .portion_key = "rope_percent"});
+  }
   llama_stack(b, {.layer = nemotron_layer});
 }
 
@@ -30,8 +39,8 @@ void nemotron_forward(Builder& b) {
 
 extern const Architecture nemotron = {
     .name = "nemotron",
-    .title = "Nemotron",
-    .model_types = {"nemotron"},
+    .title = "Nemotron, Arcee or Jais 2",
+    .model_types = {"nemotron", "arcee", "jais2"},
     .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.input_layernorm.", "layers.{}.mlp.up_proj."},
     .without = {},
     .describe = nemotron_forward,

@@ -12,6 +12,8 @@ LATENT = dict(vocab_size=29, hidden_size=16, intermediate_size=20, moe_intermedi
               qk_rope_head_dim=4, v_head_dim=5, n_routed_experts=4, n_shared_experts=2, num_experts_per_tok=2,
               n_group=2, topk_group=1, first_k_dense_replace=1, routed_scaling_factor=1.7, max_position_embeddings=32,
               bos_token_id=1, eos_token_id=2, pad_token_id=0)
+GRANITE = EVEN | RMS | dict(num_key_value_heads=2, intermediate_size=6, embedding_multiplier=3.0, logits_scaling=5.0,
+                            residual_multiplier=0.22, attention_multiplier=0.3)
 
 CASES = [
     Case("mixtral", "MixtralForCausalLM",
@@ -41,4 +43,7 @@ CASES = [
          GROUPED | RMS | dict(head_dim=8, partial_rotary_factor=0.5, moe_intermediate_size=6, n_routed_experts=4,
                               num_experts_per_tok=2, n_shared_experts=1, n_group=1, topk_group=1,
                               first_k_dense_replace=1, use_qk_norm=True, attention_bias=True)),
+    Case("granitemoe", "GraniteMoeForCausalLM", GRANITE | dict(num_local_experts=3, num_experts_per_tok=2)),
+    Case("granitemoeshared", "GraniteMoeSharedForCausalLM",
+         GRANITE | dict(num_local_experts=3, num_experts_per_tok=2, shared_intermediate_size=10)),
 ]

@@ -10,6 +10,21 @@ namespace normscope::models::architectures {
 
 namespace {
 
+// Experts in place of the MLP, or beside one that every token passes.
+void granite_layer(Builder& b) {
+  llama_attention(b);
+  b.norm("post_attention_layernorm", "mlp input");
+  const auto gated = [&] {
+    const std::uint64_t inner = b.reads_parts({"mlp gate", "mlp in"}, "input_linear.weight");
+    b.writes("mlp out", "output_linear.weight", inner);
+  };
+  b.within("block_sparse_moe.", [&] {
+    b.reads("router", "router.layer");
+    b.each_expert("input_linear.weight", gated);
+  });
+  if (b.has("shared_mlp.")) b.within("shared_mlp.", gated);
+}
+
 // Llama with four multipliers. The embedding multiplier scales the stream, which a norm undoes; the residual
 // multiplier scales the outputs of branches.
 void granite_forward(Builder& b) {
@@ -25,6 +40,10 @@ void granite_forward(Builder& b) {
         "the outputs of attention and MLP are multiplied by {} before they are added to the residual stream",
         *residual));
   }
+  if (b.has("layers.0.block_sparse_moe.")) {
+    b.ignores({"embedding_multiplier"});
+    return llama_stack(b, {.layer = granite_layer});
+  }
   b.decoder({.activation = "silu",
              .embedding_scale = b.config().number({"embedding_multiplier"}).value_or(1.0),
              .branch_scale = residual.value_or(1.0)});
@@ -36,11 +55,12 @@ void granite_forward(Builder& b) {
 extern const Architecture granite = {
     .name = "granite",
     .title = "Granite",
-    .model_types = {"granite"},
+    .model_types = {"granite", "granitemoe", "granitemoeshared"},
     .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.input_layernorm.",
-                  "layers.{}.post_attention_layernorm.", "layers.{}.mlp.gate_proj."},
+                  "layers.{}.post_attention_layernorm."},
     .without = {},
     .describe = granite_forward,
+    .harmless = {"shared_intermediate_size"},
     .by_model_type_only = true,
     .rotates_exactly = true,
 };

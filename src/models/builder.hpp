@@ -239,6 +239,10 @@ class Builder {
   std::uint64_t reads_parts(std::initializer_list<std::string_view> roles, std::string_view name);
   /// From here to the next norm, maps read the stream itself.
   void reads_the_stream() { reading_.reset(); }
+  /// More than linear maps reads the last norm.
+  void has_other_readers() {
+    if (reading_) model_.norms[*reading_].readers_known = false;
+  }
   /// Another operation lies between the last norm and its readers, or the readers are not in the file.
   void reads_are_indirect();
   /// Marks the readers and writers of all norms so far as assumptions.

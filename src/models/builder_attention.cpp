@@ -50,6 +50,7 @@ void Builder::norm_of_branch(std::string_view name, std::string_view role) {
   writers_.erase(from, writers_.end());
   writing_norms_.erase(norms_from, writing_norms_.end());
   if (index) writing_norms_.push_back(model_.norms[*index].name);
+  branch_from_ = branch_norms_from_ = 0;
 }
 
 void Builder::norm_is_added() {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -377,12 +378,18 @@ void Builder::norm(std::string_view name, std::string_view role, Placement place
 }
 
 void Builder::norm_beside(std::string_view name, std::string_view role) {
+  std::vector<Linear> later = std::move(writers_);
+  std::vector<std::string> later_norms = std::move(writing_norms_);
+  const bool later_known = writers_known_;
   writers_known_ = reading_ && model_.norms[*reading_].connections_known;
   if (reading_) {
     writers_ = model_.norms[*reading_].writers;
     writing_norms_ = model_.norms[*reading_].writing_norms;
   }
   norm(name, role);
+  writers_ = std::move(later);
+  writing_norms_ = std::move(later_norms);
+  writers_known_ = later_known;
 }
 
 void Builder::last_eps(double eps, Config::Keys keys) {

@@ -233,9 +233,21 @@ class OracleNorms {
     if (norm.readers_known && !norm.readers.empty() && (has_others || !unread.empty())) {
       differ("{} has other readers than those that are said to be all", key_of(norm));
     }
+    const bool is_added = std::any_of(truth.at("readers").begin(), truth.at("readers").end(),
+                                      [](const Json& reader) { return text(reader.at("op")) == "add"; });
+    if (norm.readers_known && is_added && !enters_stream(norm)) {
+      differ("{} is itself added to the stream", key_of(norm));
+    }
     if (!norm.connections_known && !is_indirect(truth) && !is_border(truth)) {
       differ("{}: connections not known", key_of(norm));
     }
+  }
+
+  bool enters_stream(const models::Norm& norm) const {
+    return std::any_of(model_.norms.begin(), model_.norms.end(), [&](const models::Norm& later) {
+      return std::find(later.writing_norms.begin(), later.writing_norms.end(), norm.name) !=
+             later.writing_norms.end();
+    });
   }
 
   static bool is_other_reader(const Json& reader) {

@@ -72,6 +72,7 @@ void inputs_of_layers(Builder& b) {
   b.other("embed_tokens_per_layer.weight");
   b.norm_of_outputs("per_layer_projection_norm", "per-layer input",
                     {.role = "per-layer input", .map = "per_layer_model_projection", .each = gain[0]});
+  b.has_other_readers();
   b.reads_the_stream();
 }
 
@@ -123,6 +124,7 @@ void experts_beside_mlp(Builder& b) {
   b.without_parameters([&] { norm_of_router(b, "router.norm"); });
   for (const char* name : {"router.proj.weight", "router.scale", "router.per_expert_scale"}) b.other(name);
   b.norm_beside("pre_feedforward_layernorm_2", "expert input");
+  b.branch();
   b.each_expert("experts.gate_up_proj", [&] {
     const std::uint64_t inner = b.reads_parts({"mlp gate", "mlp in"}, "experts.gate_up_proj");
     b.writes("mlp out", "experts.down_proj", inner);

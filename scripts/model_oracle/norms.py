@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +29,7 @@ class Fit:
     bias: str | None
     gain_offset: float
     value: int  # what is normalized
+    gated: bool = False  # the module multiplies the norm's output by another input
 
 
 def _centred(x: np.ndarray, kind: str) -> np.ndarray:
@@ -94,7 +97,20 @@ def _candidates(module: torch.nn.Module) -> list[tuple[str | None, str | None]]:
 
 
 def fit(module: torch.nn.Module, graph: Graph, call: Call) -> Fit | None:
-    """The formula that the module's call evaluates, or None."""
+    """The formula that the module's call evaluates, or None. A call that multiplies a norm's output by a gate ends before
+    that."""
+    if (found := _fit_call(module, graph, call)) is not None or len(call.inputs) != 2 or not is_norm_class(module):
+        return found
+    for index in reversed(range(call.first_node, call.last_node)):
+        inner = dataclasses.replace(call, last_node=index + 1, outputs=graph.nodes[index].outputs)
+        if len(inner.outputs) == 1 and (found := _fit_call(module, graph, inner)) is not None:
+            call.last_node, call.outputs = inner.last_node, inner.outputs
+            found.gated = True
+            return found
+    return None
+
+
+def _fit_call(module: torch.nn.Module, graph: Graph, call: Call) -> Fit | None:
     y = graph.data(call.outputs[0]).double().numpy()
     inside = [output for node in graph.nodes[call.first_node : call.last_node] for output in node.outputs]
     for value in dict.fromkeys(call.inputs + list(call.keyword_inputs.values()) + inside):
@@ -125,14 +141,24 @@ def _fit_input(module: torch.nn.Module, x: np.ndarray, y: np.ndarray) -> Fit | N
     return None
 
 
+def _inverse_silu(y: float) -> float:
+    """The gate that a module with SiLU multiplies by `y`."""
+    x = y
+    for _ in range(50):
+        s = 1.0 / (1.0 + math.exp(-x))
+        x -= (x * s - y) / (s + x * s * (1.0 - s))
+    return x
+
+
 def measured_eps(module: torch.nn.Module, found: Fit, x: torch.Tensor) -> float:
     """eps from the module's outputs on inputs so small that it matters."""
     wanted = found.eps or 1e-6
     random = np.random.default_rng(3)
     small = random.standard_normal(x.shape) * np.sqrt(wanted)
     small = torch.from_numpy(small.astype(np.float32))
+    ones = torch.full_like(small, _inverse_silu(1.0))
     with torch.no_grad():
-        y = module(small).double().numpy()
+        y = (module(small, ones) if found.gated else module(small)).double().numpy()
     g = _parameter(module, found.gain, found.axes, x.ndim)
     b = _parameter(module, found.bias, found.axes, x.ndim)
     normal = _grouped((y - (0 if b is None else b)) / (1 if g is None else g + found.gain_offset), found.axes,

@@ -226,6 +226,8 @@ class Builder {
                    const std::function<void()>& body);
   /// A norm of what a map within a branch makes from something other than a norm. Later readers read it.
   void norm_of_outputs(std::string_view name, std::string_view role, const Outputs& of);
+  /// The norms that `body` describes store their gain without an offset.
+  void gains_as_stored(const std::function<void()>& body);
   /// The norms that `body` describes have no parameters.
   void without_parameters(const std::function<void()>& body);
   /// The last norm has an eps of its own, assumed unless the configuration has one of `keys`.
@@ -233,6 +235,8 @@ class Builder {
   /// A linear map of the last norm. Returns the number of its outputs, 0 if it is missing.
   std::uint64_t reads(std::string_view role, std::string_view name, std::uint64_t out = 0,
                       Need need = Need::required);
+  /// Likewise, with a bias that is stored under a name of its own.
+  void reads_with_bias(std::string_view role, std::string_view name, std::string_view bias);
   /// Likewise, for `count` outputs of the stored map from `first` on.
   void reads_part(std::string_view role, std::string_view name, std::uint64_t first, std::uint64_t count);
   /// A matrix whose outputs are parts of equal size, one for each role. Returns the size of a part.
@@ -251,7 +255,13 @@ class Builder {
   void leads_over(std::string_view role, std::string_view name, std::uint64_t width = 0);
 
   // Attention: each returns the number of features that the output projection reads, 0 if unknown.
-  std::uint64_t attention(std::string_view query, std::string_view key, std::string_view value);
+  std::uint64_t attention(std::string_view query, std::string_view key, std::string_view value) {
+    return attention_of_maps({query, key, value}, false);
+  }
+  /// Likewise; outputs of the first map are [head][query | gate].
+  std::uint64_t gated_attention(std::string_view query, std::string_view key, std::string_view value) {
+    return attention_of_maps({query, key, value}, true);
+  }
   /// The heads described last weigh other values than those of their own number.
   void without_values();
   /// The heads described last attend to keys and values of an earlier layer, of another norm.
@@ -345,6 +355,8 @@ class Builder {
   void add_writer(std::optional<Linear> writer, std::string_view name, Need need);
   [[nodiscard]] std::uint64_t read_width() const;
 
+  std::uint64_t attention_of_maps(const std::array<std::string_view, 3>& names, bool gated);
+  std::optional<Linear> queries_beside_gates(const Linear& both);
   void resolve_heads(const Linear& query, const Linear* key);
   void resolve_groups(const Linear& fused);
   void add_heads(Attended attended);

@@ -114,6 +114,12 @@ void Builder::norm_of_outputs(std::string_view name, std::string_view role, cons
   if (map && reading_) append_new(model_.norms[*reading_].writers, {*map});
 }
 
+void Builder::gains_as_stored(const std::function<void()>& body) {
+  const double before = std::exchange(style_.gain_offset, 0.0);
+  body();
+  style_.gain_offset = before;
+}
+
 void Builder::without_parameters(const std::function<void()>& body) {
   const bool before = std::exchange(style_.gainless, true);
   body();
@@ -176,13 +182,31 @@ void Builder::resolve_heads(const Linear& query, const Linear* key) {
   model_.key_value_heads = counts_.key_value_heads;
 }
 
-std::uint64_t Builder::attention(std::string_view query, std::string_view key, std::string_view value) {
+// The queries of maps that also compute gates, as wide; empty if the width of a head is not known.
+std::optional<Linear> Builder::queries_beside_gates(const Linear& both) {
+  const std::uint64_t dim = counts_.head_dim;
+  if (dim == 0) {
+    add_reader(both);
+    return {};
+  }
+  if (both.out % (2 * dim) != 0) {
+    reject({checkpoint_.find(both.weight.tensor), {}, {}}, fmt::format("a multiple of {} outputs", 2 * dim));
+  }
+  Linear query = part_of(both, kParts[0], 0, both.out / 2);
+  Linear gate = part_of(both, "attention gate", dim, both.out / 2);
+  for (std::uint64_t feature = 0; feature < both.out; ++feature) {
+    (feature / dim % 2 == 0 ? query : gate).out_indices.push_back(feature);
+  }
+  add_reader(gate);
+  return query;
+}
+
+std::uint64_t Builder::attention_of_maps(const std::array<std::string_view, 3>& names, bool gated) {
   attends_ = true;
-  const std::array<std::string_view, 3> names = {query, key, value};
   std::array<std::optional<Linear>, 3> parts;
   for (std::size_t i = 0; i < 3; ++i) {
     const std::uint64_t count = i == 0 ? counts_.heads : counts_.key_value_heads;
-    std::uint64_t out = count * counts_.head_dim;
+    std::uint64_t out = count * counts_.head_dim * (gated && i == 0 ? 2 : 1);
     if (!grouped_ && i > 0 && parts[0]) out = parts[0]->out;
     if (i == 2 && parts[1]) out = parts[1]->out;
     parts[i] = find_linear(kParts[i], names[i], read_width(), out);
@@ -190,11 +214,15 @@ std::uint64_t Builder::attention(std::string_view query, std::string_view key, s
       miss_reader(names[i]);
       continue;
     }
+    if (i == 0 && gated) parts[0] = queries_beside_gates(*parts[0]);
+    if (!parts[i]) continue;
     if (i == 0) resolve_heads(*parts[0], nullptr);
     if (i == 1 && parts[0]) resolve_heads(*parts[0], &*parts[1]);
     add_reader(*parts[i]);
   }
-  add_heads({parts, [dim = counts_.head_dim](std::size_t, std::uint64_t head) { return head * dim; }});
+  add_heads({parts, [dim = counts_.head_dim, gated](std::size_t part, std::uint64_t head) {
+               return head * dim * (gated && part == 0 ? 2 : 1);
+             }});
   return parts[0] ? parts[0]->out : 0;
 }
 

@@ -430,6 +430,13 @@ std::uint64_t Builder::reads(std::string_view role, std::string_view name, std::
   return 0;
 }
 
+void Builder::reads_with_bias(std::string_view role, std::string_view name, std::string_view bias) {
+  std::optional<Linear> reader = find_linear(role, name, read_width(), 0);
+  if (!reader) return miss_reader(name);
+  reader->bias = find_bias(std::string(bias), {""}, reader->out);
+  add_reader(*reader);
+}
+
 void Builder::reads_part(std::string_view role, std::string_view name, std::uint64_t first,
                          std::uint64_t count) {
   std::optional<Linear> reader = find_linear(role, name, read_width(), 0);

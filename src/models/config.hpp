@@ -148,8 +148,9 @@ struct RotaryStyle {
   /// Alternative names of the family for "rope_theta" and "partial_rotary_factor".
   const char* theta_key = "rope_theta";
   const char* portion_key = "partial_rotary_factor";
-  bool windows_only = false;      ///< layers without a window do not rotate
-  bool backwards = false;         ///< pairs turn the other way
+  bool windows_only = false;  ///< layers without a window do not rotate
+  bool sections = false;      ///< positions of images are several numbers, those of text one
+  bool backwards = false;     ///< pairs turn the other way
   /// Queries and keys are normalized, without a gain, after the rotation, which keeps their length.
   bool before_norms = false;
   std::uint64_t still_every = 0;  ///< layers without rotation: every so-many-th; 0 for none

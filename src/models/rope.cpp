@@ -218,7 +218,7 @@ void scale(const Config& config, const Config& scaling, double theta, StatedRota
 }
 
 // The first field that belongs to no type; its effect on the frequencies is unknown.
-std::string unknown_field(const Config& config, const Config& scaling) {
+std::string unknown_field(const Config& config, const Config& scaling, bool sections) {
   constexpr std::array known = {"type",
                                 "rope_type",
                                 "rope_theta",
@@ -236,6 +236,7 @@ std::string unknown_field(const Config& config, const Config& scaling) {
                                 "original_max_position_embeddings",
                                 "partial_rotary_factor"};
   for (const Config::Field& unread : scaling.unread()) {
+    if (sections && unread.key.starts_with("mrope_")) continue;
     if (std::find(known.begin(), known.end(), unread.key) == known.end()) {
       return fmt::format("{}.{}: {}", scaling_name(config), unread.key, unread.value);
     }
@@ -283,7 +284,8 @@ StatedRotary stated_rotary(const Config& config, const RotaryStyle& style, std::
   }
   if (place.scaling) {
     scale(config, *place.scaling, theta, stated);
-    if (stated.not_modelled.empty()) stated.not_modelled = unknown_field(config, *place.scaling);
+    if (stated.not_modelled.empty())
+      stated.not_modelled = unknown_field(config, *place.scaling, style.sections);
   }
   if (style.backwards) {
     for (double& frequency : rotary.frequencies) frequency = -frequency;

@@ -20,6 +20,9 @@ WIDE_GLOBAL = dict(global_head_dim=8, sliding_window=4,
                    rope_parameters=dict(full_attention=dict(rope_type="proportional", partial_rotary_factor=0.5,
                                                             rope_theta=700.0),
                                         sliding_attention=dict(rope_type="default", rope_theta=50.0)))
+# Layers without attention; every head of their keys serves two of values.
+DELTA = dict(head_dim=8, linear_conv_kernel_dim=3, linear_key_head_dim=5, linear_value_head_dim=7,
+             linear_num_key_heads=2, linear_num_value_heads=4, layer_types=["linear_attention", "full_attention"])
 
 CASES = [
     Case("phi", "PhiForCausalLM", GROUPED_EVEN | LAYER | PARTIAL),
@@ -121,4 +124,8 @@ CASES = [
                               final_logit_softcapping=3.5, layer_types=LOCAL_GLOBAL)),
     Case("arcee", "ArceeForCausalLM", GROUPED | RMS),
     Case("jais2", "Jais2ForCausalLM", GROUPED_EVEN | LAYER),
+    Case("qwen3_5", "Qwen3_5ForCausalLM",
+         GROUPED | RMS | DELTA | dict(rope_parameters=dict(rope_type="default", rope_theta=300.0, partial_rotary_factor=0.5,
+                                                           mrope_section=[1, 1, 0], mrope_interleaved=True)),
+         note="gates beside queries; gated delta nets, whose norms store their gain whole"),
 ]

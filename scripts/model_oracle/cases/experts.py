@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .case import Case
+from .decoders import DELTA
 from .known import EVEN, GROUPED
 
 RMS = dict(rms_norm_eps=3e-4)
@@ -46,4 +47,10 @@ CASES = [
     Case("granitemoe", "GraniteMoeForCausalLM", GRANITE | dict(num_local_experts=3, num_experts_per_tok=2)),
     Case("granitemoeshared", "GraniteMoeSharedForCausalLM",
          GRANITE | dict(num_local_experts=3, num_experts_per_tok=2, shared_intermediate_size=10)),
+    Case("qwen3_next", "Qwen3NextForCausalLM",
+         GROUPED | RMS | EXPERTS | DELTA | dict(decoder_sparse_step=2, shared_expert_intermediate_size=14,
+                                                rope_parameters=dict(rope_type="default", rope_theta=300.0,
+                                                                     partial_rotary_factor=0.5))),
+    Case("qwen3_5_moe", "Qwen3_5MoeForCausalLM",
+         GROUPED | RMS | EXPERTS | DELTA | dict(shared_expert_intermediate_size=14)),
 ]

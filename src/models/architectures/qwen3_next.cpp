@@ -1,0 +1,88 @@
+#include "architecture.hpp"
+#include "blocks.hpp"
+#include "builder.hpp"
+
+namespace normscope::models::architectures {
+
+namespace {
+
+// A gated delta net. Its norm, unlike the others, stores its gain whole, and its output is multiplied by a
+// gate.
+void delta_net(Builder& b) {
+  for (const char* name : {"conv1d.weight", "conv1d.bias", "A_log"}) b.other(name);
+  if (b.has("in_proj_qkvz.")) {
+    b.reads("mixer in", "in_proj_qkvz");
+    b.reads("state parameters", "in_proj_ba");
+    b.other("dt_bias");
+  } else {
+    b.reads("mixer in", "in_proj_qkv");
+    b.reads("mixer gate", "in_proj_z");
+    b.reads("state parameters", "in_proj_b");
+    b.reads_with_bias("time step", "in_proj_a", "dt_bias");
+  }
+  b.gains_as_stored([&] { b.norm_inside("norm", "mixer output", 0); });
+  b.writes("mixer out", "out_proj");
+}
+
+// Beside the queries of each head are gates of its output.
+void gated_attention(Builder& b) {
+  b.head_dim_from("self_attn.q_norm");
+  const std::uint64_t attended =
+      b.gated_attention("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj");
+  norms_of_queries_and_keys(b, "self_attn.q_norm", "self_attn.k_norm");
+  b.writes("attention out", "self_attn.o_proj", attended);
+}
+
+void stacked_experts(Builder& b) {
+  b.reads("router", "gate");
+  b.each_expert("experts.gate_up_proj", [&] {
+    const std::uint64_t inner = b.reads_parts({"mlp gate", "mlp in"}, "experts.gate_up_proj");
+    b.writes("mlp out", "experts.down_proj", inner);
+  });
+  b.within("shared_expert.", [&] { gated_mlp(b, "gate_proj", "up_proj", "down_proj"); });
+  b.reads("shared expert gate", "shared_expert_gate");
+}
+
+void qwen3_next_layer(Builder& b) {
+  if (b.predicts_further()) return;
+  const bool attends = !b.has("linear_attn.");
+  b.norm("input_layernorm", attends ? "attention input" : "mixer input");
+  if (attends) {
+    gated_attention(b);
+  } else {
+    b.within("linear_attn.", [&] { delta_net(b); });
+  }
+  b.norm("post_attention_layernorm", "mlp input");
+  if (b.has("mlp.experts.gate_up_proj")) return b.within("mlp.", [&] { stacked_experts(b); });
+  llama_experts(b);
+}
+
+void qwen3_next_forward(Builder& b) {
+  b.norms({.kind = NormKind::rms,
+           .placement = Placement::pre,
+           .gain_offset = 1.0,
+           .eps = 1e-6,
+           .eps_key = "rms_norm_eps"});
+  b.note("its delta nets divide queries and keys by their length, which is not analysed");
+  b.grouped_queries();
+  if (b.model_type() != "qwen3_next") {
+    b.note("scores are bounded for text: the position of a part of an image is three numbers");
+  }
+  b.rotary({.portion = 0.25, .sections = true});
+  llama_stack(b, {.layer = qwen3_next_layer});
+}
+
+}  // namespace
+
+extern const Architecture qwen3_next = {
+    .name = "qwen3_next",
+    .title = "Qwen3-Next or Qwen3.5",
+    .model_types = {"qwen3_next", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text"},
+    .signature = {"layers.{}.linear_attn.in_proj_qkv", "layers.{}.linear_attn.A_log",
+                  "layers.{}.input_layernorm.", "layers.{}.post_attention_layernorm.", "layers.{}.mlp."},
+    .without = {},
+    .describe = qwen3_next_forward,
+    .harmless = {"attn_output_gate", "full_attention_interval", "linear_*", "mamba_ssm_dtype", "mtp_*"},
+};
+
+}  // namespace normscope::models::architectures

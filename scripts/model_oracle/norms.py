@@ -226,7 +226,7 @@ def describe(norm: Norm, model: torch.nn.Module, saved: SavedTensors) -> dict[st
         "groups": norm.fit.groups, "axes": norm.fit.axes, "eps": norm.fit.eps,
         "eps_is_the_module_attribute": norm.eps_agrees,
         "gain": stored(norm.fit.gain), "gain_offset": norm.fit.gain_offset, "gain_shape": gain_shape,
-        "bias": stored(norm.fit.bias), "executions": len(norm.calls),
+        "bias": stored(norm.fit.bias), "executions": len(norm.calls), **({"gated": True} if norm.fit.gated else {}),
     }
 
 

@@ -110,7 +110,7 @@ class RangeSearches:
         for norm, _ in self.norms:
             name = norm["module"]
             own = self.watched.found[name]
-            if norm["axes"] != "last" or not own:
+            if norm["axes"] != "last" or norm.get("gated") or not own:
                 continue
             rows = sum(one.numel() // one.shape[-1] for one in own)
             found[name, name] = torch.cat([one.reshape(-1, one.shape[-1]) for one in own])

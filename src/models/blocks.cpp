@@ -93,6 +93,31 @@ void state_space_mixer(Builder& b, StateNorms norms) {
   b.writes("mixer out", "out_proj");
 }
 
+void delta_net(Builder& b) {
+  for (const char* name :
+       {"conv1d.weight", "conv1d.bias", "q_conv1d.weight", "k_conv1d.weight", "v_conv1d.weight", "A_log"})
+    b.other(name);
+  if (b.has("in_proj_qkvz.")) {
+    b.reads("mixer in", "in_proj_qkvz");
+    b.reads("state parameters", "in_proj_ba");
+    b.other("dt_bias");
+  } else if (b.has("in_proj_qkv.")) {
+    b.reads("mixer in", "in_proj_qkv");
+    b.reads("mixer gate", "in_proj_z");
+    b.reads("state parameters", "in_proj_b");
+    b.reads_with_bias("time step", "in_proj_a", "dt_bias");
+  } else {
+    for (const char* name : {"q_proj", "k_proj", "v_proj"}) b.reads("mixer in", name);
+    b.reads("mixer gate", "g_proj");
+    b.reads("state parameters", "b_proj");
+    b.reads_with_bias("time step", "a_proj", "dt_bias");
+  }
+  const bool olmo = b.has("o_norm.");
+  b.gains_as_stored([&] { b.norm_inside(olmo ? "o_norm" : "norm", "mixer output", 0); });
+  if (olmo) b.last_eps(1e-5, {});
+  b.writes("mixer out", olmo ? "o_proj" : "out_proj");
+}
+
 namespace {
 
 bool states_norm_first(const Builder& b) { return b.config().has({"norm_first"}); }

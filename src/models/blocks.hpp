@@ -48,6 +48,10 @@ enum class StateNorms { none, without_parameters, with_gains };
 /// A Mamba or Mamba 2 mixer under the current prefix, which reads the last norm and writes to the stream.
 void state_space_mixer(Builder& b, StateNorms norms = StateNorms::none);
 
+/// A gated delta net under the current prefix, which reads the last norm and writes to the stream. Its norm
+/// stores its gain whole, and its output is multiplied by a gate.
+void delta_net(Builder& b);
+
 /// Whether norms come before their branches ("norm_first") in torch.nn's stacks, which no tensor shows;
 /// decided once for the model. Without a configuration `assumed` is used, and scores are marked as not
 /// modelled.

@@ -128,4 +128,8 @@ CASES = [
          GROUPED | RMS | DELTA | dict(rope_parameters=dict(rope_type="default", rope_theta=300.0, partial_rotary_factor=0.5,
                                                            mrope_section=[1, 1, 0], mrope_interleaved=True)),
          note="gates beside queries; gated delta nets, whose norms store their gain whole"),
+    Case("olmo_hybrid", "OlmoHybridForCausalLM", GROUPED_EVEN | RMS | DELTA | dict(head_dim=6)),
+    Case("olmo_hybrid_still", "OlmoHybridForCausalLM",
+         GROUPED_EVEN | RMS | DELTA | dict(head_dim=6, rope_parameters=dict(rope_type="default", rope_theta=None)),
+         note="without positions"),
 ]

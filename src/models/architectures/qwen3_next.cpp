@@ -6,24 +6,6 @@ namespace normscope::models::architectures {
 
 namespace {
 
-// A gated delta net. Its norm, unlike the others, stores its gain whole, and its output is multiplied by a
-// gate.
-void delta_net(Builder& b) {
-  for (const char* name : {"conv1d.weight", "conv1d.bias", "A_log"}) b.other(name);
-  if (b.has("in_proj_qkvz.")) {
-    b.reads("mixer in", "in_proj_qkvz");
-    b.reads("state parameters", "in_proj_ba");
-    b.other("dt_bias");
-  } else {
-    b.reads("mixer in", "in_proj_qkv");
-    b.reads("mixer gate", "in_proj_z");
-    b.reads("state parameters", "in_proj_b");
-    b.reads_with_bias("time step", "in_proj_a", "dt_bias");
-  }
-  b.gains_as_stored([&] { b.norm_inside("norm", "mixer output", 0); });
-  b.writes("mixer out", "out_proj");
-}
-
 // Beside the queries of each head are gates of its output.
 void gated_attention(Builder& b) {
   b.head_dim_from("self_attn.q_norm");

@@ -53,4 +53,10 @@ CASES = [
                                                                      partial_rotary_factor=0.5))),
     Case("qwen3_5_moe", "Qwen3_5MoeForCausalLM",
          GROUPED | RMS | EXPERTS | DELTA | dict(shared_expert_intermediate_size=14)),
+    Case("minimax", "MiniMaxForCausalLM",
+         GROUPED | RMS | dict(num_local_experts=3, num_experts_per_tok=2, block_size=4, full_attn_alpha_factor=1.5,
+                              full_attn_beta_factor=0.7, linear_attn_alpha_factor=1.3, linear_attn_beta_factor=0.8,
+                              mlp_alpha_factor=1.2, mlp_beta_factor=0.9,
+                              layer_types=["linear_attention", "full_attention"]),
+         note="post-norm; lightning attention in the first layer"),
 ]

@@ -1,8 +1,17 @@
 #include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "models/tiny_models.hpp"
+#include "support/fixtures.hpp"
+#include "support/scratch.hpp"
 
 namespace normscope::models {
 namespace {
@@ -292,6 +301,59 @@ TEST(NotModelled, AnotherModelTypeBorrowsNoWiring) {
   };
   EXPECT_EQ(refused(wrapped("llama")), " | ");
   EXPECT_EQ(wrapped("minicpm").architecture, "unknown");
+}
+
+// The description of a fixture with one field of its configuration set to other JSON.
+Model fixture_with(const std::string& name, const std::string& field, const std::string& value) {
+  const test::Scratch scratch;
+  const std::filesystem::path folder = scratch / "model";
+  std::filesystem::copy(test::fixture(name), folder);
+  std::ifstream file(folder / "config.json");
+  nlohmann::json config = nlohmann::json::parse(file);
+  config[field] = nlohmann::json::parse(value);
+  std::ofstream(folder / "config.json") << config;
+  return describe(files::Checkpoint(folder));
+}
+
+TEST(NotModelled, NamesWhatActsOnScoresBehindNormsWithoutGain) {
+  const Model all = fixture_with("gemma4", "use_bidirectional_attention", R"("all")");
+  EXPECT_EQ(refused(all), "use_bidirectional_attention: all | ");
+  const Model vision = fixture_with("gemma4", "use_bidirectional_attention", R"("vision")");
+  EXPECT_EQ(refused(vision), " | ");
+  EXPECT_TRUE(notes_mention(vision, "see later tokens of the same image"));
+  const Model own =
+      fixture_with("gemma4", "per_layer_config", R"({"1": {"head_dim": 8, "sliding_window": 2}})");
+  EXPECT_EQ(refused(own), "per_layer_config.1.sliding_window: 2 | ");
+  const Model shared = fixture_with("gemma3n", "num_kv_shared_layers", "1");
+  EXPECT_EQ(shared.heads.back().not_modelled, "num_kv_shared_layers: 1");
+  EXPECT_EQ(fixture_with("gemma3n", "attn_scale", "0.5").heads[0].not_modelled, "attn_scale: 0.5");
+  // The norm behind the rotation undoes a factor, but for its eps.
+  const Model yarn = fixture_with("nanochat", "rope_parameters",
+                                  R"({"rope_type": "yarn", "rope_theta": 300.0, "factor": 4.0})");
+  EXPECT_EQ(refused(yarn), "a factor of \"rope_parameters\" before the norms of queries and keys | ");
+}
+
+TEST(NormsWithoutGain, HaveTheKindWidthAndEpsOfTheirClass) {
+  const auto norm = [](const Model& model, const std::string& name) {
+    const Norm* const found = find_norm(model, name);
+    EXPECT_NE(found, nullptr) << name;
+    EXPECT_TRUE(!found->gain && !found->bias) << name;
+    return fmt::format("{} of {}, eps {}", facts(found->kind).name, found->width, found->eps);
+  };
+  const std::vector<std::pair<const char*, const char*>> cases = {
+      {"nanochat", "model.norm"},
+      {"nanochat", "model.layers.1.self_attn.q_norm"},
+      {"diffllama", "model.layers.1.self_attn.groupnorm"},
+      {"gemma3n", "model.layers.1.self_attn.v_norm"},
+      {"gemma4", "model.layers.1.self_attn.v_norm"},
+      {"gemma4_moe", "model.layers.1.router.norm"}};
+  const std::vector<const char*> expected = {"rms of 24, eps 0.002", "rms of 6, eps 0.002",
+                                             "rms of 12, eps 0.002", "rms of 6, eps 0.002",
+                                             "rms of 8, eps 0.002",  "rms of 16, eps 0.002"};
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const auto [fixture, name] = cases[i];
+    EXPECT_EQ(norm(fixture_with(fixture, "rms_norm_eps", "0.002"), name), expected[i]) << fixture;
+  }
 }
 
 TEST(NotModelled, TensorsBesideTheProjectionsMayChangeTheScores) {

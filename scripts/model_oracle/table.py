@@ -40,9 +40,10 @@ what transformers ignores, heads are called "not modelled": a rotary base beside
 [attack.py](../scripts/model_oracle/README.md#attacking-bounds) searches for inputs that exceed the bounds printed for these
 models, by gradient ascent on the running model. It was run on albert, arcee, bart, bloom, clip, cohere2, deepseek_v2,
 diffllama, falcon_alibi, gemma2, gemma3n, gemma4, gemma4_moe, gpt2, gpt_neox, gpt_oss, granite, granitemoe,
-granitemoeshared, jais2, llama, llama4, llama_biased, lucidrains_gpt, lucidrains_vit, mamba2, marian, mbart, minimax,
-mistral, modernbert, mpt, nanochat, nanogpt, olmo2, olmo_hybrid, open_clip, qwen3, qwen3_5, qwen3_5_moe, qwen3_next, t5,
-vaultgemma, vit and whisper: no bound of `heads`, `reach` or `ranges` was exceeded.
+granitemoehybrid, granitemoehybrid_dense, granitemoeshared, jais2, llama, llama4, llama_biased, lucidrains_gpt,
+lucidrains_vit, mamba2, marian, mbart, minimax, mistral, modernbert, mpt, nanochat, nanogpt, olmo2, olmo_hybrid,
+open_clip, qwen3, qwen3_5, qwen3_5_moe, qwen3_next, t5, vaultgemma, vit and whisper: no bound of `heads`, `reach` or
+`ranges` was exceeded.
 
 A model of any other architecture is "unknown": its norms are found by name and shape, listed in the order of their
 names, and not followed through depth; a note says for each what of kind, eps and offset is assumed and why. Names of

@@ -15,6 +15,8 @@ LATENT = dict(vocab_size=29, hidden_size=16, intermediate_size=20, moe_intermedi
               bos_token_id=1, eos_token_id=2, pad_token_id=0)
 GRANITE = EVEN | RMS | dict(num_key_value_heads=2, intermediate_size=6, embedding_multiplier=3.0, logits_scaling=5.0,
                             residual_multiplier=0.22, attention_multiplier=0.3)
+STATE_SPACE = dict(layer_types=["linear_attention", "full_attention"], mamba_n_heads=4, mamba_d_head=12, mamba_n_groups=1,
+                   mamba_d_state=5, mamba_d_conv=3, mamba_expand=2, mamba_chunk_size=4)
 
 CASES = [
     Case("mixtral", "MixtralForCausalLM",
@@ -59,4 +61,10 @@ CASES = [
                               mlp_alpha_factor=1.2, mlp_beta_factor=0.9,
                               layer_types=["linear_attention", "full_attention"]),
          note="post-norm; lightning attention in the first layer"),
+    Case("granitemoehybrid", "GraniteMoeHybridForCausalLM",
+         GRANITE | STATE_SPACE | dict(num_local_experts=3, num_experts_per_tok=2, shared_intermediate_size=10,
+                                      position_embedding_type="rope"), note="a state space in the first layer"),
+    Case("granitemoehybrid_dense", "GraniteMoeHybridForCausalLM",
+         GRANITE | STATE_SPACE | dict(num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=10),
+         note="without experts and positions"),
 ]

@@ -10,18 +10,26 @@ namespace normscope::models::architectures {
 
 namespace {
 
-// Experts in place of the MLP, or beside one that every token passes.
+// Experts in place of the MLP, or beside one that every token passes, or that alone; a state space in place
+// of attention.
 void granite_layer(Builder& b) {
-  llama_attention(b);
+  if (b.has("mamba.")) {
+    b.norm("input_layernorm", "mixer input");
+    b.within("mamba.", [&] { state_space_mixer(b); });
+  } else {
+    llama_attention(b);
+  }
   b.norm("post_attention_layernorm", "mlp input");
   const auto gated = [&] {
     const std::uint64_t inner = b.reads_parts({"mlp gate", "mlp in"}, "input_linear.weight");
     b.writes("mlp out", "output_linear.weight", inner);
   };
-  b.within("block_sparse_moe.", [&] {
-    b.reads("router", "router.layer");
-    b.each_expert("input_linear.weight", gated);
-  });
+  if (b.has("block_sparse_moe.")) {
+    b.within("block_sparse_moe.", [&] {
+      b.reads("router", "router.layer");
+      b.each_expert("input_linear.weight", gated);
+    });
+  }
   if (b.has("shared_mlp.")) b.within("shared_mlp.", gated);
 }
 
@@ -30,7 +38,12 @@ void granite_layer(Builder& b) {
 void granite_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-6, .eps_key = "rms_norm_eps"});
   b.grouped_queries();
-  b.rotary({});
+  const bool hybrid = b.model_type() == "granitemoehybrid";
+  if (!hybrid || b.config().text({"position_embedding_type"}) == "rope") {
+    b.rotary({});
+  } else {
+    b.ignores({"rope_theta", "rope_parameters", "rope_scaling"});
+  }
   b.scores({.scale = b.config().number({"attention_multiplier"}).value_or(1.0)});
   const double divisor = b.config().number({"logits_scaling"}).value_or(1.0);
   b.logits(divisor == 0.0 ? 0.0 : 1.0 / divisor);
@@ -40,7 +53,7 @@ void granite_forward(Builder& b) {
         "the outputs of attention and MLP are multiplied by {} before they are added to the residual stream",
         *residual));
   }
-  if (b.has("layers.0.block_sparse_moe.")) {
+  if (hybrid || b.has("layers.0.block_sparse_moe.")) {
     b.ignores({"embedding_multiplier"});
     return llama_stack(b, {.layer = granite_layer});
   }
@@ -55,12 +68,12 @@ void granite_forward(Builder& b) {
 extern const Architecture granite = {
     .name = "granite",
     .title = "Granite",
-    .model_types = {"granite", "granitemoe", "granitemoeshared"},
-    .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.input_layernorm.",
-                  "layers.{}.post_attention_layernorm."},
+    .model_types = {"granite", "granitemoe", "granitemoeshared", "granitemoehybrid"},
+    .signature = {"layers.{}.input_layernorm.", "layers.{}.post_attention_layernorm."},
     .without = {},
     .describe = granite_forward,
-    .harmless = {"shared_intermediate_size"},
+    .harmless = {"init_method", "layers_block_type", "mamba_*", "normalization_function",
+                 "shared_intermediate_size", "time_step_limit"},
     .by_model_type_only = true,
     .rotates_exactly = true,
 };

@@ -118,7 +118,7 @@ REASONS: list[str] = []
 def refused(message: str) -> str:
     """A letter for the reason, without the names of norms and tensors."""
     message = re.sub(r"^(no gain can be folded|cannot be centred|cannot be rotated) exactly: ", "", message)
-    message = re.sub(r'"?[\w]+(\.[\w]+)+"?', "a norm", message)
+    message = re.sub(r'"?\w+(\.\w+)*\.[A-Za-z_]\w*"?', "a norm", message)
     message = re.sub(r'model_type "\w+"; .*', "its model_type", message)
     if message not in REASONS:
         REASONS.append(message)
@@ -131,7 +131,8 @@ def rewritten(case: Case, source: Path, command: Path, options: tuple[str, ...],
     done = subprocess.run([command, "rewrite", source, "-o", folder, "-q", *options], capture_output=True, text=True)
     if done.returncode == 3:
         message = done.stderr.strip().removeprefix(f"normscope: rewrite: {source}: ")
-        return NEEDS_UNTYING if "--untie gives" in message else refused(message)
+        tied = "untying gives" in message or "cannot be untied" in message
+        return NEEDS_UNTYING if tied else refused(message)
     if done.returncode:
         raise ValueError(done.stderr)
     document = json.loads((folder / "rewrite.json").read_text())

@@ -30,7 +30,7 @@ class Inputs {
   ///
   /// Errors    as `OpenedArray`; Argument, as for all inputs, if an output would replace one of its files
   [[nodiscard]] files::OpenedArray array(const std::string& name, const std::string& replaced_by = "");
-  /// The same for an option; empty if it is not given.
+  /// Opens the array that an option names; empty if the option is not given.
   [[nodiscard]] std::optional<files::OpenedArray> optional_array(const std::string& name);
 
   /// The checkpoint at that path; it stays open as long as this object exists.

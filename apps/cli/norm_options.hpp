@@ -32,7 +32,7 @@ struct GivenNorm : NormSpec {
 
   /// Prints the source of the norm, if it is a model.
   void say_source(const Session& session) const;
-  /// The same for the JSON document; null for a norm described only by options.
+  /// The source of the norm in the JSON document; null for a norm described only by options.
   [[nodiscard]] nlohmann::ordered_json source() const;
 };
 

@@ -61,7 +61,7 @@ void write_plainly(std::string_view text) {
   static_cast<void>(!::write(STDERR_FILENO, text.data(), text.size()));
 }
 
-/// The same after the program's name.
+/// Writes the program's name before the text.
 void complain_plainly(std::string_view text) {
   write_plainly({program_name, std::strlen(program_name)});
   write_plainly(text);

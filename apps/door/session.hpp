@@ -65,8 +65,8 @@ CLI::App* add_command(CLI::App& root, Session& session, const std::string& name,
 
 /// Text from a file, escaped so that it cannot control a terminal.
 [[nodiscard]] std::string printable(std::string_view text);
-/// The same for a message, whatever was quoted in it: of more than `longest_message` bytes the middle is left
-/// out.
+/// Escapes a message, whatever was quoted in it, and leaves out the middle of more than `longest_message`
+/// bytes.
 [[nodiscard]] std::string one_message(std::string_view text);
 inline constexpr std::size_t longest_message = 1000;
 

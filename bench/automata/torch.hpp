@@ -8,7 +8,7 @@
 
 namespace normscope::bench {
 
-/// The same gradient by libtorch's own LSTM and autograd, eager; the answer is the gradient in our order.
+/// libtorch's own LSTM and autograd compute the gradient, eagerly; the answer is in our order.
 ///
 /// Requires  an LSTM for membership, and words of one length
 [[nodiscard]] Contender torch(const nets::rnn::Network& network, std::span<const nets::rnn::Labelled> words,

@@ -10,8 +10,8 @@ namespace normscope::bench {
 /// each output and input, which is what its own `hessian` does.
 [[nodiscard]] Contender automatic_hessian(const std::vector<double>& x, std::size_t width, double eps);
 
-/// The same in the fastest way found: one double backward pass per output, over a copy of the row for each
-/// input. From a width of some hundreds on, all of its time is arithmetic.
+/// The fastest way that was found in libtorch: one double backward pass per output, over a copy of the row
+/// for each input. From a width of some hundreds on, all of its time is arithmetic.
 [[nodiscard]] Contender batched_hessian(const std::vector<double>& x, std::size_t width, double eps);
 
 }  // namespace normscope::bench

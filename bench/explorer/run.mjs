@@ -134,7 +134,7 @@ async function left(page, session, ids) {
   return { heap, nodes };
 }
 
-/** The same before and after `changes` of the chapter, when each has been visited once already. */
+/** Memory before and after `changes` of the chapter, when each has been visited once already. */
 async function growth(ids, changes) {
   const page = await freshPage();
   const session = await page.context().newCDPSession(page);

@@ -35,7 +35,7 @@ std::string name_of(Dtype dtype) {
   }
 }
 
-/// The same numbers for every stride.
+/// A problem whose numbers do not depend on the stride.
 Shared problem(std::size_t rows, std::size_t width, std::size_t stride, Dtype dtype, unsigned threads) {
   const auto made = std::make_shared<Problem>();
   made->rows = rows;

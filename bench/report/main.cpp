@@ -142,7 +142,7 @@ class Model {
 
   [[nodiscard]] const fs::path& folder() const { return folder_; }
 
-  /// Of its tensors.
+  /// Bytes of its tensors.
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
 
  protected:

@@ -86,7 +86,7 @@ export function player<S extends State>(page: Page<S>, run: Run<S>): HTMLButtonE
     stop = () => {};
     const step = (value: number) => {
       const part = run.write(rounded(value));
-      // Of a number that moves in steps, most frames change nothing.
+      // Most frames change nothing of a number that moves in steps.
       if (Object.entries(part).every(([key, next]) => String(next) === String(store.get()[key]))) return;
       mine = true;
       show(part);

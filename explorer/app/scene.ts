@@ -226,7 +226,7 @@ export class SpaceFigure {
       aim(event);
       const hit = caster.intersectObjects(dragging.objects(), false)[0];
       if (hit === undefined || event.button !== 0) return;
-      // The same press would also rotate the figure.
+      // This press would also rotate the figure.
       event.stopPropagation();
       held = String(hit.object.userData["id"]);
       plane.setFromNormalAndCoplanarPoint(this.camera.getWorldDirection(new Vector3()), hit.object.position);

@@ -36,7 +36,7 @@ export function svgText(svg: SVGSVGElement): string {
   return new XMLSerializer().serializeToString(copy);
 }
 
-/** The same as pixels, two for one of the page. */
+/** Draws the picture as pixels, two for one of the page. */
 export async function svgPixels(svg: SVGSVGElement): Promise<Blob | null> {
   const image = new Image();
   image.src = URL.createObjectURL(svgOf(svgText(svg)));

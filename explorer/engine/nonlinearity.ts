@@ -19,7 +19,7 @@ export const classRatios = (
 export interface Folded {
   /** Three neurons a row, before the norm. */
   linear: Float64Array;
-  /** The same after the norm. */
+  /** Neurons after the norm. */
   neurons: Float64Array;
   /** The point of the unit circle that they represent. */
   circle: Float64Array;

@@ -83,7 +83,7 @@ export interface Score {
 
 export interface Progress {
   steps: number;
-  /** Of the last record; null before the first. */
+  /** Loss of the last record; null before the first. */
   loss: number | null;
   accuracy: number | null;
   /** Steps between two states that are kept. */
@@ -120,7 +120,7 @@ export class Training {
   field(grid: Grid, step: number): Promise<Answers> {
     return this.remote.call("field", grid, step);
   }
-  /** Of `points`, or of the samples. */
+  /** States of `points`, or of the samples. */
   states(points: Float64Array | null, step: number): Promise<States> {
     return this.remote.call("states", points, step);
   }
@@ -140,7 +140,7 @@ export class Training {
   head(step: number): Promise<{ weight: Float64Array; bias: Float64Array }> {
     return this.remote.call("head", step);
   }
-  /** Of every linear map, the last one included. */
+  /** Weights of every linear map, the last one included. */
   weights(step: number): Promise<Weights[]> {
     return this.remote.call("weights", step);
   }

@@ -49,7 +49,7 @@ export class Tracer {
     return this.traced("trace", text);
   }
 
-  /** The same for tokens. */
+  /** Traces tokens in place of a text. */
   traceTokens(tokens: number[]): Promise<TokenTrace> {
     return this.traced("traceTokens", Float64Array.from(tokens));
   }

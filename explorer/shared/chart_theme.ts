@@ -55,7 +55,7 @@ export function chartConfig(): Config {
     title: { color: ink, fontWeight: "normal" },
     range: {
       category: series,
-      // Of points and lines, which the low end of a heat map would not show on the page.
+      // Points and lines would not show on the page in the low end of a heat map.
       ramp: [color("--ramp-line"), color("--ramp-high")],
       heatmap: ramp,
       ordinal: ramp,

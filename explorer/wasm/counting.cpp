@@ -55,7 +55,7 @@ val states(const std::string& cell, const std::string& language, double n) {
   });
 }
 
-/// Of the members up to n = most and what differs from them in the last letters: {member, another, exactTo}.
+/// {member, another, exactTo}: who accepts the members up to n = most, and words with other last letters.
 val range(const std::string& cell, const std::string& language, double most) {
   return guarded([&] {
     const nets::rnn::Range found = nets::rnn::range(network(cell, language), static_cast<std::size_t>(most));
@@ -67,7 +67,7 @@ val range(const std::string& cell, const std::string& language, double most) {
   });
 }
 
-/// Of a word of the language's letters: {member, lstm, gru, constructed}, who takes it for a member.
+/// {member, lstm, gru, constructed}: who takes a word of the language's letters for a member.
 val judge(const std::string& language_name, const std::string& text) {
   return guarded([&] {
     const nets::rnn::Language language = nets::rnn::language(language_name);

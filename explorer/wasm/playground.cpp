@@ -139,7 +139,7 @@ class Training {
     });
   }
 
-  /// The same for a grid's cells.
+  /// Outputs at a grid's cells.
   val field(const val& cells, double step) const {
     return guarded([&] {
       const nets::Grid where = grid(cells);
@@ -152,7 +152,7 @@ class Training {
   /// Rows after every layer: {width, states: [rows × width]}; without points the samples.
   val states(const val& points, double step) const { return morph(nets::morph_states, points, step); }
 
-  /// The same with two entries a layer: its linear map, then its activation.
+  /// The frames between layers with two entries a layer: its linear map, then its activation.
   val steps(const val& points, double step) const { return morph(nets::morph_steps, points, step); }
 
   /// Softmax over the classes for each row.

@@ -84,7 +84,7 @@ class Tracer {
     });
   }
 
-  /// The same for tokens.
+  /// Traces tokens in place of a text.
   [[nodiscard]] std::string trace_tokens(const val& tokens, double most) const {
     return guarded([&] {
       std::vector<std::size_t> ids;

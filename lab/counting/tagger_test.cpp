@@ -150,7 +150,7 @@ RC_GTEST_PROP(Tagger, GradientsAreThoseOfDifferences, (std::uint64_t seed)) {
         p[at] = middle;
         return (up - down) / (2.0 * h);
       };
-      // Of two steps, so that the third derivative drops out.
+      // Two steps make the third derivative drop out.
       const double slope = (4.0 * difference(1e-3) - difference(2e-3)) / 3.0;
       RC_ASSERT(std::abs(exact[at] - slope) <= 1e-10 + 1e-7 * std::abs(slope));
     }

@@ -64,7 +64,7 @@ std::size_t wins(Keys& keys, std::size_t inside, std::size_t queries, Random& ra
     for (std::size_t row = 0; row < all.rows(); ++row) {
       double score = 0.0;
       for (std::size_t f = 0; f < keys.width; ++f) score += query[f] * all.row(row)[f];
-      // Of tied keys, the one inside the hull wins: the theorem is tested strictly.
+      // A tied key inside the hull wins: the theorem is tested strictly.
       if (score > highest || (score == highest && row + inside >= all.rows())) {
         highest = score;
         best = row;

@@ -104,7 +104,7 @@ double mean_of(const std::vector<double>& numbers) {
   return sum / static_cast<double>(std::max<std::size_t>(1, numbers.size()));
 }
 
-/// Of several differences the one with the largest mean in size.
+/// The differences with the largest mean in size.
 std::vector<double> farthest(const std::vector<std::vector<double>>& all) {
   return *std::max_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
     return std::abs(mean_of(a)) < std::abs(mean_of(b));

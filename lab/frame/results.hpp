@@ -69,7 +69,7 @@ class Results {
     Spread difference{};
     std::size_t larger = 0;
   };
-  /// Of several sets of numbers the one with the least mean; empty if one of them is.
+  /// The set of numbers with the least mean; empty if one of them is.
   ///
   /// Requires  at least one set
   [[nodiscard]] static std::vector<double> weakest(const std::vector<std::vector<double>>& sets);

@@ -184,7 +184,7 @@ TEST_F(Accounts, ComeBackFromTheirLines) {
             results::lab({entry(account(store_, experiment, Size::full))}));
   EXPECT_EQ(import_lines(other, file).runs, 0U);
 
-  // The same run with another number, and lines that are none.
+  // A run whose number was changed, and lines that are none.
   std::string changed = lines;
   changed.replace(changed.rfind("0.1"), 3, "0.2");
   for (const std::string& text : {changed, std::string("x\n"), std::string("{}\n"), std::string("[1]"),

@@ -26,7 +26,7 @@ struct Work {
 /// Errors    Cancelled, with everything saved; what an experiment or the store throws
 void work(const Work& work, const Progress& progress);
 
-/// The same in `processes` concurrent processes.
+/// Performs the runs in `processes` concurrent processes.
 ///
 /// Requires  no other thread in this process
 void work_in_processes(const Work& work, unsigned processes, const Progress& progress);

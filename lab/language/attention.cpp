@@ -34,7 +34,7 @@ Mask mask_of(const Attention& shape) {
           .threshold = static_cast<std::uint32_t>(shape.dropout * 4294967296.0)};
 }
 
-/// Of one position; its columns are told apart by multiples of an odd number.
+/// The noise of one position; its columns are told apart by multiples of an odd number.
 std::uint32_t row_noise(std::uint64_t noise, std::size_t head, std::size_t i) {
   std::uint64_t x = noise + 0x9e3779b97f4a7c15U * ((static_cast<std::uint64_t>(head) << 32U) + i + 1);
   x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;

@@ -60,7 +60,7 @@ Vector normalized(Vector x, const InputNorm& norm) {
   return x;
 }
 
-/// Of one sequence, position by position with all of attention, as a transformer is written down.
+/// The loss of one sequence, position by position with all of attention, as a transformer is written down.
 double token_by_token(const InputNorm& norm, const double* at, const Counts& counts, std::size_t answer) {
   std::vector<Vector> tokens;
   for (std::size_t j = 0; j < classes; ++j) {

@@ -87,7 +87,7 @@ std::string list_of(std::span<const std::int64_t> numbers) {
   return fmt::format("[{}]", fmt::join(numbers, ","));
 }
 
-/// The same numbers; NaN equals NaN.
+/// Whether the numbers are equal; NaN equals NaN.
 bool same(std::span<const Metric> one, std::span<const Metric> other) {
   return std::equal(one.begin(), one.end(), other.begin(), other.end(), [](const Metric& a, const Metric& b) {
     return a.name == b.name && a.step == b.step &&

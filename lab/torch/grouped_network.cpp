@@ -97,7 +97,7 @@ class Pass {
     return {};
   }
 
-  /// Of each head's queries or keys (…, depth), where they are normalized.
+  /// Normalizes each head's queries or keys (…, depth), where the network does that.
   Tensor of_heads(const Tensor& x) {
     if (!shape_.qk_norm) return x;
     const Tensor& gain = tensor();

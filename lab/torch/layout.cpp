@@ -8,7 +8,7 @@ namespace {
 
 /// Fan-in of embeddings, which are not multiplied with an input.
 constexpr double embedding_deviation = 0.02;
-/// Of DyT and Derf.
+/// alpha of DyT and Derf at the beginning.
 constexpr double initial_alpha = 0.5;
 constexpr std::size_t image_channels = 3;
 constexpr std::size_t kernel = 9;

@@ -68,7 +68,7 @@ struct Parameter {
 
 /// Values to start a training from, drawn with that seed.
 [[nodiscard]] std::vector<float> initial_values(const std::vector<Parameter>& tensors, std::uint64_t seed);
-/// The same for `parameters(recipe)` and the recipe's seed.
+/// Draws the values of `parameters(recipe)` with the recipe's seed.
 [[nodiscard]] std::vector<float> initial_values(const Recipe& recipe);
 
 }  // namespace normscope::lab

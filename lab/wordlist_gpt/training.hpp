@@ -21,7 +21,7 @@ namespace normscope::lab {
 [[nodiscard]] double model_loss(Network& network, std::span<const float> values,
                                 std::span<const std::string> words);
 
-/// The same for counts of `training`: p(next | the `order` characters before it), one added to
+/// The loss of counts of `training`: p(next | the `order` characters before it), one added to
 /// every count. Order 0 is the unigram model, 1 the bigram model.
 [[nodiscard]] double count_loss(std::span<const std::string> training, std::span<const std::string> words,
                                 std::size_t order);

@@ -22,7 +22,7 @@ namespace nb = nanobind;
 /// bool(object).
 [[nodiscard]] bool truth_of(const nb::object& object);
 
-/// The same of an argument.
+/// A flag that was given as an argument.
 /// Errors    TypeError for what is neither true nor false
 [[nodiscard]] bool flag(std::string_view who, std::string_view name, const nb::object& given);
 

@@ -22,7 +22,7 @@ struct Matrix {
 /// Errors    TypeError; ValueError for any number of axes but two
 [[nodiscard]] Matrix matrix_of(std::string_view who, std::string_view name, const nanobind::object& given);
 
-/// The same of samples along the first axis, the other axes flattened.
+/// Samples along the first axis, the other axes flattened.
 /// Errors    TypeError; ValueError for none
 [[nodiscard]] Matrix samples_of(std::string_view who, std::string_view name, const nanobind::object& given);
 

@@ -127,7 +127,7 @@ class PickleObjects(CommandTest):
         torch_file(self.folder / "m.pt", {**weights(), "fc.bias": Tensor(np.ones(4), {"neg": True})})
         self.assertRegex(self.ok("inspect", "m.pt"), r"MARKED +\[4\] +fc\.bias")
         self.assertIn("has no decoder", self.fails(3, "apply", "m.pt:fc.bias"))
-        # Of equal bytes it is not known that they stand for equal numbers.
+        # Nothing says that equal bytes stand for equal numbers.
         self.assertNotIn("same:", self.run_command("compare", "m.pt", "m.pt").stdout)
 
 

@@ -126,7 +126,7 @@ class Rewrite(CommandTest):
         np.save(self.folder / "q.npy", q)
         fold = ["--fold", "gains", "--untie", "--rotate"]
         self.assertIn("is a LayerNorm, which subtracts the mean", self.fails(3, "rewrite", self.source, "-o", "out", *fold, "q.npy"))
-        # The same on the complement of (1, ..., 1).
+        # A rotation of the complement of (1, ..., 1).
         ones = np.ones((width, 1)) / np.sqrt(width)
         basis, _ = np.linalg.qr(np.hstack([ones, np.eye(width)[:, 1:]]))
         basis[:, 0] = ones[:, 0]

@@ -79,7 +79,7 @@ class Trace(CommandTest):
         self.assertEqual(len(document["heads"]), 16)
         for head in document["heads"]:
             self.assertEqual((head["selectable"], head["refused"]), (list(range(len(WORD))), ""))
-        # Of many keys in few dimensions some are inside the hull of the others.
+        # Some of many keys in few dimensions are inside the hull of the others.
         tokens = ",".join(str(7 * i % 29) for i in range(12))
         self.ok("trace", fixture("phi"), "--tokens", tokens, "--json", "t.json", "--activations", "a.json", "-q")
         heads, counted = (json.loads((self.folder / name).read_text()) for name in ("t.json", "a.json"))

@@ -69,7 +69,7 @@ inline Proto real_attribute(const std::string& name, float value) {
 inline Proto axes_attribute(std::int64_t axis) {
   return Proto().bytes(1, "axes").integer(8, static_cast<std::uint64_t>(axis));
 }
-/// Of a Cast, to floats unless a number of ONNX's list of types is given.
+/// The type of a Cast: floats unless a number of ONNX's list of types is given.
 inline Proto to(std::int64_t type = onnx_float) { return integer_attribute("to", type); }
 
 /// An ONNX model, written node by node. The names of values and nodes are the test's own.

@@ -188,7 +188,7 @@ std::string torch_file(const std::string& name) {
   return test::zip(test::torch_members(pickle.stop(), {test::counting(2)}));
 }
 
-/// The same with PyTorch zips as shards, in a model's folder.
+/// An index whose shards are PyTorch zips, in a model's folder.
 class TorchIndex : public testing::Test {
  protected:
   TorchIndex() {

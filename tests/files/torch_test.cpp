@@ -629,7 +629,7 @@ TEST(Torch, RejectsTensorsThatLeaveTheirStorage) {
   // Each element is in the storage, but there are more than a file of this size may have.
   const std::string message = complaint(ErrorCode::Unsupported, one_tensor(0, {huge, 3}, {0, 0}));
   EXPECT_NE(message.find("the list of its tensors needs more than"), std::string::npos) << message;
-  // The same with more bytes than 64 bits count.
+  // A storage of more bytes than 64 bits count.
   Pickle repeated = Pickle().op("}").text("a").global("torch._utils", "_rebuild_tensor_v2").op("(");
   repeated.storage("FloatStorage", "0", 6).integer(0);
   repeated.op("\x8a\x08" + test::le(std::uint64_t{1} << 62)).op("\x85").integers({0}).op("\x89}tRs");

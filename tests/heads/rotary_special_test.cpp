@@ -191,7 +191,7 @@ TEST(RotaryAttention, SomePairsOfFrequencyZeroCountAsStill) {
   const Attention part = c.bounds();
   ASSERT_TRUE(part.distances.has_value());
   expect_ordered(part);
-  // The same head with the pair outside the rotation: coordinates (0, 2) turn, (1, 3) do not.
+  // That head with the pair outside the rotation: coordinates (0, 2) turn, (1, 3) do not.
   RotaryCase other = c;
   const auto row = [&](std::vector<double>& to, const std::vector<double>& from, std::size_t i,
                        std::size_t j) {

@@ -124,7 +124,7 @@ TEST(Recording, LooksBackWithoutDisturbingTheTraining) {
 }
 
 TEST(Recording, HasTheLossesOfTheExplorersTests) {
-  // The same numbers stand in explorer/engine/tests/playground.test.ts, where WebAssembly has to give them.
+  // These numbers stand in explorer/engine/tests/playground.test.ts, where WebAssembly has to give them.
   Recording recording({}, spiral(40, 1));
   recording.advance(50);
   EXPECT_NEAR(recording.score(0).loss, 0.6864009840227115, 1e-9);

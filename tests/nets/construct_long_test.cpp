@@ -68,7 +68,7 @@ TEST(Construct, WeightsStayExactUnderOtherRounding) {
   EXPECT_GT(errors(4096, 0.0F, false), 0U);
 }
 
-/// Of 20 random labellings of `rows` normal numbers, those that paper mode gets right.
+/// How many of 20 random labellings of `rows` normal numbers paper mode gets right.
 std::size_t paper_successes(std::size_t rows, Precision precision) {
   std::size_t exact = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {

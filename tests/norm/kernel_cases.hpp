@@ -127,7 +127,7 @@ Rows<T> rows_of(const WideCase& wide, std::uint64_t seed, std::size_t gap = 0) {
   return result;
 }
 
-/// The same numbers without gaps.
+/// The numbers without gaps.
 template <typename T>
 Rows<double> as_double(const Rows<T>& rows) {
   Rows<double> result(rows.rows, rows.width);

@@ -80,7 +80,7 @@ void expect_plain(const Layer<T>& layer, std::size_t place) {
   }
 }
 
-/// The same rows, a multiple of 4 KB apart, from the beginning of a page on.
+/// Copies the rows a multiple of 4 KB apart, from the beginning of a page on.
 template <typename T>
 Rows<T> in_pages(const Rows<T>& given) {
   const std::size_t page = 4096 / sizeof(T);

@@ -106,7 +106,7 @@ TEST(RewriteMatrix, ValuesThatAGainLosesAreKeptUpToALimit) {
   EXPECT_EQ(certificate.relative_bound, 0.0) << "the outputs are 0";
 }
 
-// Of a matrix that is rotated in two blocks, with a gain of 0 for one feature.
+// A matrix is rotated in two blocks, with a gain of 0 for one feature.
 TEST(RewriteMatrix, ValuesThatAGainLosesAreKeptInEveryBlockOfRows) {
   const Ones ones((std::size_t{1} << 18U) / 16 + 2);
   NormSpec norm = ones.norm;

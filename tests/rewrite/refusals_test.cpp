@@ -62,7 +62,7 @@ std::set<std::string> gains_read_otherwise(const std::string& name) {
   return result;
 }
 
-// Of every architecture that is described: a fold is refused, with a reason, wherever something reads the
+// In every architecture that is described, a fold is refused, with a reason, wherever something reads the
 // norm that the fold would not reach.
 TEST(RewriteRefusals, NormsThatNotOnlyLinearMapsReadKeepTheirGains) {
   std::size_t architectures = 0;

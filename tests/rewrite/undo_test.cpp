@@ -33,7 +33,7 @@ void expect_restored(const files::Tensor& old, const files::Tensor& rewritten, c
                           : now.dtype == Dtype::F16 ? 0x1p-11
                                                     : 0x1p-8;
   const double smallest = now.dtype == Dtype::F16 ? 0x1p-24 : 0x1p-133;
-  // Of rotated matrices, the length of what an output reads or an input writes.
+  // A rotation keeps the length of what an output reads or an input writes.
   const bool is_rotated = edit.change == Change::rotate_inputs || edit.change == Change::rotate_outputs;
   const bool by_row = (edit.map.layout == models::Layout::out_in) == (edit.change == Change::rotate_inputs);
   const std::size_t columns = edit.map.layout == models::Layout::out_in ? edit.map.in : edit.map.stored_out;
@@ -151,7 +151,7 @@ TEST(RewriteUndo, ValuesThatAGainLosesAreKept) {
   }
 }
 
-// The same where streams are rotated, along the rows of the file and across them.
+// Streams are rotated along the rows of the file and across them.
 TEST(RewriteUndo, ValuesThatAGainOfZeroLosesAreKeptBesideARotation) {
   for (const char* name : {"llama", "gpt2"}) {
     const Scratch scratch;

@@ -32,7 +32,7 @@ RC_GTEST_PROP(ExactSelect, AgreesWithPlanarHulls, (std::uint64_t seed)) {
     points.values.push_back(static_cast<double>(random.below(7)) - 3.0);
   }
   const std::vector<Selectability> expected = planar_vertices(points);
-  // The same far from zero, and in columns of very different sizes.
+  // These keys far from zero, and in columns of very different sizes.
   Keys moved = points;
   for (double& value : moved.values) value += std::scalbn(1.0, 30);
   const int exponent = static_cast<int>(random.below(180)) - 90;

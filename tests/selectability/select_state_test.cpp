@@ -162,7 +162,7 @@ class ForgedState : public testing::Test {
     }
     return "";
   }
-  /// The same for a change of the first entry with this answer.
+  /// Expects a refusal of a change of the first entry with this answer.
   template <typename Change>
   void expect_misfit(Selectability answer, const Change& change) const {
     const std::string message = refusal([&](Saved& saved) { change(first_with(saved, answer)); });

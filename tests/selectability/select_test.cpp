@@ -128,7 +128,7 @@ TEST(Select, TwiceThePrecisionDecidesNearFacets) {
       EXPECT_LE(selection.keys[3].margin, side * std::sqrt(0.5) * (1.0 + 1e-15));
     }
   }
-  // The same in twelve dimensions, next to the centre of a facet.
+  // A key in twelve dimensions, next to the centre of a facet.
   const std::size_t width = 12;
   for (const double side : {0x1p-44, -0x1p-44}) {
     Keys simplex{.values = {}, .width = width};

@@ -86,7 +86,7 @@ TEST(Design, TheSameBitsForAnyNumberOfThreadsAndProcesses) {
   for (const std::size_t members : {std::size_t{1}, std::size_t{3}, RowSlices::count}) {
     ThreadTeam::run(members, [&](const Team& team) {
       const RowSlices slices(rows, team);
-      // Of a member with few slices, the columns are divided among threads.
+      // The columns of a member with few slices are divided among threads.
       const Design design({of.points.data() + slices.begin() * width, slices.end() - slices.begin(), width},
                           slices, members == 1 ? 100 : 2);
       Quadric found(width);

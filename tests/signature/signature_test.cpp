@@ -255,7 +255,7 @@ TEST(Extract, FindsTheAxesOfTheWeights) {
     EXPECT_LT(worst_axis(*found.ellipse, truth, understated), 1e-6);
     EXPECT_FALSE(understated);
     EXPECT_EQ(compare(truth, *found.ellipse).relation, Relation::same);
-    // The same bits for any number of threads.
+    // The bits are equal for any number of threads.
     EXPECT_EQ(extract(floats, find_subspace(floats, 1), {.threads = 1}).ellipse->semi_axes,
               found.ellipse->semi_axes);
     // And for any number of processes.

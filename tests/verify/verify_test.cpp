@@ -57,7 +57,7 @@ TEST(VerifySelect, ForgedOnesFail) {
   }));
 }
 
-/// The same with integer certificates: the middle is (key 1 + key 2)/2, and key 0 is below x + y = 0.
+/// A result with integer certificates: the middle is (key 1 + key 2)/2, and key 0 is below x + y = 0.
 Json exact_result() {
   Json json = select_result();
   json["tolerance"] = 0.0;

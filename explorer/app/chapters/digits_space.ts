@@ -17,7 +17,7 @@ export interface Layers {
   labels: Int32Array;
   /** The drawn digit's, a row a layer; null without one. */
   own: States | null;
-  /** Of the sphere behind the norms; null where there is none. */
+  /** Radius of the sphere behind the norms; null where there is none. */
   radius: number | null;
 }
 

@@ -38,7 +38,7 @@ interface Side {
   drawn: { points: Point[]; halves: Point }[];
 }
 
-/** The same points behind three values of eps, after scaling and after stretching: the two pictures side by side. */
+/** Draws the points behind three values of eps, after scaling and after stretching: the two pictures side by side. */
 export function mountEps<S extends State & { kind: string }>(
   page: Page<S>,
   input: Float64Array,

@@ -412,7 +412,7 @@ export default chapter<State>({
     });
 
     let last = "";
-    /** Of the first picture. */
+    /** Resolves the promise of the first picture. */
     let arrived = () => {};
     const first = new Promise<void>((done) => (arrived = done));
     if (!still.matches && isUntouched(page)) openWithTraining();

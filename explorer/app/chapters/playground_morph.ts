@@ -41,7 +41,7 @@ export interface Picture {
   sheetAnswers: Answers | null;
   head: { weight: Float64Array; bias: Float64Array };
   colors: string[];
-  /** Of the sphere behind the norms; null where there is none. */
+  /** Radius of the sphere behind the norms; null where there is none. */
   radius: number | null;
 }
 

@@ -139,7 +139,7 @@ const ball = (at: Vector3, radius: number, tinted: string, id?: string): Mesh =>
   return mesh;
 };
 
-/** The same in three dimensions, each key with its number. Returns the objects that can be dragged. */
+/** Paints the keys in three dimensions, each with its number. Returns the objects that can be dragged. */
 export function paintSpace(space: SpaceFigure, marks: Group, labels: Labels, scene: Scene): Object3D[] {
   space.drop([...marks.children]);
   const { selection, original, chosen, moved } = scene;

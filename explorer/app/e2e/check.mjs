@@ -129,7 +129,7 @@ async function accessible(page, where, themes = [null]) {
   const session = await page.context().newCDPSession(page);
   if (!(await page.evaluate(() => "axe" in window)))
     await inPage(session, where, `${axe}; ${violations}; ${violationsOutsideDrawings}; 0`);
-  // Of what is as it should be, axe would list all elements.
+  // Otherwise axe would also list all elements that are as they should be.
   const resultTypes = ["violations"];
   const others = Object.fromEntries(ofColors.map((rule) => [rule, { enabled: false }]));
   const found = await inPage(

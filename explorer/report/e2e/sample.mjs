@@ -354,7 +354,7 @@ function gpt2(layers = 12, width = 768, heads = 12) {
   };
 }
 
-/** The same report with every string a trap and every measured number unknown. */
+/** The report with every string a trap and every measured number unknown. */
 function hostile() {
   const report = gpt2(3);
   const traps = [

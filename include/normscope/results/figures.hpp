@@ -125,7 +125,7 @@ namespace normscope::figures {
                                                   double selectability::RandomCell::*share,
                                                   std::string_view title);
 
-/// The same for an unfinished table: its axes cover all of `table`.
+/// Draws an unfinished table: its axes cover all of `table`.
 [[nodiscard]] nlohmann::ordered_json random_table(const selectability::RandomTable& table,
                                                   const std::vector<selectability::RandomCell>& cells,
                                                   double selectability::RandomCell::*share,

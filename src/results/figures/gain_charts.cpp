@@ -353,7 +353,7 @@ Json gain_charts(const Report& report) {
     charts.push_back(ridge_chart(report, panels[k], fmt::format("gains-{}", k), axis, k == 0));
     if (panels.size() > 1) charts.back()["panel"] = panels[k].title;
   }
-  // Of a single norm, the ridges show all.
+  // The ridges show all of a single norm.
   if (GainMap map = gain_map(report); map.norms > 1) {
     charts.push_back(
         map_chart(std::move(map), "gain-map", "Do the same coordinates stand out in many norms?"));

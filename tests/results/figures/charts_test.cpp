@@ -159,7 +159,7 @@ TEST(HeadFigure, ShowsSharpnessByDistance) {
                                     [](const auto& chart) { return chart["id"] == "head-spread"; });
   EXPECT_NE((*spreads)["answer"].get<std::string>().find("Over contexts of at most 512 positions"),
             std::string::npos);
-  // Of many heads each layer has one line, that of the sharpest at each distance.
+  // Each layer of many heads has one line, that of the sharpest at each distance.
   std::vector<std::pair<double, double>> many(130, {0.0, 50.0});
   Report deep = report_of(many);
   for (std::size_t i = 0; i < many.size(); ++i) {

@@ -99,7 +99,7 @@ TEST_F(GainCharts, NameNormsAsTheyAre) {
   const nlohmann::json condition = of(given, "condition").at(0);
   EXPECT_EQ(condition["spec"]["encoding"]["x"]["axis"]["labelExpr"],
             R"(["h.0.\"]+x['","ln_f"][datum.value])");
-  // Of many norms some are named.
+  // Only some of many norms are named.
   for (int i = 0; i < 100; ++i) given.norms.push_back(given.norms[0]);
   EXPECT_LE(of(given, "condition").at(0)["spec"]["encoding"]["x"]["axis"]["values"].size(), 48U);
 }

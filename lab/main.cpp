@@ -13,8 +13,8 @@
 #include <normscope/core/file.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/text.hpp>
-#include <normscope/core/version.hpp>
 #include <normscope/results/documents.hpp>
+#include <normscope/results/lab.hpp>
 
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -92,20 +92,16 @@ void expect_backend(const Experiment& experiment, const std::string& device) {
   expect_device(device);
 }
 
-Json document(Json experiments) {
-  return {{"schema", "normscope.lab/1"}, {"version", version}, {"experiments", std::move(experiments)}};
-}
-
 /// Prints the results in the store, and writes JSON and figures.
 int tell(const Session& session, const Options& options, Outputs& outputs,
          const std::vector<ExperimentResult>& accounts) {
-  Json experiments = Json::array();
-  for (const ExperimentResult& account : accounts) experiments.push_back(to_json(account));
+  std::vector<results::LabExperiment> experiments;
+  for (const ExperimentResult& account : accounts) experiments.push_back(entry(account));
   outputs.write(options.folder, [&](const std::string& folder) {
     std::filesystem::create_directories(folder);
     for (const ExperimentResult& account : accounts) write_figures(account, folder);
   });
-  outputs.commit([&] { return json_text(document(std::move(experiments))); });
+  outputs.commit([&] { return json_text(results::lab(experiments)); });
   int status = cli::ok;
   for (const ExperimentResult& account : accounts) {
     session.say(options.markdown ? to_markdown(account, "images") : to_text(account));
@@ -115,11 +111,11 @@ int tell(const Session& session, const Options& options, Outputs& outputs,
 }
 
 int list(const Session& session) {
-  Json all = Json::array();
+  std::vector<results::LabExperiment> all;
   for (const Experiment* experiment : all_experiments()) all.push_back(about(*experiment));
   Outputs outputs(session);
   outputs.expect_writable();
-  outputs.commit([&] { return json_text(document(all)); });
+  outputs.commit([&] { return json_text(results::lab(all)); });
   for (const Experiment* experiment : all_experiments()) {
     session.say(fmt::format("{:<24} {:<14} {} (quick {:.0f} s, full {:.0f} min)", experiment->name,
                             experiment->paper, experiment->claim, experiment->quick_seconds,

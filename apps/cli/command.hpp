@@ -166,6 +166,7 @@ void write_text_file(const std::string& path, const std::string& text);
 /// Prints the assumptions and unknowns of a model's description.
 void say_notes(const Session& session, const std::vector<std::string>& notes);
 
+// Every subcommand; main.cpp lists those of the first level in the groups of the help.
 [[nodiscard]] Command report_command();
 [[nodiscard]] Command inspect_command();
 [[nodiscard]] Command geometry_command();

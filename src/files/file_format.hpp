@@ -11,6 +11,8 @@
 
 namespace normscope::files {
 
+/// Recognized, named and, where a reader is missing, advised on in file_format.cpp; arrays are opened by
+/// opened_array.cpp, checkpoints by shard.cpp.
 enum class FileFormat {
   safetensors,
   shard_index,

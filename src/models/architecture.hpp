@@ -13,7 +13,8 @@ namespace normscope::models {
 class Builder;
 
 /// One model family: how to recognise it, and its forward pass in terms of tensor names. Each file in
-/// architectures/ defines one and has its name.
+/// architectures/ defines one and has its name; tests/models/architectures/toy.cpp is the smallest. A forward
+/// pass is written in the words of `Builder` (builder.hpp); blocks.hpp has parts that families share.
 struct Architecture {
   std::string_view name;
   std::string_view title;

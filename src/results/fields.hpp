@@ -541,7 +541,7 @@ void begin(V& v, std::string_view kind) {
   v("version", version, "Version of normscope that wrote this");
 }
 
-/// The schema of each kind of document; `schemas.cpp` lists them.
+/// The schema of each kind of document: declared here, defined beside its `fields`, a row of `schemas.cpp`.
 using Describe = Json(SchemaMaker& maker);
 Describe describe_activations, describe_apply, describe_build, describe_build_trace, describe_charts,
     describe_compare, describe_count, describe_curvature, describe_geometry, describe_heads,

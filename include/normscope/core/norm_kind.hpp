@@ -8,7 +8,8 @@
 
 /// The kinds of normalization layers. `norm_kinds` is the only list: the names that the command, Python, the
 /// JSON schemas and TypeScript accept are derived from it (`scripts/norm_kinds` writes them into the files
-/// that cannot include this header). docs/design/norm.md says how to add one.
+/// that cannot include this header, the target `schemas` into docs/schemas). docs/design/norm.md says how to
+/// add one.
 namespace normscope {
 
 /// With x a row of `width` N, Π x = x − mean(x):

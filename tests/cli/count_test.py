@@ -77,7 +77,7 @@ class Count(CommandTest):
         self.assertEqual(len(got["drifts"][0]["blocks"]), 3)
 
     def test_bad_input(self):
-        self.assertIn("--train", self.fails(3, "nets", "count", "--cell", "elman_tanh"))
+        self.assertIn("train one instead", self.fails(3, "nets", "count", "--cell", "elman_tanh"))
         self.assertIn("--train", self.fails(2, "nets", "count", "--width", 3))
         self.fails(2, "nets", "count", "--cell", "rnn")
         self.fails(2, "nets", "count", "--up-to", 3)

@@ -193,6 +193,11 @@ void WorkFolder::take_over() {
   }
   if (kept_.empty()) {
     for (const char* name : {"progress", "files"}) fs::remove_all(work_ / name, ignored);
+    return;
+  }
+  // Whatever else the killed process had begun is written again.
+  for (const fs::path& file : list_folder(files(), ignored)) {
+    if (!kept_.contains(file.filename().string())) fs::remove_all(file, ignored);
   }
 }
 

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/core/file.hpp>
 
 namespace normscope::cli {
 
@@ -144,13 +143,6 @@ std::vector<Argument> model_options(ModelName& model) {
         name, [&model](const std::string& dict) { model.path += ":" + dict; }, text);
   });
   return joined({std::move(member)}, stated_options(model.stated));
-}
-
-void write_text_file(const std::string& path, const std::string& text) {
-  AtomicFile file(path);
-  file.write(text);
-  file.write("\n");
-  file.commit();
 }
 
 void say_notes(const Session& session, const std::vector<std::string>& notes) {

@@ -160,9 +160,6 @@ struct ModelName {
 /// --arch, --heads and --member, which completes the path of a model to FILE:MEMBER.
 [[nodiscard]] std::vector<Argument> model_options(ModelName& model);
 
-/// Writes a file of text, with a line break at the end, as one of the outputs.
-void write_text_file(const std::string& path, const std::string& text);
-
 /// Prints the assumptions and unknowns of a model's description.
 void say_notes(const Session& session, const std::vector<std::string>& notes);
 

@@ -65,9 +65,8 @@ int run_build(const Session& session, Inputs& inputs, Outputs& outputs, const Bu
   const nets::Construction made =
       nets::construct(samples.view(), wanted_labels(options, labels, samples.rows), how, session.progress());
   outputs.write_text(options.folds, [&] { return results::fold_lines(made.folds); });
-  outputs.write_into(options.figures, folds_file, [&](const std::string& path) {
-    write_text_file(path, json_text(figures::folds(made.folds)));
-  });
+  outputs.write_text_into(options.figures, folds_file,
+                          [&] { return json_text(figures::folds(made.folds)) + "\n"; });
   outputs.write(options.output, [&](const std::string& path) { nets::save_net(path, made.net); });
   outputs.commit([&] { return json_text(results::construction(made, how.mode, options.output)); });
   if (!options.resume.empty()) {

@@ -103,12 +103,11 @@ int run_count(const Session& session, Inputs& /*inputs*/, Outputs& outputs, cons
                                                 : std::vector<am::UnitDrift>{};
 
   const am::TrainSpec& spec = subject.spec;
-  outputs.write_into(options.figures, states_file, [&](const std::string& path) {
-    write_text_file(path, json_text(figures::counting_trace(network, options.letters)));
+  outputs.write_text_into(options.figures, states_file, [&] {
+    return json_text(figures::counting_trace(network, options.letters)) + "\n";
   });
-  outputs.write(options.states, [&](const std::string& path) {
-    write_text_file(path, json_text(results::trace(network, options.letters)));
-  });
+  outputs.write_text(options.states,
+                     [&] { return json_text(results::trace(network, options.letters)) + "\n"; });
   outputs.commit([&] {
     return json_text(results::count({.network = network,
                                      .spec = spec,

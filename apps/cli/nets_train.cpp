@@ -129,8 +129,7 @@ constexpr std::size_t most_moving = 4000;
 void write_train_figures(Outputs& outputs, const std::string& folder,
                          const std::vector<nets::TrainRun>& runs) {
   const auto write = [&](const std::string& name, const nlohmann::ordered_json& json) {
-    outputs.write_into(folder, name,
-                       [&](const std::string& path) { write_text_file(path, json_text(json)); });
+    outputs.write_text_into(folder, name, [&] { return json_text(json) + "\n"; });
   };
   for (const auto& [name, specification] : figures::training_charts(runs)) {
     write(name + ".vl.json", specification);

@@ -210,8 +210,8 @@ int run_random_table(const Session& session, Outputs& outputs, const KeyNorm& no
   const std::vector<RandomCell> cells =
       selectability::random_table(table, session.threads, session.progress());
   for (const Figure& figure : table_figures) {
-    outputs.write_into(figures, figure.file, [&](const std::string& path) {
-      write_text_file(path, json_text(figures::random_table(cells, figure.share, figure.title)));
+    outputs.write_text_into(figures, figure.file, [&] {
+      return json_text(figures::random_table(cells, figure.share, figure.title)) + "\n";
     });
   }
   outputs.commit([&] {

@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include <normscope/core/dtype.hpp>
-#include <normscope/core/file.hpp>
 #include <normscope/core/rounding.hpp>
 #include <normscope/results/documents.hpp>
 #include <normscope/results/figures.hpp>
@@ -289,9 +288,8 @@ int run_signature_kind(const Session& session, Inputs& inputs, Outputs& outputs,
   const signature::Subspace subspace = signature::find_subspace(rows, session.threads, progress);
   const signature::Kind kind =
       signature::kind_of(rows, subspace, {.threads = session.threads, .progress = progress, .resume = {}});
-  outputs.write_into(options.figures, spectrum_file, [&](const std::string& path) {
-    write_text_file(path, json_text(figures::singular_values(subspace), 1));
-  });
+  outputs.write_text_into(options.figures, spectrum_file,
+                          [&] { return json_text(figures::singular_values(subspace), 1) + "\n"; });
   outputs.commit([&] { return json_text(results::signature_kind(kind, subspace, rows)); });
   session.say(in_words(kind, subspace));
   if (subspace.rank > 0) {

@@ -42,6 +42,12 @@ void expect_folder(const std::string& folder) {
   const AtomicFile probe(nearest / "normscope");
 }
 
+void write_file(const std::string& path, const std::function<std::string()>& text) {
+  AtomicFile file(path);
+  file.write(text());
+  file.commit();
+}
+
 }  // namespace
 
 Outputs::Outputs(const Session& session) : session_(session) { add_file(session.json); }
@@ -110,11 +116,7 @@ void Outputs::write(const std::string& name, const std::function<void(const std:
 }
 
 void Outputs::write_text(const std::string& name, const std::function<std::string()>& text) {
-  write(name, [&](const std::string& path) {
-    AtomicFile file(path);
-    file.write(text());
-    file.commit();
-  });
+  write(name, [&](const std::string& path) { write_file(path, text); });
 }
 
 void Outputs::write_into(const std::string& folder, const std::string& file,
@@ -131,6 +133,11 @@ void Outputs::write_into(const std::string& folder, const std::string& file,
                                                  path.string(), input.string()));
   }
   write(path.string());
+}
+
+void Outputs::write_text_into(const std::string& folder, const std::string& file,
+                              const std::function<std::string()>& text) {
+  write_into(folder, file, [&](const std::string& path) { write_file(path, text); });
 }
 
 void Outputs::commit(const std::function<std::string()>& json) {

@@ -53,6 +53,8 @@ class Outputs {
   /// Errors    Argument if it would replace an input; Io
   void write_into(const std::string& folder, const std::string& file,
                   const std::function<void(const std::string&)>& write);
+  void write_text_into(const std::string& folder, const std::string& file,
+                       const std::function<std::string()>& text);
   /// Writes the JSON, if --json asks for it, and names all files.
   ///
   /// Errors    Io

@@ -509,7 +509,7 @@ class SchemaMaker {
     return inner.finish();
   }
 
-  /// A reference to this schema, which goes into $defs; or it itself where the document has no such name.
+  /// A reference to the schema, which goes into $defs; the schema itself where the document has no such name.
   Json refer(const char* name, const Json& schema, const char* about = "");
   static Json described(const Json& schema, const char* about);
   static Json list_of(Json items, std::size_t fixed = 0);

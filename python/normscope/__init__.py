@@ -15,10 +15,10 @@ from .foreign import convert
 from .head import Head
 from .kernels import (add_normalize, curvature, hessian_vector, jacobian_vector, normalize, normalize_backward,
                       vector_jacobian)
-from .model import Model, Report, open
+from .model import Activations, Model, Report, open
 from .nets import Built, Net, Trained, build, run, train
 from .verification import verify
-from .watch import Activations, Watch, watch
+from .watch import Watch, watch
 
 __all__ = ["Activations", "Built", "Head", "Model", "Net", "Norm", "Report", "Trained", "Watch", "add_normalize", "build",
            "convert", "curvature", "hessian_vector", "jacobian_vector", "normalize", "normalize_backward", "open", "reach",

@@ -13,7 +13,7 @@ import weakref
 from typing import Any, Callable, Iterator
 
 from ._check import reason
-from .watch import dtype_of, gain_of, offloaded, owners_of, says_norm, stated_eps
+from .modules import dtype_of, gain_of, offloaded, owners_of, says_norm, stated_eps
 
 #: What torch's wrappers of modules add to the names of parameters.
 _OF_WRAPPERS = frozenset({"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"})

@@ -7,7 +7,7 @@ import html
 import json
 import math
 import os
-from typing import Any, Sequence
+from typing import Any, Callable, Sequence
 
 from . import _core, results
 from ._check import callback, count, counts, flag, optional_path, path, real, shown, text
@@ -16,7 +16,6 @@ from .charts import Illustrated, illustrated
 from .foreign import is_foreign, open_converted
 from .head import Head
 from .live import snapshot_of
-from .watch import Activations
 
 
 class Model:
@@ -235,6 +234,67 @@ class Report(Illustrated):
             self.document.save(target)
             return
         _core.write_file(target, self.page)
+
+
+class Activations(Illustrated):
+    """Statistics of the rows that entered the norms of a model; `document` has the numbers, `charts` the figures: "sigma", "ones",
+    "frozen" and "dimension", and "keys" after `in_model`."""
+
+    def __init__(self, texts: tuple[str, str], collected: tuple[Any, ...], module: Callable[[], Any]) -> None:
+        super().__init__(results.loads(texts[0]), json.loads(texts[1]))
+        self._texts, self._collected, self._module = texts, collected, module
+
+    def __repr__(self) -> str:
+        rows = max((norm.rows for norm in self.document.norms), default=0)
+        return f"<normscope.Activations {self.document.model}: {len(self.document.norms)} norms, {rows} rows>"
+
+    def within(self, model: Any = None, *, heads: int = 48, budget: float = 40.0, threads: int = 0,
+               progress: Progress | None = None) -> Activations:
+        """The same with the consequences for the heads and logits of the model, in the document's `in_model`.
+
+        Of the contexts that were kept, the share of the keys that a query can select, behind norms with and without
+        projection and scaling; of the kept rows of the final norm, the KL divergence of the logits where their scale is
+        frozen at its mean, and whether the likeliest next tokens can be the most likely one at all.
+
+        model     as `open` takes it; the watched module where None
+        heads     at most; they are spread evenly over the layers
+        budget    billions of multiplications after which no further head, and no further token, is started
+        Errors    ValueError if the watched module is gone, and as `open`
+        Source    Brody, Alon, Yahav 2023, for real contexts
+        """
+        most, work = count("within", "heads", heads), real("within", "budget", budget)
+        opened = self._opened(model)
+        texts = _core.observed(*self._collected, opened._core, most, work, count("within", "threads", threads),
+                               callback("within", progress))
+        return Activations(texts, self._collected, self._module)
+
+    def report(self, model: Any = None, **options: Any) -> Any:
+        """The report of the model's weights with these activations beside them, one page: `Model.report`, which takes
+        the `options`.
+
+        model    as `open` takes it; the watched module where None
+        Errors   ValueError if the watched module is gone, and as `open`
+        """
+        return self._opened(model).report(activations=self, **options)
+
+    def save(self, file: str | os.PathLike[str]) -> None:
+        """Writes the JSON document, whole or not at all.
+
+        Errors   OSError
+        """
+        self.document.save(path("save", "file", file))
+
+    def _opened(self, model: Any) -> Any:
+        if isinstance(model, Model):
+            return model
+        module = self._module() if model is None else model
+        if module is None:
+            raise ValueError("activations: the watched module is gone, expected a model")
+        return open(module)
+
+    def _page_data(self) -> str:
+        document, charts = self._texts
+        return f'{{"document":{document},"charts":{charts}}}'
 
 
 def open(model: Any, *, architecture: str = "", heads: int = 0) -> Model:  # noqa: A001

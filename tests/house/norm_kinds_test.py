@@ -26,7 +26,7 @@ ALLOWED = {
     "explorer/shared/format.ts": (1, "a LayerNorm in groups has a name of its own"),
     "explorer/app/chapters/nonlinearity.ts": (1, "its own choice is layer and rms"),
     "python/normscope/_autograd.py": (1, "torch has an operation of its own for a LayerNorm"),
-    "python/normscope/watch.py": (1, "tries formulas of its own list"),
+    "python/normscope/modules.py": (1, "tries formulas of its own list"),
     "src/models/norm_names.cpp": (1, "a tensor's name"),
     "scripts/model_oracle/norms.py": (1, "recognizes formulas of its own list"),
 }

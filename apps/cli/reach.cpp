@@ -22,7 +22,6 @@
 #include <normscope/verify/verify.hpp>
 
 #include "norm_options.hpp"
-#include "reach_state.hpp"
 
 namespace normscope::cli {
 namespace {
@@ -154,7 +153,7 @@ void survey(const ReachOptions& options, const selectability::Logits& logits, co
                                   .progress = progress,
                                   .work = selectability::budget_unit * options.budget,
                                   .team = session.team};
-  const ReachState state(options.resume, logits, how, options.probability_gap);
+  const selectability::ReachState state(options.resume, logits, how, options.probability_gap);
   if (state.exists()) results = state.load();
   auto saved = std::chrono::steady_clock::now();
   how.progress = Progress([&](std::string_view what, std::size_t done, std::size_t total) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
+#include <type_traits>
 #include <vector>
 
 #include <normscope/core/parallel.hpp>
@@ -46,9 +48,12 @@ struct Start {
 [[nodiscard]] std::vector<Outcome> largest_leads(const LeadOracle& oracle, std::vector<Start> starts,
                                                  double gap, double enough, const ReachOptions& options);
 
+template <typename T, typename Of>
+concept MaybeConst = std::same_as<std::remove_const_t<T>, Of>;
+
 /// Calls `visit` for every field.
-template <typename Visit>
-void each_field(TokenReach& token, const Visit& visit) {
+template <MaybeConst<TokenReach> Token, typename Visit>
+void each_field(Token& token, const Visit& visit) {
   visit(token.done);
   visit(token.answer);
   visit(token.unbounded);
@@ -62,8 +67,8 @@ void each_field(TokenReach& token, const Visit& visit) {
   visit(token.only_inside);
 }
 
-template <typename Visit>
-void each_field(Probability& probability, const Visit& visit) {
+template <MaybeConst<Probability> Bounds, typename Visit>
+void each_field(Bounds& probability, const Visit& visit) {
   visit(probability.lower);
   visit(probability.upper);
   visit(probability.point);

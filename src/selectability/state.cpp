@@ -19,7 +19,7 @@ namespace normscope::selectability {
 namespace {
 
 constexpr SnapshotKind kind{
-    .name = "select", .version = 2, .others = "other keys or options", .former = "normscope.select-state/"};
+    .name = "select", .version = 3, .others = "other keys or options", .former = "normscope.select-state/"};
 constexpr const char* misfit = "holds what select did not save; delete it to start again";
 
 [[noreturn]] void refuse(const std::string& source, const std::string& what) {
@@ -42,23 +42,15 @@ Digest fingerprint(MatrixView<const double> keys, const Options& options) {
   return sha256(inputs.bytes());
 }
 
-void write(Packer& to, std::size_t row, const Verdict& verdict) {
-  to.put<std::uint64_t>(row);
-  to.put(static_cast<std::uint8_t>(verdict.answer));
-  to.put(static_cast<std::uint8_t>(verdict.proof));
-  to.put(verdict.margin);
-  to.put(verdict.residual);
-  to.put(verdict.query);
-  to.put(verdict.weights);
-}
-
-/// The value of an enumeration whose last value is `last`; empty for an invalid code.
-template <typename Enum>
-bool read_code(Unpacker& from, Enum last, Enum& value) {
-  std::uint8_t code = 0;
-  from.get(code);
-  value = static_cast<Enum>(code);
-  return code <= static_cast<std::uint8_t>(last);
+/// Calls `visit` for every field of a `Verdict`.
+template <typename V, typename Visit>
+void each_field(V& verdict, const Visit& visit) {
+  visit(verdict.answer);
+  visit(verdict.proof);
+  visit(verdict.margin);
+  visit(verdict.residual);
+  visit(verdict.query);
+  visit(verdict.weights);
 }
 
 /// Whether the proof is of a kind that a search produces for the answer, and all its numbers are finite.
@@ -67,7 +59,8 @@ bool is_whole(const Verdict& verdict, MatrixView<const double> keys) {
   const bool known = verdict.answer == Selectability::selectable
                          ? query || verdict.proof == Proof::own_direction
                      : verdict.answer == Selectability::unselectable ? verdict.proof == Proof::weights
-                                                                     : verdict.proof == Proof::none;
+                     : verdict.answer == Selectability::undecided    ? verdict.proof == Proof::none
+                                                                     : false;
   const auto finite = [](double value) { return std::isfinite(value); };
   return known && verdict.query.size() == (query ? keys.width() : 0) &&
          std::all_of(verdict.query.begin(), verdict.query.end(), finite) && finite(verdict.margin) &&
@@ -132,12 +125,12 @@ void Search::Parts::use_restored() {
 std::string Search::state() const {
   const Parts::Searched searched = parts_->found();
   Packer payload;
-  payload.put<std::uint64_t>(searched.blocks);
-  payload.put<std::uint64_t>(searched.rows.size());
-  for (std::size_t i = 0; i < searched.rows.size(); ++i) {
-    write(payload, searched.rows[i], searched.verdicts[i]);
-  }
+  payload.put(searched.blocks);
+  payload.put(searched.rows);
   payload.put(searched.front);
+  for (const Verdict& verdict : searched.verdicts) {
+    each_field(verdict, [&](const auto& field) { payload.put(field); });
+  }
   const std::vector<std::byte> bytes = write_snapshot(kind, parts_->inputs(), payload.bytes());
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -149,31 +142,19 @@ void Search::resume(std::string_view state, const std::string& source) {
   const MatrixView<const double> keys = parts.key_set.keys();
   Unpacker from(payload, source + ": " + misfit);
   Parts::Searched searched;
-  std::uint64_t count = 0;
   from.get(searched.blocks);
-  from.get(count);
-  std::vector<bool> seen(keys.rows(), false);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    std::uint64_t row = 0;
-    from.get(row);
-    if (row >= keys.rows() || seen[row]) refuse(source, misfit);
-    seen[row] = true;
-    Verdict verdict;
-    const bool coded = read_code(from, Selectability::undecided, verdict.answer);
-    if (!read_code(from, Proof::duplicate, verdict.proof) || !coded) refuse(source, misfit);
-    from.get(verdict.margin);
-    from.get(verdict.residual);
-    from.get(verdict.query);
-    from.get(verdict.weights);
-    if (!is_whole(verdict, keys)) refuse(source, misfit);
-    searched.rows.push_back(row);
-    searched.verdicts.push_back(std::move(verdict));
-  }
+  from.get(searched.rows);
   from.get(searched.front);
+  const auto below = [](std::size_t end) { return [end](std::size_t index) { return index < end; }; };
+  std::vector<bool> seen(keys.rows(), false);
+  for (const std::size_t row : searched.rows) {
+    if (!below(keys.rows())(row) || seen[row]) refuse(source, misfit);
+    seen[row] = true;
+    each_field(searched.verdicts.emplace_back(), [&](auto& field) { from.get(field); });
+    if (!is_whole(searched.verdicts.back(), keys)) refuse(source, misfit);
+  }
   from.finish();
-  const std::size_t places = parts.key_set.size();
-  if (std::any_of(searched.front.begin(), searched.front.end(),
-                  [places](std::size_t place) { return place >= places; })) {
+  if (!std::all_of(searched.front.begin(), searched.front.end(), below(parts.key_set.size()))) {
     refuse(source, misfit);
   }
   const std::size_t unproved = parts.first_unproved(searched);

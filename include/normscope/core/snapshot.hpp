@@ -58,6 +58,13 @@ class Unpacker {
     static_assert(std::is_trivially_copyable_v<T>);
     take(&value, 1, sizeof value);
   }
+  /// Errors    Format for a byte that is neither 0 nor 1
+  void get(bool& value) {
+    std::uint8_t byte = 0;
+    get(byte);
+    expect(byte <= 1);
+    value = byte == 1;
+  }
   /// Errors    Format if there are too few bytes, or the length is invalid
   template <typename T>
   void get(std::vector<T>& values) {

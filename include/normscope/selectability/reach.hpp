@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <limits>
 #include <span>
 #include <vector>
 
 #include <normscope/core/parallel.hpp>
+#include <normscope/core/snapshot.hpp>
 #include <normscope/proof/ball.hpp>
 #include <normscope/selectability/logits.hpp>
 
@@ -240,5 +242,34 @@ void finish_survey(const Logits& logits, Survey& survey, const SurveyOptions& wa
 
 /// Bounds by its lead alone every probability that was not computed.
 void bound_by_leads(Survey& survey);
+
+/// The state of an interrupted survey, saved in a snapshot for its logits and tolerance: the proofs of all
+/// decided tokens' answers and bounds, the tokens whose leads were computed, and the points that prove
+/// largest probabilities. Tokens that lead at their own direction are not saved, because one product decides
+/// them again. A resumed run writes the same bytes. Of a team, the first member reads and writes the file.
+class ReachState {
+ public:
+  /// No file if the name is empty.
+  ///
+  /// Requires  `logits` outlive the state
+  ReachState(std::filesystem::path path, const Logits& logits, ReachOptions options, double probability_gap);
+
+  /// Whether there is a file to resume from.
+  [[nodiscard]] bool exists() const;
+  /// Errors    Io; Format for a file that is not a state, is damaged, or has a proof that does not hold for
+  ///           the logits; Argument for one of other logits
+  [[nodiscard]] Survey load() const;
+  /// Does nothing if there is no file name.
+  ///
+  /// Errors    Io
+  void save(const Survey& survey) const;
+
+ private:
+  std::filesystem::path path_;
+  const Logits& logits_;
+  ReachOptions options_;
+  double probability_gap_;
+  Digest fingerprint_{};
+};
 
 }  // namespace normscope::selectability

@@ -121,7 +121,7 @@ int run_geometry(const Session& session, Inputs& inputs, Outputs& outputs, const
   if (other) details.compared = compare(session, *other, spec, image);
   details.axes = leading_axes(image, options.axes, session.threads);
   if (options.null_space) details.null_space = null_space(image);
-  if (spec.model) details.source = spec.source();
+  details.source = spec.source();
 
   Lines lines;
   lines.push_back(

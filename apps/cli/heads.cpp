@@ -156,7 +156,7 @@ int run_heads(const Session& session, Inputs& inputs, Outputs& outputs, const He
       computed_from.arrays = verify::ModelHeads(checkpoint, model).arrays(session.threads);
     }
     results::HeadDetails details = options.details;
-    details.inputs = results::inputs(computed_from);
+    details.inputs = std::move(computed_from);
     return json_text(results::heads(checkpoint, model, heads, details), 1);
   });
   print(session, model, heads);

@@ -57,9 +57,9 @@ void GivenNorm::say_source(const Session& session) const {
   if (model) session.say(model->line());
 }
 
-nlohmann::ordered_json GivenNorm::source() const {
-  if (!model) return nullptr;
-  return {{"norm", model->name}, {"model", model->title}, {"taken", model->taken}};
+std::optional<results::NormSource> GivenNorm::source() const {
+  if (!model) return std::nullopt;
+  return results::NormSource{model->name, model->title, model->taken};
 }
 
 std::vector<Argument> NormOptions::arguments(const std::vector<std::string>& left_out) {
@@ -191,14 +191,14 @@ void KeyNorm::apply(const std::optional<GivenNorm>& spec, MatrixView<double> key
   expect_finite_keys("the norm", keys);
 }
 
-nlohmann::ordered_json KeyNorm::json(const std::optional<GivenNorm>& spec) const {
-  if (!spec) return nullptr;
-  const std::vector<std::string> all{"project", "scale", "stretch", "shift"};
-  return {{"kind", std::string(to_string(spec->kind))},
-          {"steps", steps.empty() ? all : steps},
-          {"groups", spec->groups},
-          {"eps", spec->eps},
-          {"source", spec->source()}};
+std::optional<results::KeyNorm> KeyNorm::stated(const std::optional<GivenNorm>& spec) const {
+  if (!spec) return std::nullopt;
+  return results::KeyNorm{
+      .kind = spec->kind,
+      .steps = steps.empty() ? std::vector<std::string>{"project", "scale", "stretch", "shift"} : steps,
+      .groups = spec->groups,
+      .eps = spec->eps,
+      .source = spec->source()};
 }
 
 void add_array(verify::Inputs& inputs, const std::string& role, const std::string& name,

@@ -5,9 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include <normscope/core/norm_spec.hpp>
+#include <normscope/results/documents.hpp>
 #include <normscope/verify/verify.hpp>
 
 #include "command.hpp"
@@ -32,8 +31,8 @@ struct GivenNorm : NormSpec {
 
   /// Prints the source of the norm, if it is a model.
   void say_source(const Session& session) const;
-  /// The source of the norm in the JSON document; null for a norm described only by options.
-  [[nodiscard]] nlohmann::ordered_json source() const;
+  /// The source of the norm for a result; empty for a norm described only by options.
+  [[nodiscard]] std::optional<results::NormSource> source() const;
 };
 
 /// A norm from the command line whose arrays have been read; only its width may still be unknown.
@@ -86,7 +85,8 @@ struct KeyNorm {
   ///
   /// Errors    Argument if a key leaves the range of float64
   void apply(const std::optional<GivenNorm>& spec, MatrixView<double> keys) const;
-  [[nodiscard]] nlohmann::ordered_json json(const std::optional<GivenNorm>& spec) const;
+  /// The norm as results state it.
+  [[nodiscard]] std::optional<results::KeyNorm> stated(const std::optional<GivenNorm>& spec) const;
 };
 
 /// The options of a norm and of its steps.

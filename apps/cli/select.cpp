@@ -215,7 +215,7 @@ int run_random_table(const Session& session, Outputs& outputs, const KeyNorm& no
     });
   }
   outputs.commit([&] {
-    return json_text(results::random_table(table, cells, norm.json(norm.of_width(table.least_width))));
+    return json_text(results::random_table(table, cells, norm.stated(norm.of_width(table.least_width))));
   });
   for (const Figure& figure : table_figures) say_table(session, table, cells, figure.share, figure.title);
   const std::optional<GivenNorm> spec = norm.of_width(table.least_width);
@@ -249,7 +249,7 @@ int run_select(const Session& session, Inputs& inputs, Outputs& outputs, const S
   write_certificates(outputs, options.certificates, keys.view(), selection);
   outputs.commit([&] {
     return json_text(results::select(selection, {.width = keys.width,
-                                                 .norm = norm.json(spec),
+                                                 .norm = norm.stated(spec),
                                                  .exact = options.exact,
                                                  .inputs = computed_from,
                                                  .folder = options.certificates}));

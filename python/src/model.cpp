@@ -82,11 +82,10 @@ Illustrated model_heads(const Model& model, std::size_t context, bool queries, b
     if (certificates) {
       inputs.arrays = verify::ModelHeads(model.checkpoint(), model.described()).arrays(threads);
     }
-    return Illustrated(
-        json_text(results::heads(
-            model.checkpoint(), model.described(), found,
-            {.queries = queries, .certificates = certificates, .inputs = results::inputs(inputs)})),
-        json_text(figures::head_charts(model.described(), found)));
+    return Illustrated(json_text(results::heads(
+                           model.checkpoint(), model.described(), found,
+                           {.queries = queries, .certificates = certificates, .inputs = std::move(inputs)})),
+                       json_text(figures::head_charts(model.described(), found)));
   });
 }
 

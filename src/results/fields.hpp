@@ -381,23 +381,6 @@ struct AnyObject {
   }
 };
 
-/// JSON that is there already, of the shape of a T.
-template <class T>
-struct Given {
-  const Json& value;
-
-  [[nodiscard]] Json json() const { return value; }
-  template <class M>
-  [[nodiscard]] Json schema(M& maker) const {
-    return maker.schema_of(T{});
-  }
-};
-
-template <class T>
-Given<T> given(const Json& value) {
-  return {value};
-}
-
 template <class T>
 concept Shaped = requires(const T& value, SchemaMaker& maker) {
   value.json();

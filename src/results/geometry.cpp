@@ -56,7 +56,7 @@ void fields(V& v, const GeometryFields& x) {
   v("energy", finite_or_null(norm::energy(spec)), about_energy);
   v.maybe(spec.elementwise(), "alpha", spec.alpha, "α, elementwise kinds only");
   v.maybe(spec.elementwise(), "shift", spec.shift, "s of derf, elementwise kinds only");
-  v.maybe(!details.source.is_null(), "source", given<NormSource>(details.source),
+  v.maybe("source", details.source,
           "where --gain names a tensor of a model: its norm, and the options whose values are taken from it");
   v("axes", rows_of(details.axes), "the longest axes as unit vectors, at most as many as --axes asks for");
   v.maybe(details.null_space.has_value(), "null_space", rows_of(or_empty(details.null_space)),
@@ -96,7 +96,7 @@ void fields(V& v, const Applied& result) {
   v("dtype", to_string(result.dtype));
   v("rows", result.rows);
   v("width", result.width);
-  v("source", given<std::optional<NormSource>>(result.source), about_source);
+  v("source", result.source, about_source);
 }
 
 Json applied(const Applied& result) { return json_of(result); }
@@ -123,7 +123,7 @@ struct CurvatureFields {
   const NormSpec& spec;
   std::size_t rows;
   const std::vector<norm::GroupCurvature>& groups;
-  const Json& source;
+  const std::optional<NormSource>& source;
 };
 
 template <class V>
@@ -134,11 +134,11 @@ void fields(V& v, const CurvatureFields& x) {
   v("rows", positive(x.rows));
   v("eps", not_negative(x.spec.eps));
   v("groups", x.groups, "one entry per group count, in the order requested");
-  v("source", given<std::optional<NormSource>>(x.source), about_source);
+  v("source", x.source, about_source);
 }
 
 Json curvature(const NormSpec& spec, std::size_t rows, const std::vector<norm::GroupCurvature>& groups,
-               const Json& source) {
+               const std::optional<NormSource>& source) {
   return json_of(CurvatureFields{spec, rows, groups, source});
 }
 Json describe_curvature(SchemaMaker& maker) { return maker.schema_of(CurvatureFields{{}, 1, {}, {}}); }

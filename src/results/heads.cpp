@@ -327,8 +327,8 @@ void fields(V& v, const HeadsFields& x) {
            return HeadFields{head_of(x.model, reach), reach, x.details};
          }),
     "one entry a head; two for a head whose weights serve several passes that read different norms");
-  if (x.details.inputs.is_null()) return;
-  v("inputs", given<InputsFields>(x.details.inputs),
+  if (!x.details.inputs) return;
+  v("inputs", InputsFields{*x.details.inputs},
     "what the command line named, and with --proofs every weight, bias and norm as it was used; "
     "docs/certificates.md");
 }
@@ -339,7 +339,7 @@ Json heads(const files::Checkpoint& checkpoint, const models::Model& model,
 }
 Json describe_heads(SchemaMaker& maker) {
   return maker.schema_of(
-      HeadsFields{{}, {}, {}, {.queries = true, .certificates = true, .inputs = Json::object()}});
+      HeadsFields{{}, {}, {}, {.queries = true, .certificates = true, .inputs = verify::Inputs{}}});
 }
 
 }  // namespace normscope::results

@@ -1,7 +1,5 @@
 #include <normscope/results/documents.hpp>
 
-#include "shared.hpp"
-
 namespace normscope {
 
 std::string json_text(const nlohmann::ordered_json& value, int indent) {
@@ -9,9 +7,3 @@ std::string json_text(const nlohmann::ordered_json& value, int indent) {
 }
 
 }  // namespace normscope
-
-namespace normscope::results {
-
-Json inputs(const verify::Inputs& inputs) { return json_of(InputsFields{inputs}); }
-
-}  // namespace normscope::results

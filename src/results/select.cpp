@@ -264,7 +264,7 @@ void fields(V& v, const SelectFields& x) {
   v("inputs", InputsFields{x.details.inputs, false}, "what this was computed from");
   v("keys", selection.keys.size(), "rows of the array");
   v("width", positive(x.details.width));
-  v("norm", given<std::optional<KeyNorm>>(x.details.norm), about_key_norm);
+  v("norm", x.details.norm, about_key_norm);
   v("selectable", selection.count(Selectability::selectable),
     "how many keys some query gives the strictly highest score");
   v("unselectable", rows_with(selection, Selectability::unselectable),
@@ -310,13 +310,13 @@ void fields(V& v, const selectability::RandomCell& cell) {
 struct SelectTableFields {
   const selectability::RandomTable& table;
   const std::vector<selectability::RandomCell>& cells;
-  const Json& norm;
+  const std::optional<KeyNorm>& norm;
 };
 
 template <class V>
 void fields(V& v, const SelectTableFields& x) {
   begin(v, "select-table");
-  v("norm", given<std::optional<KeyNorm>>(x.norm), about_key_norm);
+  v("norm", x.norm, about_key_norm);
   v("runs", positive(x.table.runs), "random key sets per cell");
   v("seed", x.table.seed);
   v("cells", x.cells);
@@ -338,7 +338,7 @@ Json select(const selectability::Selection& selection, const SelectDetails& deta
 Json describe_select(SchemaMaker& maker) { return maker.schema_of(SelectFields{{}, {.inputs = {}}}); }
 
 Json random_table(const selectability::RandomTable& table,
-                  const std::vector<selectability::RandomCell>& cells, const Json& norm) {
+                  const std::vector<selectability::RandomCell>& cells, const std::optional<KeyNorm>& norm) {
   return json_of(SelectTableFields{table, cells, norm});
 }
 Json describe_select_table(SchemaMaker& maker) { return maker.schema_of(SelectTableFields{{}, {}, {}}); }

@@ -49,13 +49,6 @@ inline auto certificates(bool here, const std::string& folder) {
                 object([&folder](auto& v) { v("folder", folder); }));
 }
 
-/// The model's norm that a gain belongs to.
-struct NormSource {
-  std::string norm{};
-  std::string model{};
-  std::vector<std::string> taken{};
-};
-
 template <class V>
 void fields(V& v, const NormSource& source) {
   v("norm", source.norm);
@@ -68,15 +61,6 @@ void fields(V& v, const NormSource& source) {
 inline constexpr const char* about_source =
     "the model's norm that the gain belongs to, and the options whose values are taken from it; null "
     "where the options alone define the norm";
-
-/// A norm applied to keys before they are analysed.
-struct KeyNorm {
-  NormKind kind = NormKind::layer;
-  std::vector<std::string> steps{};
-  std::size_t groups = 1;
-  double eps = 0.0;
-  std::optional<NormSource> source{};
-};
 
 template <class V>
 void fields(V& v, const KeyNorm& norm) {

@@ -69,9 +69,6 @@ struct Schema {
 /// certificates.
 inline constexpr std::size_t most_inline_numbers = 1'000'000;
 
-/// `inputs` of a result.
-[[nodiscard]] nlohmann::ordered_json inputs(const verify::Inputs& inputs);
-
 /// A report, schema "normscope.report/1" (docs/schemas/report.schema.json). A spectrum is a
 /// selection of ranks, dense at the top; `whole_spectra` lists every rank. At most
 /// `analysis::listed_outliers` outliers of a norm are listed.
@@ -107,13 +104,29 @@ struct GainComparison {
   double top_axis_cosine = 0.0;
 };
 
+/// The model's norm that a gain belongs to.
+struct NormSource {
+  std::string norm{};                ///< as in `report`
+  std::string model{};               ///< its title
+  std::vector<std::string> taken{};  ///< the options whose values are the norm's
+};
+
+/// A norm applied to keys before they are analysed.
+struct KeyNorm {
+  NormKind kind = NormKind::layer;
+  std::vector<std::string> steps{};
+  std::size_t groups = 1;
+  double eps = 0.0;
+  std::optional<NormSource> source{};
+};
+
 /// The result of `normscope apply`.
 struct Applied {
   std::string output{};  ///< the file, or empty
   Dtype dtype = Dtype::F64;
   std::size_t rows = 0;
   std::size_t width = 0;
-  nlohmann::ordered_json source{};  ///< as in `GeometryDetails`
+  std::optional<NormSource> source{};  ///< of the norm
 };
 
 /// Schema "normscope.apply/1" (docs/schemas/apply.schema.json).
@@ -125,7 +138,7 @@ struct GeometryDetails {
   std::optional<Directions> null_space{};               ///< an orthonormal basis
   std::optional<analysis::ParameterStatistics> gain{};  ///< of a gain that was given
   std::optional<GainComparison> compared{};
-  nlohmann::ordered_json source{};  ///< the model that the norm is from; null for none
+  std::optional<NormSource> source{};
 };
 
 /// The image of a norm, schema "normscope.geometry/1" (docs/schemas/geometry.schema.json).
@@ -133,16 +146,16 @@ struct GeometryDetails {
                                               const GeometryDetails& details);
 
 /// Curvature of `spec` at some number of rows, per number of groups, schema "normscope.curvature/1"
-/// (docs/schemas/curvature.schema.json). `source` as in `GeometryDetails`.
+/// (docs/schemas/curvature.schema.json).
 [[nodiscard]] nlohmann::ordered_json curvature(const NormSpec& spec, std::size_t rows,
                                                const std::vector<norm::GroupCurvature>& groups,
-                                               const nlohmann::ordered_json& source);
+                                               const std::optional<NormSource>& source);
 
 /// Parts of the document besides the bounds.
 struct HeadDetails {
-  bool queries = false;             ///< queries, keys and rows that attain the extremes
-  bool certificates = false;        ///< certificates from which a checker proves each bound
-  nlohmann::ordered_json inputs{};  ///< the inputs it was computed from; null to leave them out
+  bool queries = false;                    ///< queries, keys and rows that attain the extremes
+  bool certificates = false;               ///< certificates from which a checker proves each bound
+  std::optional<verify::Inputs> inputs{};  ///< what it was computed from
 };
 
 /// The heads of a checkpoint and their bounds, schema "normscope.heads/1" (docs/schemas/heads.schema.json).
@@ -168,7 +181,7 @@ struct ReachDetails {
 /// Parts of a result of `select` besides the answers.
 struct SelectDetails {
   std::size_t width = 0;          ///< of the keys
-  nlohmann::ordered_json norm{};  ///< applied to the keys first; null for none
+  std::optional<KeyNorm> norm{};  ///< applied to the keys first
   bool exact = false;             ///< whether rational arithmetic was requested
   const verify::Inputs& inputs;
   std::string folder{};  ///< of the certificates, or empty
@@ -182,7 +195,7 @@ struct SelectDetails {
 /// (docs/schemas/select-table.schema.json). `norm` as in `SelectDetails`.
 [[nodiscard]] nlohmann::ordered_json random_table(const selectability::RandomTable& table,
                                                   const std::vector<selectability::RandomCell>& cells,
-                                                  const nlohmann::ordered_json& norm);
+                                                  const std::optional<KeyNorm>& norm);
 
 /// The result of `separate` for rows of several classes, sorted by class.
 struct SeparateResult {

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <normscope/core/error.hpp>
 
@@ -374,6 +375,15 @@ Pool& pool() {
 }
 
 }  // namespace
+
+std::size_t first_cache_ways() {
+#ifdef _SC_LEVEL1_DCACHE_ASSOC
+  static const long ways = ::sysconf(_SC_LEVEL1_DCACHE_ASSOC);
+  return static_cast<std::size_t>(std::max(0L, ways));
+#else
+  return 0;
+#endif
+}
 
 unsigned thread_count(unsigned threads) {
   return std::min(most_threads, threads != 0 ? threads : machine_threads());

@@ -6,6 +6,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include <normscope/core/parallel.hpp>
+
 #include "scales-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -30,11 +32,25 @@ struct Sources : Entries<T> {
   }
 };
 
+/// Whether the columns of `rows` rows of x and dx fall into the same sets of the first-level cache.
+template <typename T>
+HWY_INLINE bool Collide(const BackwardJob<T>& job, std::size_t row, std::size_t rows) {
+  const T* const x = job.x.data() + row * job.x.stride();
+  const T* const dx = job.dx.data() + row * job.dx.stride();
+  return SameSets(x, x + (rows - 1) * job.x.stride()) && SameSets(dx, dx + (rows - 1) * job.dx.stride()) &&
+         SameSets(x, dx);
+}
+
+/// Ways of the first-level cache from which on a set holds the lines of one column of four rows of x, dy and
+/// dx.
+inline constexpr std::size_t enough_ways = 12;
+
 /// dx of the blocks of `rows` rows, column by column, so that the gradient sums are read and written once for
-/// all rows.
-template <std::size_t rows, bool near, class D, typename T>
+/// all rows. `collide`: through the caches they are stored tile by tile. `late`: a column is stored after all
+/// its rows are loaded, because a load waits for a store whose address agrees in the lower 12 bits.
+template <std::size_t rows, bool near, bool late = false, class D, typename T>
 HWY_NOINLINE void Pull(D d, const BackwardJob<T>& job, std::size_t row, std::size_t begin, std::size_t n,
-                       const Scales<Wide<T>>& by, std::size_t first, Shares<T> to) {
+                       const Scales<Wide<T>>& by, std::size_t first, Shares<T> to, bool collide = false) {
   using W = Wide<T>;
   using V = hn::Vec<D>;
   const std::size_t lanes = hn::Lanes(d);
@@ -88,18 +104,23 @@ HWY_NOINLINE void Pull(D d, const BackwardJob<T>& job, std::size_t row, std::siz
   const auto whole = [&](std::size_t i, auto way) NORMSCOPE_IN_PLACE {
     const V g = hn::LoadU(d, gain_at);
     gain_at += lanes & gain.mask;
-    Repeat<rows>([&](auto r) NORMSCOPE_IN_PLACE {
-      const V v = step(r, Read(d, x[r] + i), Read(d, dy[r] + i), g);
-      if constexpr (way.fetch) {
-        Fetch(x[r] + ahead_x, i, lanes);
-        Fetch(dy[r] + ahead_dy, i, lanes);
-      }
+    const auto write = [&](auto r, V v) NORMSCOPE_IN_PLACE {
       if constexpr (way.stream) {
         WriteThrough(d, v, dx[r] + i);
       } else {
         Write(d, v, dx[r] + i);
       }
+    };
+    V kept[rows];
+    Repeat<rows>([&](auto r) NORMSCOPE_IN_PLACE {
+      kept[r] = step(r, Read(d, x[r] + i), Read(d, dy[r] + i), g);
+      if constexpr (way.fetch) {
+        Fetch(x[r] + ahead_x, i, lanes);
+        Fetch(dy[r] + ahead_dy, i, lanes);
+      }
+      if constexpr (!late) write(r, kept[r]);
     });
+    if constexpr (late) Repeat<rows>([&](auto r) NORMSCOPE_IN_PLACE { write(r, kept[r]); });
     if (to.gain == nullptr) return;
     W* const at_gain = to.gain + begin + i;
     W* const at_bias = to.bias + begin + i;
@@ -108,10 +129,7 @@ HWY_NOINLINE void Pull(D d, const BackwardJob<T>& job, std::size_t row, std::siz
   };
   const bool is_long = job.layer.width * sizeof(T) >= least_streamed;
   const bool stream = job.stream && (sizeof(T) > 2 || is_long);
-  // Rows of two bytes an entry leave enough of the ways: they take at most 1.13 times as long without.
-  const bool collide = sizeof(T) > 2 && rows > 1 && SameSets(x[0], x[rows - 1]) &&
-                       SameSets(result[0], result[rows - 1]) && SameSets(x[0], result[0]);
-  Columns(d, n, result, dx, !job.at_hand && is_long, stream, collide, some, whole);
+  Columns(d, n, result, dx, !job.at_hand && is_long, stream, rows > 1 && !late && collide, some, whole);
 }
 
 /// dx of the blocks of `rows` rows with scales [first, first + rows) of `by`. The number of rows taken
@@ -124,10 +142,18 @@ HWY_NOINLINE void PullAll(D d, const BackwardJob<T>& job, std::size_t row, std::
   for (std::size_t r = 0; r < rows;) {
     const std::size_t k = first + r;
     if (r % together == 0 && r + together <= rows && by.Usual(k, together)) {
+      // Rows of two bytes an entry leave enough of the ways: they take at most 1.13 times as long without.
+      const bool collide = sizeof(T) > 2 && Collide(job, row + r, together);
+      const auto pull = [&](auto count) NORMSCOPE_IN_PLACE {
+        if (collide && first_cache_ways() >= enough_ways) {
+          return Pull<count, true, true>(d, job, row + r, begin, n, by, k, to);
+        }
+        Pull<count, true>(d, job, row + r, begin, n, by, k, to, collide);
+      };
       if (together == 4) {
-        Pull<4, true>(d, job, row + r, begin, n, by, k, to);
+        pull(std::integral_constant<std::size_t, 4>());
       } else {
-        Pull<2, true>(d, job, row + r, begin, n, by, k, to);
+        pull(std::integral_constant<std::size_t, 2>());
       }
       r += together;
       continue;

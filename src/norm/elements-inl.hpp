@@ -322,26 +322,18 @@ HWY_INLINE void Columns(D d, std::size_t n, T* const (&to)[rows], T* (&at)[rows]
   const bool can_align = alike && behind % sizeof(T) == 0;
   stream = stream && can_align && (behind == 0 || n * sizeof(T) >= least_streamed_apart);
   constexpr bool fills_lines = hn::MaxLanes(d) * sizeof(T) >= line_bytes;
-  if constexpr (!fills_lines && HWY_TARGET != HWY_SCALAR) {
-    if (stream) {
+  if constexpr (HWY_TARGET != HWY_SCALAR) {
+    if (stream ? !fills_lines : collide) {
       Tiles<rows, T> tiles;
       for (std::size_t begin = 0; begin < n; begin += tiles.columns) {
         const std::size_t end = std::min(n, begin + tiles.columns);
         tiles.Place(begin, at);
         EachColumn<false>(begin, end, lanes, fetch, some, whole);
-        tiles.Store(to, begin, end, end == n);
-      }
-      return;
-    }
-  }
-  if constexpr (rows > 1 && HWY_TARGET != HWY_SCALAR) {
-    if (collide && !stream) {
-      Tiles<rows, T> tiles;
-      for (std::size_t begin = 0; begin < n; begin += tiles.columns) {
-        const std::size_t end = std::min(n, begin + tiles.columns);
-        tiles.Place(begin, at);
-        EachColumn<false>(begin, end, lanes, fetch, some, whole);
-        tiles.Copy(to, begin, end);
+        if (stream) {
+          tiles.Store(to, begin, end, end == n);
+        } else {
+          tiles.Copy(to, begin, end);
+        }
       }
       return;
     }

@@ -77,6 +77,10 @@ void parallel_for(std::size_t count, std::size_t grain, unsigned threads, PieceB
 /// Number of threads that `parallel_for` uses for a request of `threads`.
 [[nodiscard]] unsigned thread_count(unsigned threads);
 
+/// Ways of a core's first-level data cache: how many lines it holds of those that are a multiple of 4 KB
+/// apart; 0 where the system does not tell.
+[[nodiscard]] std::size_t first_cache_ways();
+
 /// Processes that compute one result together. All members call the functions of a team in the same order,
 /// and what they then compute from the same numbers is the same in all.
 ///

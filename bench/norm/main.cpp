@@ -80,10 +80,10 @@ std::vector<double> some(const Values& values) {
   return result;
 }
 
-/// A run makes enough calls for the clock's overhead to be negligible. Gradients of gain and bias are not
-/// compared: libtorch sums them in the type of the rows, which accuracy.py shows.
+/// A run makes enough calls for the clock's overhead to be negligible, as many whatever the stride. Gradients
+/// of gain and bias are not compared: libtorch sums them in the type of the rows, which accuracy.py shows.
 Contender contender(const Solver& solver, const Problem& problem) {
-  const std::size_t calls = 1 + (std::size_t{1} << 18U) / problem.size();
+  const std::size_t calls = 1 + (std::size_t{1} << 18U) / (problem.rows * problem.width);
   const auto run = [call = solver.call, calls] {
     for (std::size_t i = 0; i < calls; ++i) call();
   };

@@ -12,215 +12,16 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/linear_algebra.hpp>
 #include <normscope/core/parallel.hpp>
+#include <normscope/core/rounding.hpp>
 #include <normscope/core/view.hpp>
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/models/model.hpp>
 #include <normscope/norm/kernels.hpp>
 
+#include "layers.hpp"
 #include "plan.hpp"
 
 namespace normscope::forward {
-
-/// y = W x + b for each row of x, in blocks of outputs, so that few weights are in memory.
-///
-/// Shapes    x (rows, map.in), y (rows, map.out)
-///
-/// Errors    Unsupported for x of another width; as `models::read_weight`; Cancelled
-void apply(const files::Checkpoint& checkpoint, const models::Linear& map, MatrixView<const double> x,
-           unsigned threads, MatrixView<double> y, const Progress& progress = {});
-
-/// The products of a map with rows of `x`, row-major.
-[[nodiscard]] std::vector<double> apply(const files::Checkpoint& checkpoint, const models::Linear& map,
-                                        MatrixView<const double> x, unsigned threads);
-
-/// Row `index` of an embedding.
-///
-/// Errors    as `models::read_weight`
-[[nodiscard]] std::vector<double> table_row(const files::Checkpoint& checkpoint, const models::Linear& table,
-                                            std::size_t index);
-
-namespace {
-
-/// Queries, keys or values of some heads, side by side: (tokens, parts × dim).
-struct Parts {
-  std::size_t rows = 0;
-  std::size_t dim = 0;
-  std::vector<const models::Linear*> maps{};
-  std::vector<double> values{};
-
-  [[nodiscard]] std::size_t width() const { return maps.size() * dim; }
-  [[nodiscard]] MatrixView<double> all() { return {values.data(), rows, width()}; }
-  [[nodiscard]] MatrixView<double> of(std::size_t part) {
-    return {values.data() + part * dim, rows, dim, width()};
-  }
-};
-
-Parts projected(const files::Checkpoint& checkpoint, std::vector<const models::Linear*> maps,
-                MatrixView<const double> normed, unsigned threads) {
-  Parts parts{.rows = normed.rows(), .dim = static_cast<std::size_t>(maps.front()->out)};
-  parts.maps = std::move(maps);
-  parts.values.resize(parts.rows * parts.width());
-  for (std::size_t i = 0; i < parts.maps.size(); ++i) {
-    apply(checkpoint, *parts.maps[i], normed, threads, parts.of(i));
-  }
-  return parts;
-}
-
-void pass_own_norms(const files::Checkpoint& checkpoint, const models::Model& model, Parts& parts) {
-  for (std::size_t i = 0; i < parts.maps.size(); ++i) {
-    const models::Norm* const own = models::own_norm(model, *parts.maps[i]);
-    if (own == nullptr) continue;
-    const NormSpec spec = models::read_norm(checkpoint, *own);
-    const bool is_of_head = spec.width == parts.dim;
-    if (!is_of_head && spec.width != parts.width()) {
-      throw Error(ErrorCode::Unsupported,
-                  fmt::format("not modelled: {}, of {} features", own->name, spec.width));
-    }
-    const MatrixView<double> rows = is_of_head ? parts.of(i) : parts.all();
-    norm::normalize<double>(norm::view(spec), rows, rows, 1);
-    if (!is_of_head) return;
-  }
-}
-
-/// Rotates queries or keys; `heads` are those of the parts.
-void turn(const std::vector<const models::Head*>& heads, bool are_queries, Parts& parts) {
-  for (std::size_t i = 0; i < heads.size(); ++i) {
-    if (!heads[i]->rotary) continue;
-    const models::Rotary& rotary = *heads[i]->rotary;
-    for (std::size_t t = 0; t < parts.rows; ++t) {
-      const std::span<double> part = parts.of(i).row(t);
-      models::rotate(rotary, t, part);
-      for (std::size_t j = 0; are_queries && j < rotary.dims; ++j) part[j] *= rotary.score_factor;
-    }
-  }
-}
-
-/// Attention weights of a query in place of its scores, of the positions up to its own.
-void softmax(std::span<double> scores) {
-  const double most = *std::max_element(scores.begin(), scores.end());
-  double sum = 0.0;
-  for (double& score : scores) sum += score = std::exp(score - most);
-  for (double& score : scores) score /= sum;
-}
-
-void attend(const models::Head& head, MatrixView<const double> queries, MatrixView<const double> keys,
-            MatrixView<const double> values, MatrixView<double> output) {
-  const std::size_t rows = queries.rows();
-  std::vector<double> scores(rows);
-  for (std::size_t t = 0; t < rows; ++t) {
-    const std::size_t window = head.window.value_or(rows);
-    const std::size_t first = t + 1 > window ? t + 1 - window : 0;
-    const std::size_t count = t + 1 - first;
-    const MatrixView<double> row(scores.data(), 1, count);
-    multiply(
-        MatrixView<const double>(queries.row(t).data(), 1, queries.width()),
-        Factor<double>(MatrixView<const double>(keys.row(first).data(), count, keys.width(), keys.stride()))
-            .transposed(),
-        row);
-    for (double& score : row.row(0)) {
-      score *= head.scale;
-      if (head.soft_cap > 0.0) score = head.soft_cap * std::tanh(score / head.soft_cap);
-    }
-    softmax(row.row(0));
-    multiply(row, MatrixView<const double>(values.row(first).data(), count, values.width(), values.stride()),
-             MatrixView<double>(output.row(t).data(), 1, output.width()));
-  }
-}
-
-/// Causal attention of `heads`, indices in `model.heads`, over the outputs of the norm that they read: the
-/// sums of values, head after head, row-major.
-///
-/// Shapes    normed (tokens, width)
-///
-/// Errors    as `models::read_weight`; Unsupported for norms of queries or keys that are neither of a head
-///           nor of all heads
-std::vector<double> attended(const files::Checkpoint& checkpoint, const models::Model& model,
-                             std::span<const std::size_t> heads, MatrixView<const double> normed,
-                             unsigned threads) {
-  std::vector<const models::Head*> all;
-  std::vector<const models::Head*> sharing;  // the first head of each key
-  std::vector<const models::Linear*> query_maps;
-  std::vector<const models::Linear*> key_maps;
-  std::vector<const models::Linear*> value_maps;
-  std::vector<std::size_t> key_of;
-  for (const std::size_t index : heads) {
-    const models::Head& head = model.heads[index];
-    all.push_back(&head);
-    query_maps.push_back(&*head.query);
-    const auto known = std::find_if(sharing.begin(), sharing.end(), [&](const models::Head* other) {
-      return other->key_value_head == head.key_value_head;
-    });
-    key_of.push_back(static_cast<std::size_t>(known - sharing.begin()));
-    if (known != sharing.end()) continue;
-    sharing.push_back(&head);
-    key_maps.push_back(&*head.key);
-    value_maps.push_back(&*head.value);
-  }
-  Parts queries = projected(checkpoint, std::move(query_maps), normed, threads);
-  Parts keys = projected(checkpoint, std::move(key_maps), normed, threads);
-  Parts values = projected(checkpoint, std::move(value_maps), normed, threads);
-  pass_own_norms(checkpoint, model, queries);
-  pass_own_norms(checkpoint, model, keys);
-  turn(all, true, queries);
-  turn(sharing, false, keys);
-  Parts result{
-      .rows = normed.rows(), .dim = values.dim, .maps = std::vector<const models::Linear*>(all.size())};
-  result.values.resize(result.rows * result.width());
-  parallel_for(all.size(), 1, threads, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) {
-      attend(*all[i], queries.of(i), keys.of(key_of[i]), values.of(key_of[i]), result.of(i));
-    }
-  });
-  return std::move(result.values);
-}
-
-/// Weights that are in memory together.
-constexpr std::size_t most_weights = std::size_t{1} << 24;
-
-}  // namespace
-
-void apply(const files::Checkpoint& checkpoint, const models::Linear& map, MatrixView<const double> x,
-           unsigned threads, MatrixView<double> y, const Progress& progress) {
-  if (x.width() != map.in) {
-    throw Error(ErrorCode::Unsupported, fmt::format("not modelled: \"{}\" reads {} features, expected {}",
-                                                    map.weight.selector(), map.in, x.width()));
-  }
-  const std::vector<double> bias = models::read_bias(checkpoint, map);
-  const auto outputs = static_cast<std::size_t>(map.out);
-  const std::size_t block = std::max<std::size_t>(1, most_weights / std::max<std::size_t>(1, x.width()));
-  for (std::size_t first = 0; first < outputs; first += block) {
-    progress("weights", first, outputs);
-    const std::size_t count = std::min(block, outputs - first);
-    const std::vector<double> weight = models::read_weight(checkpoint, map, first, count);
-    parallel_for(count, 64, threads, [&](std::size_t begin, std::size_t end) {
-      const MatrixView<const double> part(weight.data() + begin * x.width(), end - begin, x.width());
-      multiply(x, Factor<double>(part).transposed(),
-               MatrixView<double>(y.data() + first + begin, x.rows(), end - begin, y.stride()));
-    });
-  }
-  for (std::size_t r = 0; r < x.rows() && !bias.empty(); ++r) {
-    const std::span<double> row = y.row(r);
-    for (std::size_t i = 0; i < outputs; ++i) row[i] += bias[i];
-  }
-}
-
-std::vector<double> apply(const files::Checkpoint& checkpoint, const models::Linear& map,
-                          MatrixView<const double> x, unsigned threads) {
-  const auto outputs = static_cast<std::size_t>(map.out);
-  std::vector<double> y(x.rows() * outputs);
-  apply(checkpoint, map, x, threads, {y.data(), x.rows(), outputs});
-  return y;
-}
-
-std::vector<double> table_row(const files::Checkpoint& checkpoint, const models::Linear& table,
-                              std::size_t index) {
-  models::Linear row = table;
-  row.weight.offset += index * table.out;
-  row.layout = models::Layout::out_in;
-  row.in = table.out;
-  row.out = row.stored_out = 1;
-  return models::read_weight(checkpoint, row, 0, 1);
-}
 
 namespace {
 
@@ -247,6 +48,7 @@ struct Decoder::State {
   unsigned threads;
   Plan plan;
   std::vector<std::size_t> norms{};
+  std::vector<Component> components{};
   std::size_t vocabulary = 0, positions = most_tokens, width = 0;
 
   State(const files::Checkpoint& file, const models::Model& described, unsigned thread_limit)
@@ -262,6 +64,31 @@ struct Decoder::State {
     for (const models::Head& head : model.heads) {
       if (head.rotary && head.rotary->context != 0) positions = std::min(positions, head.rotary->context);
     }
+    list_components();
+  }
+
+  void list_components() {
+    using Kind = Component::Kind;
+    components.push_back({Kind::embedding});
+    if (plan.positions != nullptr) components.push_back({Kind::position});
+    for (const Step& step : plan.steps) {
+      for (const Branch& branch : step.before) {
+        const bool attends = !branch.heads.empty();
+        const std::optional<int> layer =
+            attends ? model.heads[branch.heads.front()].layer : model.norms[branch.norm].layer;
+        for (const std::size_t head : branch.heads) {
+          components.push_back({Kind::head, layer, model.heads[head].head, branch.after});
+        }
+        if (!attends) components.push_back({Kind::mlp, layer, {}, branch.after});
+        if (!has_bias(branch)) continue;
+        components.push_back({attends ? Kind::attention_bias : Kind::mlp_bias, layer, {}, branch.after});
+      }
+    }
+  }
+
+  /// Whether the branch adds numbers that do not depend on its input.
+  [[nodiscard]] static bool has_bias(const Branch& branch) {
+    return branch.out->bias || (branch.after != nullptr && branch.after->bias);
   }
 
   void expect_tokens(std::span<const std::size_t> tokens) const {
@@ -280,15 +107,24 @@ struct Decoder::State {
     }
   }
 
+  /// What the token embedding gives the stream.
   [[nodiscard]] std::vector<double> embedded(std::span<const std::size_t> tokens) const {
     std::vector<double> rows(tokens.size() * width);
     for (std::size_t t = 0; t < tokens.size(); ++t) {
       const std::vector<double> token = table_row(checkpoint, *plan.tokens, tokens[t]);
       for (std::size_t i = 0; i < width; ++i) rows[t * width + i] = model.decoder->embedding_scale * token[i];
-      if (plan.positions == nullptr) continue;
+    }
+    return rows;
+  }
+
+  /// What the position embedding gives it; empty without one.
+  [[nodiscard]] std::vector<double> placed(std::size_t count) const {
+    std::vector<double> rows;
+    if (plan.positions == nullptr) return rows;
+    for (std::size_t t = 0; t < count; ++t) {
       const std::vector<double> place =
           table_row(checkpoint, *plan.positions, t + static_cast<std::size_t>(model.decoder->first_position));
-      for (std::size_t i = 0; i < width; ++i) rows[t * width + i] += place[i];
+      rows.insert(rows.end(), place.begin(), place.end());
     }
     return rows;
   }
@@ -305,12 +141,15 @@ struct Decoder::State {
     return inner;
   }
 
+  [[nodiscard]] std::vector<double> inner(const Branch& branch, MatrixView<const double> normed) const {
+    return branch.heads.empty() ? mlp(branch, normed)
+                                : attended(checkpoint, model, branch.heads, normed, threads);
+  }
+
   void add(const Branch& branch, MatrixView<const double> normed, std::vector<double>& stream) const {
     const std::size_t rows = normed.rows();
-    const std::vector<double> inner = branch.heads.empty()
-                                          ? mlp(branch, normed)
-                                          : attended(checkpoint, model, branch.heads, normed, threads);
-    const MatrixView<const double> view(inner.data(), rows, inner.size() / rows);
+    const std::vector<double> hidden = inner(branch, normed);
+    const MatrixView<const double> view(hidden.data(), rows, hidden.size() / rows);
     std::vector<double> output = apply(checkpoint, *branch.out, view, threads);
     if (branch.after != nullptr) {
       const NormSpec after = models::read_norm(checkpoint, *branch.after);
@@ -319,7 +158,131 @@ struct Decoder::State {
     }
     for (std::size_t i = 0; i < stream.size(); ++i) stream[i] += model.decoder->branch_scale * output[i];
   }
+
+  /// The rows that each component of a branch computes.
+  [[nodiscard]] std::vector<std::vector<double>> apart(const Branch& branch,
+                                                       MatrixView<const double> normed) const {
+    const models::Linear& out = *branch.out;
+    const std::size_t rows = normed.rows();
+    const std::vector<double> hidden = inner(branch, normed);
+    const auto in = static_cast<std::size_t>(out.in);
+    if (hidden.size() != rows * in) {
+      throw Error(ErrorCode::Unsupported, fmt::format("not modelled: \"{}\" reads {} features, expected {}",
+                                                      out.weight.selector(), in, hidden.size() / rows));
+    }
+    const std::size_t count = std::max<std::size_t>(1, branch.heads.size());
+    const std::size_t dim = in / count;
+    const std::vector<double> weight = models::read_weight(checkpoint, out, 0, width);
+    std::vector<std::vector<double>> outputs(count, std::vector<double>(rows * width));
+    for (std::size_t c = 0; c < count; ++c) {
+      const MatrixView<const double> part(hidden.data() + c * dim, rows, dim, in);
+      parallel_for(width, 64, threads, [&](std::size_t begin, std::size_t end) {
+        const MatrixView<const double> map(weight.data() + begin * in + c * dim, end - begin, dim, in);
+        multiply(part, Factor<double>(map).transposed(),
+                 MatrixView<double>(outputs[c].data() + begin, rows, end - begin, width));
+      });
+    }
+    if (!has_bias(branch)) return outputs;
+    outputs.emplace_back(rows * width);
+    const std::vector<double> bias = models::read_bias(checkpoint, out);
+    for (std::size_t i = 0; i < outputs.back().size() && !bias.empty(); ++i) {
+      outputs.back()[i] = bias[i % width];
+    }
+    return outputs;
+  }
+
+  /// Parts of a norm's output, of parts of its input.
+  void pass_after(const Branch& branch, std::vector<double>& total,
+                  std::vector<std::vector<double>>* parts) const {
+    const NormSpec spec = models::read_norm(checkpoint, *branch.after);
+    const std::size_t rows = total.size() / width;
+    if (parts != nullptr && (spec.elementwise() || spec.groups != 1)) {
+      throw Error(ErrorCode::Unsupported,
+                  fmt::format("not modelled: components through {}, expected a norm with one divisor",
+                              branch.after->name));
+    }
+    for (std::size_t t = 0; t < rows && parts != nullptr; ++t) {
+      std::vector<double> row(total.data() + t * width, total.data() + (t + 1) * width);
+      if (spec.centers()) center(row);
+      const double divisor = std::sqrt(sum_of_squares(row) / spec.squared_radius() + spec.eps);
+      for (std::vector<double>& part : *parts) {
+        const std::span<double> of(part.data() + t * width, width);
+        if (spec.centers()) center(of);
+        for (std::size_t i = 0; i < width; ++i) of[i] *= spec.gain_at(i) / divisor;
+      }
+      for (std::size_t i = 0; i < width && !spec.bias.empty(); ++i) {
+        parts->back()[t * width + i] += spec.bias[i];
+      }
+    }
+    norm::normalize<double>(norm::view(spec), {total.data(), rows, width}, {total.data(), rows, width},
+                            threads);
+  }
+
+  /// As `add`, of the components from `first` on.
+  void add_apart(const Branch& branch, std::size_t first, const Apart& hooks, MatrixView<const double> normed,
+                 std::vector<double>& stream) const {
+    std::vector<std::vector<double>> parts = apart(branch, normed);
+    std::vector<double> total(stream.size());
+    for (std::size_t c = 0; c < parts.size(); ++c) {
+      if (hooks.change) hooks.change(first + c, {parts[c].data(), normed.rows(), width});
+      for (std::size_t i = 0; i < total.size(); ++i) total[i] += parts[c][i];
+    }
+    if (branch.after != nullptr) pass_after(branch, total, hooks.collect ? &parts : nullptr);
+    const double scale = model.decoder->branch_scale;
+    for (std::size_t i = 0; i < stream.size(); ++i) stream[i] += scale * total[i];
+    for (std::size_t c = 0; c < parts.size() && hooks.collect; ++c) {
+      for (double& value : parts[c]) value *= scale;
+      hooks.collect(first + c, {parts[c].data(), normed.rows(), width});
+    }
+  }
+
+  /// Adds an embedding, unless there is none.
+  void begin(std::size_t component, std::vector<double> rows, const Apart& hooks,
+             std::vector<double>& stream) const {
+    if (rows.empty()) return;
+    const MatrixView<double> view(rows.data(), rows.size() / width, width);
+    if (hooks.change) hooks.change(component, view);
+    if (hooks.collect) hooks.collect(component, view);
+    for (std::size_t i = 0; i < stream.size(); ++i) stream[i] += rows[i];
+  }
+
+  /// Goes through the norms; `add_branch` adds one branch to the stream. The output of the final norm.
+  template <typename Add>
+  [[nodiscard]] std::vector<double> pass(std::vector<double> stream, const Observe& observe,
+                                         const Add& add_branch, const Progress& progress) const {
+    const std::size_t rows = stream.size() / width;
+    // The outputs of norms that open branches read: those of two norms beside each other at most.
+    std::map<std::size_t, std::vector<double>> normed;
+    for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+      progress("norms", s, plan.steps.size());
+      const Step& step = plan.steps[s];
+      for (const Branch& branch : step.before) {
+        add_branch(branch, MatrixView<const double>(normed.at(branch.norm).data(), rows, width), stream);
+      }
+      if (!step.before.empty()) normed.clear();
+      if (observe) observe(step.norm, {stream.data(), rows, width});
+      const NormSpec spec = models::read_norm(checkpoint, model.norms[step.norm]);
+      std::vector<double>& output = normed[step.norm];
+      output.resize(stream.size());
+      norm::normalize<double>(norm::view(spec), {stream.data(), rows, width}, {output.data(), rows, width},
+                              threads);
+    }
+    return std::move(normed.at(norms.back()));
+  }
 };
+
+std::string Component::name() const {
+  switch (kind) {
+    case Kind::embedding: return "embedding";
+    case Kind::position: return "position";
+    case Kind::head: return fmt::format("{}.{}", layer.value_or(0), head.value_or(0));
+    case Kind::attention_bias: return fmt::format("{}.attention_bias", layer.value_or(0));
+    case Kind::mlp: return fmt::format("{}.mlp", layer.value_or(0));
+    case Kind::mlp_bias: return fmt::format("{}.mlp_bias", layer.value_or(0));
+  }
+  NORMSCOPE_ASSERT(false);
+  return {};
+}
 
 Decoder::Decoder(const files::Checkpoint& checkpoint, const models::Model& model, unsigned threads)
     : state_(std::make_unique<const State>(checkpoint, model, threads)) {}
@@ -331,29 +294,38 @@ std::size_t Decoder::vocabulary() const { return state_->vocabulary; }
 std::size_t Decoder::positions() const { return state_->positions; }
 const std::vector<std::size_t>& Decoder::norms() const { return state_->norms; }
 
+const std::vector<Component>& Decoder::components() const { return state_->components; }
+
 std::vector<double> Decoder::run(std::span<const std::size_t> tokens, const Observe& observe,
                                  const Progress& progress) const {
   const State& state = *state_;
   state.expect_tokens(tokens);
-  const std::size_t rows = tokens.size();
   std::vector<double> stream = state.embedded(tokens);
-  // The outputs of norms that open branches read: those of two norms beside each other at most.
-  std::map<std::size_t, std::vector<double>> normed;
-  for (std::size_t s = 0; s < state.plan.steps.size(); ++s) {
-    progress("norms", s, state.plan.steps.size());
-    const Step& step = state.plan.steps[s];
-    for (const Branch& branch : step.before) {
-      state.add(branch, {normed.at(branch.norm).data(), rows, state.width}, stream);
-    }
-    if (!step.before.empty()) normed.clear();
-    if (observe) observe(step.norm, {stream.data(), rows, state.width});
-    const NormSpec spec = models::read_norm(state.checkpoint, state.model.norms[step.norm]);
-    std::vector<double>& output = normed[step.norm];
-    output.resize(stream.size());
-    norm::normalize<double>(norm::view(spec), {stream.data(), rows, state.width},
-                            {output.data(), rows, state.width}, state.threads);
-  }
-  return std::move(normed.at(state.norms.back()));
+  const std::vector<double> placed = state.placed(tokens.size());
+  for (std::size_t i = 0; i < placed.size(); ++i) stream[i] += placed[i];
+  return state.pass(
+      std::move(stream), observe,
+      [&](const Branch& branch, MatrixView<const double> normed, std::vector<double>& sum) {
+        state.add(branch, normed, sum);
+      },
+      progress);
+}
+
+std::vector<double> Decoder::run_apart(std::span<const std::size_t> tokens, const Apart& apart,
+                                       const Progress& progress) const {
+  const State& state = *state_;
+  state.expect_tokens(tokens);
+  std::vector<double> stream(tokens.size() * state.width);
+  state.begin(0, state.embedded(tokens), apart, stream);
+  state.begin(1, state.placed(tokens.size()), apart, stream);
+  std::size_t next = state.plan.positions == nullptr ? 1 : 2;
+  return state.pass(
+      std::move(stream), apart.observe,
+      [&](const Branch& branch, MatrixView<const double> normed, std::vector<double>& sum) {
+        state.add_apart(branch, next, apart, normed, sum);
+        next += std::max<std::size_t>(1, branch.heads.size()) + (State::has_bias(branch) ? 1 : 0);
+      },
+      progress);
 }
 
 void Decoder::logits(MatrixView<const double> hidden, MatrixView<double> logits,

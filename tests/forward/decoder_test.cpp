@@ -6,6 +6,7 @@
 #include <cmath>
 #include <fstream>
 #include <functional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -66,6 +67,32 @@ TEST_P(DecoderFixture, HasTheLogitsOfTransformers) {
   const nlohmann::json truth = truth_of(GetParam());
   const files::Checkpoint checkpoint(test::fixture(GetParam()));
   expect_truth(truth, logits_of(checkpoint, models::describe(checkpoint), tokens_of(truth)));
+}
+
+TEST_P(DecoderFixture, AddsItsComponentsToTheStream) {
+  const files::Checkpoint checkpoint(test::fixture(GetParam()));
+  const models::Model model = models::describe(checkpoint);
+  const std::vector<std::size_t> tokens = tokens_of(truth_of(GetParam()));
+  const Decoder decoder(checkpoint, model, 1);
+  std::vector<double> sum, stream;
+  std::set<std::string> names;
+  const std::vector<double> hidden = decoder.run(tokens);
+  const std::vector<double> apart = decoder.run_apart(
+      tokens, {.collect =
+                   [&](std::size_t index, MatrixView<const double> rows) {
+                     EXPECT_EQ(index, names.size());
+                     EXPECT_TRUE(names.insert(decoder.components().at(index).name()).second);
+                     sum.resize(rows.rows() * rows.width());
+                     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += rows.data()[i];
+                   },
+               .observe =
+                   [&](std::size_t, MatrixView<const double> rows) {
+                     stream.assign(rows.data(), rows.data() + rows.rows() * rows.width());
+                   }});
+  EXPECT_EQ(names.size(), decoder.components().size());
+  ASSERT_EQ(sum.size(), stream.size());
+  for (std::size_t i = 0; i < sum.size(); ++i) EXPECT_NEAR(sum[i], stream[i], 1e-11);
+  for (std::size_t i = 0; i < hidden.size(); ++i) EXPECT_NEAR(apart[i], hidden[i], 1e-10);
 }
 
 INSTANTIATE_TEST_SUITE_P(

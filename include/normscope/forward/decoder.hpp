@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <normscope/core/parallel.hpp>
@@ -31,6 +32,30 @@ struct Prediction {
 
 /// Called with the index of a norm in `model.norms` and the rows that enter it, one for each token.
 using Observe = std::function<void(std::size_t norm, MatrixView<const double> rows)>;
+
+/// An addend of the residual stream: an embedding, or what one head, all of an MLP, or a bias adds to it.
+struct Component {
+  enum class Kind { embedding, position, head, attention_bias, mlp, mlp_bias };
+  Kind kind = Kind::embedding;
+  std::optional<int> layer{};  ///< of heads, MLPs and biases
+  std::optional<int> head{};
+  /// The norm of its branch's output, which it goes through before it is added; null if there is none.
+  const models::Norm* after = nullptr;
+
+  /// "embedding", "position", "3.2" (layer 3, head 2), "3.attention_bias", "3.mlp", "3.mlp_bias".
+  [[nodiscard]] std::string name() const;
+};
+
+/// What `Decoder::run_apart` calls with the index of a component and its rows, one for each token.
+struct Apart {
+  /// May change what a component computes, before the norm of its branch's output and before the model's
+  /// factor of branches.
+  std::function<void(std::size_t component, MatrixView<double> rows)> change{};
+  /// Takes what it adds to the stream. Behind a norm of the branch's output that is its part of the output,
+  /// which is linear in it while the norm's divisor is kept; the bias of that norm counts as a bias.
+  std::function<void(std::size_t component, MatrixView<const double> rows)> collect{};
+  Observe observe{};
+};
 
 /// Largest number of tokens of a pass, for models that state no smaller one. Scores take its square.
 inline constexpr std::size_t most_tokens = 4096;
@@ -67,6 +92,22 @@ class Decoder {
   ///           rows of the stream
   [[nodiscard]] std::vector<double> run(std::span<const std::size_t> tokens, const Observe& observe = {},
                                         const Progress& progress = {}) const;
+
+  /// The addends of the stream, in the order in which they are added.
+  [[nodiscard]] const std::vector<Component>& components() const;
+
+  /// As `run`, with every component's rows apart.
+  ///
+  /// Accuracy  what is collected adds up to the stream that enters the final norm, up to rounding, unless
+  ///           `change` is given (test: Decoder.AddsItsComponentsToTheStream); a `change` that changes
+  ///           nothing gives the same bits as none
+  ///
+  /// Errors    as `run`; Unsupported if `collect` is given and a branch ends in a norm that is elementwise or
+  ///           has groups
+  ///
+  /// Cost      as `run`; memory: the widest output map, and rows of the stream for each component of a branch
+  [[nodiscard]] std::vector<double> run_apart(std::span<const std::size_t> tokens, const Apart& apart,
+                                              const Progress& progress = {}) const;
 
   /// The logits for rows of the final norm's output, before softmax.
   ///

@@ -1,0 +1,190 @@
+#include "layers.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <normscope/core/error.hpp>
+#include <normscope/core/linear_algebra.hpp>
+#include <normscope/norm/kernels.hpp>
+
+namespace normscope::forward {
+namespace {
+
+/// Queries, keys or values of some heads, side by side: (tokens, parts × dim).
+struct Parts {
+  std::size_t rows = 0;
+  std::size_t dim = 0;
+  std::vector<const models::Linear*> maps{};
+  std::vector<double> values{};
+
+  [[nodiscard]] std::size_t width() const { return maps.size() * dim; }
+  [[nodiscard]] MatrixView<double> all() { return {values.data(), rows, width()}; }
+  [[nodiscard]] MatrixView<double> of(std::size_t part) {
+    return {values.data() + part * dim, rows, dim, width()};
+  }
+};
+
+Parts projected(const files::Checkpoint& checkpoint, std::vector<const models::Linear*> maps,
+                MatrixView<const double> normed, unsigned threads) {
+  Parts parts{.rows = normed.rows(), .dim = static_cast<std::size_t>(maps.front()->out)};
+  parts.maps = std::move(maps);
+  parts.values.resize(parts.rows * parts.width());
+  for (std::size_t i = 0; i < parts.maps.size(); ++i) {
+    apply(checkpoint, *parts.maps[i], normed, threads, parts.of(i));
+  }
+  return parts;
+}
+
+void pass_own_norms(const files::Checkpoint& checkpoint, const models::Model& model, Parts& parts) {
+  for (std::size_t i = 0; i < parts.maps.size(); ++i) {
+    const models::Norm* const own = models::own_norm(model, *parts.maps[i]);
+    if (own == nullptr) continue;
+    const NormSpec spec = models::read_norm(checkpoint, *own);
+    const bool is_of_head = spec.width == parts.dim;
+    if (!is_of_head && spec.width != parts.width()) {
+      throw Error(ErrorCode::Unsupported,
+                  fmt::format("not modelled: {}, of {} features", own->name, spec.width));
+    }
+    const MatrixView<double> rows = is_of_head ? parts.of(i) : parts.all();
+    norm::normalize<double>(norm::view(spec), rows, rows, 1);
+    if (!is_of_head) return;
+  }
+}
+
+/// Rotates queries or keys; `heads` are those of the parts.
+void turn(const std::vector<const models::Head*>& heads, bool are_queries, Parts& parts) {
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    if (!heads[i]->rotary) continue;
+    const models::Rotary& rotary = *heads[i]->rotary;
+    for (std::size_t t = 0; t < parts.rows; ++t) {
+      const std::span<double> part = parts.of(i).row(t);
+      models::rotate(rotary, t, part);
+      for (std::size_t j = 0; are_queries && j < rotary.dims; ++j) part[j] *= rotary.score_factor;
+    }
+  }
+}
+
+/// Attention weights of a query in place of its scores, of the positions up to its own.
+void softmax(std::span<double> scores) {
+  const double most = *std::max_element(scores.begin(), scores.end());
+  double sum = 0.0;
+  for (double& score : scores) sum += score = std::exp(score - most);
+  for (double& score : scores) score /= sum;
+}
+
+void attend(const models::Head& head, MatrixView<const double> queries, MatrixView<const double> keys,
+            MatrixView<const double> values, MatrixView<double> output) {
+  const std::size_t rows = queries.rows();
+  std::vector<double> scores(rows);
+  for (std::size_t t = 0; t < rows; ++t) {
+    const std::size_t window = head.window.value_or(rows);
+    const std::size_t first = t + 1 > window ? t + 1 - window : 0;
+    const std::size_t count = t + 1 - first;
+    const MatrixView<double> row(scores.data(), 1, count);
+    multiply(
+        MatrixView<const double>(queries.row(t).data(), 1, queries.width()),
+        Factor<double>(MatrixView<const double>(keys.row(first).data(), count, keys.width(), keys.stride()))
+            .transposed(),
+        row);
+    for (double& score : row.row(0)) {
+      score *= head.scale;
+      if (head.soft_cap > 0.0) score = head.soft_cap * std::tanh(score / head.soft_cap);
+    }
+    softmax(row.row(0));
+    multiply(row, MatrixView<const double>(values.row(first).data(), count, values.width(), values.stride()),
+             MatrixView<double>(output.row(t).data(), 1, output.width()));
+  }
+}
+
+/// Weights that are in memory together.
+constexpr std::size_t most_weights = std::size_t{1} << 24;
+
+}  // namespace
+
+std::vector<double> attended(const files::Checkpoint& checkpoint, const models::Model& model,
+                             std::span<const std::size_t> heads, MatrixView<const double> normed,
+                             unsigned threads) {
+  std::vector<const models::Head*> all;
+  std::vector<const models::Head*> sharing;  // the first head of each key
+  std::vector<const models::Linear*> query_maps;
+  std::vector<const models::Linear*> key_maps;
+  std::vector<const models::Linear*> value_maps;
+  std::vector<std::size_t> key_of;
+  for (const std::size_t index : heads) {
+    const models::Head& head = model.heads[index];
+    all.push_back(&head);
+    query_maps.push_back(&*head.query);
+    const auto known = std::find_if(sharing.begin(), sharing.end(), [&](const models::Head* other) {
+      return other->key_value_head == head.key_value_head;
+    });
+    key_of.push_back(static_cast<std::size_t>(known - sharing.begin()));
+    if (known != sharing.end()) continue;
+    sharing.push_back(&head);
+    key_maps.push_back(&*head.key);
+    value_maps.push_back(&*head.value);
+  }
+  Parts queries = projected(checkpoint, std::move(query_maps), normed, threads);
+  Parts keys = projected(checkpoint, std::move(key_maps), normed, threads);
+  Parts values = projected(checkpoint, std::move(value_maps), normed, threads);
+  pass_own_norms(checkpoint, model, queries);
+  pass_own_norms(checkpoint, model, keys);
+  turn(all, true, queries);
+  turn(sharing, false, keys);
+  Parts result{
+      .rows = normed.rows(), .dim = values.dim, .maps = std::vector<const models::Linear*>(all.size())};
+  result.values.resize(result.rows * result.width());
+  parallel_for(all.size(), 1, threads, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      attend(*all[i], queries.of(i), keys.of(key_of[i]), values.of(key_of[i]), result.of(i));
+    }
+  });
+  return std::move(result.values);
+}
+
+void apply(const files::Checkpoint& checkpoint, const models::Linear& map, MatrixView<const double> x,
+           unsigned threads, MatrixView<double> y, const Progress& progress) {
+  if (x.width() != map.in) {
+    throw Error(ErrorCode::Unsupported, fmt::format("not modelled: \"{}\" reads {} features, expected {}",
+                                                    map.weight.selector(), map.in, x.width()));
+  }
+  const std::vector<double> bias = models::read_bias(checkpoint, map);
+  const auto outputs = static_cast<std::size_t>(map.out);
+  const std::size_t block = std::max<std::size_t>(1, most_weights / std::max<std::size_t>(1, x.width()));
+  for (std::size_t first = 0; first < outputs; first += block) {
+    progress("weights", first, outputs);
+    const std::size_t count = std::min(block, outputs - first);
+    const std::vector<double> weight = models::read_weight(checkpoint, map, first, count);
+    parallel_for(count, 64, threads, [&](std::size_t begin, std::size_t end) {
+      const MatrixView<const double> part(weight.data() + begin * x.width(), end - begin, x.width());
+      multiply(x, Factor<double>(part).transposed(),
+               MatrixView<double>(y.data() + first + begin, x.rows(), end - begin, y.stride()));
+    });
+  }
+  for (std::size_t r = 0; r < x.rows() && !bias.empty(); ++r) {
+    const std::span<double> row = y.row(r);
+    for (std::size_t i = 0; i < outputs; ++i) row[i] += bias[i];
+  }
+}
+
+std::vector<double> apply(const files::Checkpoint& checkpoint, const models::Linear& map,
+                          MatrixView<const double> x, unsigned threads) {
+  const auto outputs = static_cast<std::size_t>(map.out);
+  std::vector<double> y(x.rows() * outputs);
+  apply(checkpoint, map, x, threads, {y.data(), x.rows(), outputs});
+  return y;
+}
+
+std::vector<double> table_row(const files::Checkpoint& checkpoint, const models::Linear& table,
+                              std::size_t index) {
+  models::Linear row = table;
+  row.weight.offset += index * table.out;
+  row.layout = models::Layout::out_in;
+  row.in = table.out;
+  row.out = row.stored_out = 1;
+  return models::read_weight(checkpoint, row, 0, 1);
+}
+
+}  // namespace normscope::forward

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include <normscope/core/parallel.hpp>
+#include <normscope/core/view.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/models/model.hpp>
+
+namespace normscope::forward {
+
+/// y = W x + b for each row of x, in blocks of outputs, so that few weights are in memory.
+///
+/// Shapes    x (rows, map.in), y (rows, map.out)
+///
+/// Errors    Unsupported for x of another width; as `models::read_weight`; Cancelled
+void apply(const files::Checkpoint& checkpoint, const models::Linear& map, MatrixView<const double> x,
+           unsigned threads, MatrixView<double> y, const Progress& progress = {});
+
+/// The products of a map with rows of `x`, row-major.
+[[nodiscard]] std::vector<double> apply(const files::Checkpoint& checkpoint, const models::Linear& map,
+                                        MatrixView<const double> x, unsigned threads);
+
+/// Row `index` of an embedding.
+///
+/// Errors    as `models::read_weight`
+[[nodiscard]] std::vector<double> table_row(const files::Checkpoint& checkpoint, const models::Linear& table,
+                                            std::size_t index);
+
+/// Causal attention of `heads`, indices in `model.heads`, over the outputs of the norm that they read: the
+/// sums of values, head after head, row-major.
+///
+/// Shapes    normed (tokens, width)
+///
+/// Errors    as `models::read_weight`; Unsupported for norms of queries or keys that are neither of a head
+///           nor of all heads
+[[nodiscard]] std::vector<double> attended(const files::Checkpoint& checkpoint, const models::Model& model,
+                                           std::span<const std::size_t> heads,
+                                           MatrixView<const double> normed, unsigned threads);
+
+}  // namespace normscope::forward

@@ -175,6 +175,7 @@ void say_notes(const Session& session, const std::vector<std::string>& notes);
 [[nodiscard]] Command select_command();
 [[nodiscard]] Command separate_command();
 [[nodiscard]] Command verify_command();
+[[nodiscard]] Command attribute_command();
 [[nodiscard]] Command rewrite_command();
 [[nodiscard]] Command compare_command();
 [[nodiscard]] Command signature_command();

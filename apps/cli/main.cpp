@@ -25,6 +25,7 @@ int run(int argc, char** argv) {
       {"prove",
        {cli::heads_command(), cli::reach_command(), cli::ranges_command(), cli::select_command(),
         cli::separate_command(), cli::verify_command()}},
+      {"explain", {cli::attribute_command()}},
       {"change", {cli::rewrite_command(), cli::compare_command()}},
       {"identify", {cli::signature_command()}},
       {"compute", {cli::apply_command(), cli::curvature_command()}},

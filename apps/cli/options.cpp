@@ -83,6 +83,21 @@ const std::vector<Word>& table() {
        "20", counts(0, largest_count)},
       {"--sharpen-tokens", "I1,I2,...", "Optimize the largest probability of these tokens (ids) too"},
 
+      // attribute
+      {"--target", "TOKEN", "Token whose logit is read: its id, its name in the vocabulary, or its text"},
+      {"--against", "TOKEN", "Read the target's logit less this token's", "none"},
+      {"--at", "N", "Position that is read, from 0", "the last", counts(0, largest_count)},
+      {"--replace-with", "WHAT",
+       "What stands in place of a removed component: zero, mean (its mean over the positions read so far) or "
+       "an ARRAY with a row for each component",
+       "zero"},
+      {"--components", "ARRAY",
+       "Rows that add up to the final norm's input at the position, in place of the model's own components"},
+      {"--keep", "NAME1,NAME2,...", "Also read the logit with all other components replaced by their means"},
+      {"--most-removed", "N", "Components that may be removed together, for the bounds over every set", "10",
+       counts(0, largest_count)},
+      {"--no-rerun", "", "Leave out the total effects, each of which runs the model again"},
+
       // select, separate, verify
       {"--random-table", "", "Tabulate how often standard normal keys cannot be selected, instead of KEYS"},
       {"--runs", "N", "Random key sets per table cell", "100", counts(1, largest_count)},

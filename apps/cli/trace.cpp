@@ -1,8 +1,6 @@
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,9 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/analysis/trace.hpp>
-#include <normscope/core/error.hpp>
-#include <normscope/forward/tokenizer.hpp>
-#include <normscope/models/token_names.hpp>
 #include <normscope/results/documents.hpp>
 #include <normscope/results/figures.hpp>
 #include <normscope/results/words.hpp>
@@ -21,57 +16,18 @@
 
 #include "command.hpp"
 #include "report_page.hpp"
+#include "text_input.hpp"
 
 namespace normscope::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
 struct TraceCommand {
-  ModelName model;
-  std::optional<std::string> text;
-  std::vector<std::size_t> tokens;
-  std::string names;
-  std::string activation;
+  TextInput input;
   std::string page;
   std::string activations;
   double budget = analysis::TraceOptions{}.budget / selectability::budget_unit;
   analysis::TraceOptions trace{};
 };
-
-/// The tokens of the text, and their names.
-struct Context {
-  std::vector<std::size_t> tokens{};
-  std::vector<std::string> names{};
-};
-
-Context context_of(const TraceCommand& command, const std::optional<fs::path>& names,
-                   std::size_t vocabulary) {
-  Context context{.tokens = command.tokens};
-  if (!command.text) {
-    if (names) context.names = models::read_token_names(*names, vocabulary);
-    return context;
-  }
-  if (command.text->empty())
-    throw Error(ErrorCode::Argument, "trace: the text is empty, expected at least one character");
-  if (!names) {
-    throw Error(ErrorCode::Unsupported,
-                fmt::format("{}: has no tokenizer beside it; give one with --names FILE, or --tokens",
-                            command.model.path));
-  }
-  const forward::Tokenizer tokenizer(*names, vocabulary);
-  context.tokens = tokenizer.encode(*command.text);
-  context.names = tokenizer.names();
-  return context;
-}
-
-void state_activation(const std::string& name, models::Model& model) {
-  if (name.empty() || !model.decoder) return;
-  if (model.decoder->activation) {
-    throw Error(ErrorCode::Argument, "trace: --activation: " + model.title + " states its activation itself");
-  }
-  model.decoder->activation = name == "gelu" ? models::Activation::gelu : models::Activation::gelu_tanh;
-}
 
 std::string percentage(double share) { return results::format_number(100.0 * share) + " %"; }
 
@@ -159,36 +115,26 @@ void print_tokens(const Session& session, const analysis::TokenTrace& trace,
 }
 
 int run_trace(const Session& session, Inputs& inputs, Outputs& outputs, const TraceCommand& command) {
-  if (command.text.has_value() != command.tokens.empty()) {
-    throw CLI::ValidationError("trace", "expected either TEXT or --tokens");
-  }
-  const files::Checkpoint& checkpoint = inputs.checkpoint(command.model.path);
-  const std::optional<fs::path> names =
-      command.names.empty() ? models::find_token_names(checkpoint.files().front().parent_path())
-                            : std::optional<fs::path>(command.names);
-  if (names) inputs.add_file(*names);
-  models::Model model = inputs.model_of(checkpoint, command.model.stated);
-  state_activation(command.activation, model);
-  const std::size_t vocabulary = forward::Decoder(checkpoint, model).vocabulary();
-  const Context context = context_of(command, names, vocabulary);
+  const Context context = context_of(command.input, inputs);
   analysis::TraceOptions options = command.trace;
   options.budget = selectability::budget_unit * command.budget;
   options.threads = session.threads;
   const analysis::TokenTrace trace =
-      analysis::trace(checkpoint, model, context.tokens, options, session.progress());
-  const auto document = results::token_trace(checkpoint, trace, context.names);
+      analysis::trace(context.checkpoint, context.model, context.tokens, options, session.progress());
+  const auto document = results::token_trace(context.checkpoint, trace, context.names);
   outputs.write_text(command.page, [&] {
     return report::fill(json_text(document, 1), json_text(figures::token_trace_charts(trace, context.names)));
   });
   outputs.write_text(command.activations, [&] {
     return json_text(
-        results::activations(command.model.path, analysis::observed_norms(trace), {}, &trace.within), 1);
+        results::activations(command.input.model.path, analysis::observed_norms(trace), {}, &trace.within),
+        1);
   });
   outputs.commit([&] { return json_text(document, 1); });
   print_norms(session, trace);
   print_heads(session, trace);
   print_tokens(session, trace, context.names);
-  say_notes(session, model.notes);
+  say_notes(session, context.model.notes);
   return ok;
 }
 
@@ -198,23 +144,17 @@ Command trace_command() {
   const auto options = std::make_shared<TraceCommand>();
   return {.name = "trace",
           .text = "Run a text through a decoder; show what each norm does",
-          .inputs = {input("MODEL", options->model.path, "Checkpoint to run, a decoder").required(),
-                     input("TEXT", options->text, "Text, for models with a tokenizer beside them")},
+          .inputs = text_inputs(options->input),
           .outputs = {output("-o,--output", options->page).says("an HTML page with figures"),
                       output("--activations", options->activations)},
           .options = joined(
-              {option("--tokens", options->tokens),
-               option("--names", options->names).says("; those of byte-level BPE encode TEXT"),
-               option("--activation", options->activation)
-                   .says("of the MLP, if the file does not state it")
-                   .one_of({"gelu", "gelu_new"}),
-               option("--axes", options->trace.axes)
+              {option("--axes", options->trace.axes)
                    .says(", with the tokens' coordinates along them")
                    .usually("8")
                    .within(counts(1, 256)),
                option("--likeliest", options->trace.likeliest),
                option("--budget", options->budget).says("for the keys and, again, for reach").usually("100")},
-              model_options(options->model)),
+              text_options(options->input)),
           .footer =
               "The columns:\n"
               "  divides by      smallest and largest number that the norm divides a token by\n"

@@ -98,6 +98,10 @@ std::vector<Kind> kinds() {
        "Written by `normscope trace`. What each norm on the residual stream does with each token, which "
        "keys of the text each head can select, and which tokens may follow.",
        "`normscope trace MODEL TEXT --json FILE`", describe_token_trace},
+      {"attribute", "What each component contributes to a logit",
+       "Written by `normscope attribute`. A reading is a logit or a difference of two; a component is an "
+       "addend of the residual stream. [attribution.md](../attribution.md) explains the numbers.",
+       "`normscope attribute MODEL TEXT --target TOKEN --json FILE`", describe_attribute},
       {"train", "Result of `normscope nets train`",
        "One training, or several, with consecutive seeds or several counts of groups, of which the best "
        "is given in full. Arrays over the steps hold one value every `record_every` steps, for that "

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <nlohmann/json_fwd.hpp>
 
+#include <normscope/analysis/attribution.hpp>
 #include <normscope/analysis/in_model.hpp>
 #include <normscope/analysis/observer.hpp>
 #include <normscope/analysis/ranges.hpp>
@@ -224,6 +225,13 @@ struct SeparateResult {
     const std::string& model, const std::vector<analysis::ObservedNorm>& norms,
     const std::vector<std::pair<std::string, std::string>>& not_understood,
     const analysis::InModel* within = nullptr);
+
+/// Components and a logit, schema "normscope.attribute/1" (docs/schemas/attribute.schema.json);
+/// `with_proofs` adds what `verify` needs.
+[[nodiscard]] nlohmann::ordered_json attribution(const files::Checkpoint& checkpoint,
+                                                 const analysis::Attribution& attributed,
+                                                 const std::vector<std::string>& names,
+                                                 bool with_proofs = false);
 
 /// The tokens of a text in the norms of a model, schema "normscope.token-trace/1"
 /// (docs/schemas/token-trace.schema.json). `names` are those of the tokens, empty if they are not known.

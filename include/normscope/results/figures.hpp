@@ -10,6 +10,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <normscope/analysis/attribution.hpp>
 #include <normscope/analysis/in_model.hpp>
 #include <normscope/analysis/observer.hpp>
 #include <normscope/analysis/ranges.hpp>
@@ -83,6 +84,9 @@ namespace normscope::figures {
 /// Requires  one verdict per weight
 [[nodiscard]] nlohmann::ordered_json attention_bars(std::span<const double> weights,
                                                     const selectability::Selection& selection);
+
+/// What removing each component does to a logit, "attribution", and the bounds over sets, "attribution-sets".
+[[nodiscard]] nlohmann::ordered_json attribution_charts(const analysis::Attribution& attributed);
 
 /// Figures of a text through a model, in the form of `charts`: what each norm divides each token by and
 /// projects away, how far along its longest axes the tokens lie, the keys that each head can select, and the

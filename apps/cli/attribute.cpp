@@ -1,0 +1,229 @@
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <normscope/analysis/attribution.hpp>
+#include <normscope/core/error.hpp>
+#include <normscope/results/documents.hpp>
+#include <normscope/results/figures.hpp>
+#include <normscope/results/words.hpp>
+#include <normscope/selectability/vocabulary.hpp>
+
+#include "command.hpp"
+#include "report_page.hpp"
+#include "text_input.hpp"
+
+namespace normscope::cli {
+namespace {
+
+struct AttributeCommand {
+  TextInput input;
+  std::string target;
+  std::string against;
+  std::optional<std::size_t> at;
+  std::string replacement = "zero";
+  std::string components;
+  bool no_rerun = false;
+  bool proofs = false;
+  std::string page;
+  std::vector<std::string> kept;
+  analysis::SubsetOptions subsets{};
+};
+
+/// The token that an option names.
+///
+/// Errors    Argument for none, or several
+std::size_t token_of(const std::string& option, const std::string& text, const Context& context) {
+  std::size_t id = 0;
+  const char* const end = text.data() + text.size();
+  if (const auto parsed = std::from_chars(text.data(), end, id);
+      parsed.ec == std::errc{} && parsed.ptr == end) {
+    return id;
+  }
+  const auto named = std::find(context.names.begin(), context.names.end(), text);
+  if (named != context.names.end()) return static_cast<std::size_t>(named - context.names.begin());
+  if (context.tokenizer) {
+    const std::vector<std::size_t> tokens = context.tokenizer->encode(text);
+    if (tokens.size() == 1) return tokens.front();
+  }
+  throw Error(ErrorCode::Argument, fmt::format("{}: \"{}\" is not a token, expected an id or a name of the "
+                                               "vocabulary",
+                                               option, printable(text)));
+}
+
+/// How far a sum of rows that were stored in that type may be off, relative to the sizes added: several
+/// roundings, as rows are computed in that type too.
+double tolerance_of(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::F64: return 1e-12;
+    case Dtype::F32: return 1e-5;
+    default: return 2e-2;
+  }
+}
+
+std::string signed_number(double value) { return fmt::format("{:+.4f}", value); }
+
+/// The names of components, or of the first few.
+std::string listed(const analysis::Attribution& result, const std::vector<std::size_t>& components) {
+  constexpr std::size_t most = 6;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most, components.size()); ++i) {
+    text += (i == 0 ? "" : ", ") + printable(result.components[components[i]].name);
+  }
+  if (components.size() > most) text += fmt::format(" and {} more", components.size() - most);
+  return text.empty() ? "none" : text;
+}
+
+void print_components(const Session& session, const analysis::Attribution& result) {
+  std::vector<std::size_t> order(result.components.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return std::abs(result.components[a].effect.exact) > std::abs(result.components[b].effect.exact);
+  });
+  std::size_t width = 9;
+  for (const analysis::ComponentEffect& component : result.components) {
+    width = std::max(width, component.name.size());
+  }
+  const auto say = [&](const std::string& name, const std::vector<std::string>& cells) {
+    std::string line = fmt::format("{:<{}}", name, width);
+    for (const std::string& cell : cells) line += fmt::format("  {:>9}", cell);
+    session.say(line);
+  };
+  say("component", {"share", "frozen", "price", "exact", "gradient", "+- at most", "rerun"});
+  for (const std::size_t k : order) {
+    const analysis::ComponentEffect& x = result.components[k];
+    say(x.name, {signed_number(x.share), signed_number(x.effect.frozen), signed_number(x.effect.price),
+                 signed_number(x.effect.exact), signed_number(x.effect.gradient),
+                 std::isfinite(x.effect.remainder) ? results::format_at_most(x.effect.remainder) : "-",
+                 x.rerun ? signed_number(*x.rerun) : "-"});
+  }
+}
+
+void print_bounds(const Session& session, const analysis::Attribution& result) {
+  if (result.bounds.empty()) return;
+  session.say(
+      "what is left of any logit, over what freezing predicts, if any so many components are removed:");
+  for (const analysis::SubsetBound& bound : result.bounds) {
+    const bool is_bounded = std::isfinite(bound.most);
+    session.say(fmt::format(
+        "{:>3}  {} to {}; attained {} ({}) and {} ({})", bound.removed, results::format_at_least(bound.least),
+        is_bounded ? results::format_at_most(bound.most) : "any",
+        results::format_number(bound.attained_least.value), listed(result, bound.attained_least.removed),
+        results::format_number(bound.attained_most.value), listed(result, bound.attained_most.removed)));
+  }
+}
+
+void print_circuit(const Session& session, const analysis::Attribution& result) {
+  if (!result.circuit) return;
+  const analysis::Circuit& circuit = *result.circuit;
+  const double exact = result.value + circuit.effect.exact;
+  const double frozen = result.value + circuit.effect.frozen;
+  const double gradient = result.value + circuit.effect.gradient;
+  session.say(fmt::format(
+      "keeping {} only: {} exactly behind the norm, {} frozen, {} by the gradient{}",
+      listed(result, circuit.kept), signed_number(exact), signed_number(frozen), signed_number(gradient),
+      circuit.rerun ? fmt::format(", {} when run again", signed_number(result.value + *circuit.rerun)) : ""));
+  const bool flips_frozen = exact * frozen < 0.0, flips_gradient = exact * gradient < 0.0;
+  if (!flips_frozen && !flips_gradient) return;
+  session.say(fmt::format("{} the wrong sign", flips_frozen && flips_gradient ? "frozen and gradient have"
+                                               : flips_frozen                 ? "frozen has"
+                                                                              : "the gradient has"));
+}
+
+void print(const Session& session, const analysis::Attribution& result,
+           const std::vector<std::string>& names) {
+  const auto name = [&](std::size_t token) { return printable(selectability::token_name(names, token)); };
+  session.say(fmt::format("logit of {}{} after position {}, {}: {}", name(result.target),
+                          result.against ? " less that of " + name(*result.against) : "", result.at,
+                          name(result.tokens[result.at]), signed_number(result.value)));
+  session.say(fmt::format("shares of {} add up to it with {} that none has; they miss the stream by {:.1g}",
+                          counted(result.components.size(), "component"), signed_number(result.constant),
+                          result.miss));
+  print_components(session, result);
+  print_bounds(session, result);
+  print_circuit(session, result);
+  for (const analysis::NearFold& fold : result.folds) {
+    session.say(fmt::format("near a fold: position {} at {}, radius {}", fold.position,
+                            printable(result.model->norms[fold.norm].name),
+                            results::format_number(fold.radius)));
+  }
+}
+
+int run_attribute(const Session& session, Inputs& inputs, Outputs& outputs, const AttributeCommand& command) {
+  const std::optional<files::OpenedArray> rows = inputs.optional_array(command.components);
+  const bool is_word = command.replacement == "zero" || command.replacement == "mean";
+  const std::optional<files::OpenedArray> replacements =
+      is_word ? std::nullopt : inputs.optional_array(command.replacement);
+  const Context context = context_of(command.input, inputs);
+  analysis::AttributeOptions options{.target = token_of("--target", command.target, context),
+                                     .at = command.at,
+                                     .rerun = !command.no_rerun,
+                                     .threads = session.threads};
+  options.subsets = command.subsets;
+  options.kept = command.kept;
+  if (!command.against.empty()) options.against = token_of("--against", command.against, context);
+  options.removal = command.replacement == "zero"   ? analysis::Removal::zero
+                    : command.replacement == "mean" ? analysis::Removal::mean
+                                                    : analysis::Removal::given;
+  std::optional<MatrixInput> components, given;
+  if (rows) {
+    components = read_matrix(*rows);
+    options.components = components->view();
+    options.tolerance = tolerance_of(rows->dtype());
+  }
+  if (replacements) {
+    given = read_matrix(*replacements);
+    options.replacements = given->view();
+  }
+  const analysis::Attribution result =
+      analysis::attribute(context.checkpoint, context.model, context.tokens, options, session.progress());
+  const auto document = results::attribution(context.checkpoint, result, context.names, command.proofs);
+  outputs.write_text(command.page, [&] {
+    return report::fill(json_text(document, 1), json_text(figures::attribution_charts(result)));
+  });
+  outputs.commit([&] { return json_text(document, 1); });
+  print(session, result, context.names);
+  say_notes(session, context.model.notes);
+  return ok;
+}
+
+}  // namespace
+
+Command attribute_command() {
+  const auto options = std::make_shared<AttributeCommand>();
+  return {
+      .name = "attribute",
+      .text = "Split a logit by head and layer, exact through the norm",
+      .inputs = text_inputs(options->input),
+      .outputs = {output("-o,--output", options->page).says("an HTML page with figures")},
+      .options =
+          joined({option("--target", options->target).required(), option("--against", options->against),
+                  option("--at", options->at), option("--replace-with", options->replacement),
+                  option("--components", options->components), option("--keep", options->kept),
+                  option("--most-removed", options->subsets.most_removed),
+                  option("--no-rerun", options->no_rerun), option("--proofs", options->proofs)},
+                 text_options(options->input)),
+      .footer =
+          "A component is an addend of the residual stream: an embedding, a head (LAYER.HEAD), an MLP or a\n"
+          "bias. The columns, in logits, largest exact change first:\n"
+          "  share       its part of the logit, exact as long as nothing is removed\n"
+          "  frozen      change if it is removed and the final norm's divisor is kept\n"
+          "  price       what that leaves out: the norm divides what remains by another number\n"
+          "  exact       frozen + price: the change behind the final norm (direct effect)\n"
+          "  gradient    estimate of it by the gradient (attribution patching)\n"
+          "  +- at most  proved bound of the estimate's error\n"
+          "  rerun       change if it is removed everywhere and the rest runs again (total effect)",
+      .examples = {"normscope attribute models/wordlist_gpt understandin --target g",
+                   "normscope attribute models/wordlist_gpt understandin --target g --against e"},
+      .run = with(run_attribute, options)};
+}
+
+}  // namespace normscope::cli

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <normscope/analysis/norm_reading.hpp>
+#include <normscope/analysis/subsets.hpp>
+#include <normscope/core/parallel.hpp>
+#include <normscope/core/view.hpp>
+#include <normscope/files/checkpoint.hpp>
+#include <normscope/forward/decoder.hpp>
+#include <normscope/models/model.hpp>
+
+/// What each addend of the residual stream contributes to a logit through the final norm.
+///
+/// If x = Σ x_k, then v·Πx_k/s is the share of x_k (see `NormReading`), and ℓ − c the sum of the shares. They
+/// are exact for this x; a reader who removes x_k and keeps s ("freezes" it) predicts the change −v·Πx_k/s,
+/// but the norm divides what is left by another s'. The difference is the price of freezing.
+namespace normscope::analysis {
+
+/// What stands in place of a component that is removed.
+enum class Removal {
+  zero,
+  mean,  ///< its mean over the positions of the text up to the one that is read
+  given
+};
+
+struct AttributeOptions {
+  std::size_t target = 0;
+  std::optional<std::size_t> against{};  ///< the reading is the target's logit less this token's
+  std::optional<std::size_t> at{};       ///< position, the last by default
+  Removal removal = Removal::zero;
+  /// Rows that add up to the stream at that position, in place of the model's own components.
+  std::optional<MatrixView<const double>> components{};
+  /// How far their sum may miss the stream, as `Attribution::miss`: the rounding of the type that they were
+  /// stored in.
+  double tolerance = 0.0;
+  /// What replaces each component; needed if `removal` is `given`.
+  std::optional<MatrixView<const double>> replacements{};
+  /// Whether the rest of the model runs again without each component.
+  bool rerun = true;
+  SubsetOptions subsets{};
+  /// Names of components: a circuit, of which all others are removed together. They are replaced by their
+  /// means over the positions; rows of a file as `removal` says.
+  std::vector<std::string> kept{};
+  unsigned threads = 0;
+};
+
+struct ComponentEffect {
+  std::string name{};
+  std::optional<forward::Component> component{};  ///< empty for rows of a file
+  double share = 0.0;
+  Effect effect{};  ///< of removing it at the final norm alone: the direct effect
+  /// Change of the reading when it is removed at every position and the rest of the model runs again: the
+  /// total effect. A component with a norm of its own is removed before that norm.
+  std::optional<double> rerun{};
+};
+
+/// All components but some removed together.
+struct Circuit {
+  std::vector<std::size_t> kept{};  ///< indices of components
+  Effect effect{};                  ///< at the final norm alone
+  std::optional<double> rerun{};    ///< as `ComponentEffect::rerun`
+};
+
+/// A row that is so short before a norm that eps is a part of what divides it.
+struct NearFold {
+  std::size_t norm = 0;  ///< index in `model.norms`
+  std::size_t position = 0;
+  double radius = 0.0;  ///< |u|/(R s): 1 far from the origin
+};
+
+/// Rows of smaller radius are listed as near a fold.
+inline constexpr double fold_radius = 0.9;
+
+struct Attribution {
+  const models::Model* model = nullptr;
+  std::vector<std::size_t> tokens{};
+  std::size_t at = 0;
+  std::size_t target = 0;
+  std::optional<std::size_t> against{};
+  Removal removal = Removal::zero;
+  std::size_t norm = 0;  ///< index of the final norm
+  double divisor = 0.0;
+  double value = 0.0;     ///< the reading, before the model's soft cap
+  double constant = 0.0;  ///< its part that no component has
+  double miss = 0.0;      ///< largest |Σ x_k − x| of a feature over the largest |x| + Σ|x_k| of one
+  std::vector<ComponentEffect> components{};
+  std::vector<SubsetBound> bounds{};
+  std::optional<Circuit> circuit{};  ///< if `kept` names any
+  /// What `bounds` were computed from: the reading, and what removing each component adds to the row.
+  std::optional<NormReading> reading{};
+  std::vector<double> changes{};
+  std::vector<NearFold> folds{};
+};
+
+/// Errors    as `forward::Decoder` and its functions; Argument for a target, token or position that is not
+///           there, and for components that do not add up to the stream, with the miss; Shape for rows of
+///           another width; Unsupported for a final norm that is elementwise or has groups
+///
+/// Cost      a forward pass; with `rerun` one more for each component; as `bound_subsets`
+[[nodiscard]] Attribution attribute(const files::Checkpoint& checkpoint, const models::Model& model,
+                                    std::span<const std::size_t> tokens, const AttributeOptions& options,
+                                    const Progress& progress = {});
+
+}  // namespace normscope::analysis

@@ -1,0 +1,324 @@
+#include <normscope/analysis/attribution.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <normscope/core/error.hpp>
+#include <normscope/core/rounding.hpp>
+#include <normscope/core/text.hpp>
+
+namespace normscope::analysis {
+namespace {
+
+/// Means of the columns, one for each feature.
+std::vector<double> column_means(MatrixView<const double> rows) {
+  std::vector<double> means(rows.width());
+  std::vector<double> column(rows.rows());
+  for (std::size_t i = 0; i < rows.width(); ++i) {
+    for (std::size_t t = 0; t < rows.rows(); ++t) column[t] = rows.row(t)[i];
+    means[i] = mean(column);
+  }
+  return means;
+}
+
+/// A component's row at the position that is read, and what replaces it.
+struct Addend {
+  std::string name{};
+  std::optional<forward::Component> component{};
+  std::vector<double> row{};
+  std::vector<double> mean{};  ///< over the positions; empty for rows of a file
+  std::vector<double> replacement{};
+};
+
+std::vector<double> difference(const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<double> result(a);
+  for (std::size_t i = 0; i < a.size(); ++i) result[i] -= b[i];
+  return result;
+}
+
+/// The unembedding's row of a token, with the factor of logits in it.
+struct LogitRow {
+  std::vector<double> weights{};
+  double constant = 0.0;
+};
+
+LogitRow reader_of(const files::Checkpoint& checkpoint, const models::Model& model,
+                   const AttributeOptions& options) {
+  const models::Vocabulary& vocabulary = *model.vocabulary;
+  const models::Linear& map = *vocabulary.unembedding;
+  const std::vector<double> bias = models::read_bias(checkpoint, map);
+  LogitRow reader{.weights = std::vector<double>(static_cast<std::size_t>(map.in))};
+  const auto add = [&](std::size_t token, double sign) {
+    if (token >= map.out) {
+      throw Error(
+          ErrorCode::Argument,
+          fmt::format("attribute: target {} is not in the vocabulary, expected 0 to {}", token, map.out - 1));
+    }
+    const double factor = sign * vocabulary.logit_scale;
+    const std::vector<double> row = models::read_weight(checkpoint, map, token, 1);
+    for (std::size_t i = 0; i < row.size(); ++i) reader.weights[i] += factor * row[i];
+    if (!bias.empty()) reader.constant += factor * bias[token];
+  };
+  add(options.target, 1.0);
+  if (options.against) add(*options.against, -1.0);
+  return reader;
+}
+
+class Attributor {
+ public:
+  Attributor(const files::Checkpoint& checkpoint, const models::Model& model,
+             std::span<const std::size_t> tokens, const AttributeOptions& options, const Progress& progress)
+      : checkpoint_(checkpoint),
+        model_(model),
+        options_(options),
+        progress_(progress),
+        decoder_(checkpoint, model, options.threads) {
+    if (options.removal == Removal::given && !options.replacements) {
+      throw Error(ErrorCode::Argument, "attribute: there are no replacements, expected a row a component");
+    }
+    result_.model = &model;
+    result_.tokens.assign(tokens.begin(), tokens.end());
+    result_.target = options.target;
+    result_.against = options.against;
+    result_.removal = options.removal;
+    result_.norm = decoder_.norms().back();
+    if (tokens.empty()) {
+      throw Error(ErrorCode::Argument, "attribute: the context has no tokens, expected at least one");
+    }
+    result_.at = options.at.value_or(tokens.size() - 1);
+    if (result_.at >= tokens.size()) {
+      throw Error(ErrorCode::Argument,
+                  fmt::format("attribute: position {} is not in the text, expected 0 to {}", result_.at,
+                              tokens.size() - 1));
+    }
+    // What comes later has no effect on the position that is read.
+    context_ = tokens.first(result_.at + 1);
+  }
+
+  Attribution attributed() {
+    const LogitRow reader = reader_of(checkpoint_, model_, options_);
+    collect();
+    const NormSpec norm = models::read_norm(checkpoint_, model_.norms[result_.norm]);
+    const NormReading reading(norm, reader.weights, reader.constant, stream_);
+    result_.divisor = reading.divisor();
+    result_.value = reading.value();
+    result_.constant = reading.constant();
+    expect_sum();
+    const std::vector<std::size_t> kept = kept_components();
+    for (const Addend& addend : addends_) {
+      const std::vector<double> change = difference(addend.replacement, addend.row);
+      result_.changes.insert(result_.changes.end(), change.begin(), change.end());
+      result_.components.push_back({.name = addend.name,
+                                    .component = addend.component,
+                                    .share = reading.share(addend.row),
+                                    .effect = reading.effect(change)});
+    }
+    result_.bounds = bound_subsets(reading, {result_.changes.data(), addends_.size(), stream_.size()},
+                                   options_.subsets, progress_);
+    if (options_.rerun && !options_.components) rerun(reading);
+    if (!kept.empty()) add_circuit(reading, kept);
+    result_.reading = reading;
+    return std::move(result_);
+  }
+
+ private:
+  void collect() {
+    const std::vector<forward::Component>& components = decoder_.components();
+    const bool own = !options_.components;
+    (void)decoder_.run_apart(
+        context_,
+        {.collect =
+             [&](std::size_t index, MatrixView<const double> rows) {
+               if (!own) return;
+               NORMSCOPE_ASSERT(index == addends_.size());
+               const std::span<const double> row = rows.row(result_.at);
+               Addend addend{
+                   components[index].name(), components[index], {row.begin(), row.end()}, column_means(rows)};
+               addend.replacement =
+                   options_.removal == Removal::mean ? addend.mean : std::vector<double>(rows.width());
+               addends_.push_back(std::move(addend));
+             },
+         .observe =
+             [&](std::size_t norm, MatrixView<const double> rows) {
+               add_folds(norm, rows);
+               if (norm != result_.norm) return;
+               const std::span<const double> row = rows.row(result_.at);
+               stream_.assign(row.begin(), row.end());
+             }},
+        progress_);
+    if (!own) add_rows();
+    if (options_.removal == Removal::given) add_replacements();
+  }
+
+  void expect_width(MatrixView<const double> rows, const char* what) const {
+    if (rows.width() == stream_.size()) return;
+    throw Error(ErrorCode::Shape, fmt::format("attribute: the {} have {} features, expected {} as the stream",
+                                              what, rows.width(), stream_.size()));
+  }
+
+  void add_rows() {
+    const MatrixView<const double> rows = *options_.components;
+    expect_width(rows, "components");
+    if (options_.removal == Removal::mean) {
+      throw Error(ErrorCode::Argument,
+                  "attribute: components from a file have no means, expected their replacements");
+    }
+    for (std::size_t k = 0; k < rows.rows(); ++k) {
+      const std::span<const double> row = rows.row(k);
+      addends_.push_back(
+          {fmt::format("row {}", k), {}, {row.begin(), row.end()}, {}, std::vector<double>(row.size())});
+    }
+  }
+
+  void add_replacements() {
+    const MatrixView<const double> rows = *options_.replacements;
+    expect_width(rows, "replacements");
+    if (rows.rows() != addends_.size()) {
+      throw Error(ErrorCode::Shape,
+                  fmt::format("attribute: {} replacements, expected one for each of {} components",
+                              rows.rows(), addends_.size()));
+    }
+    for (std::size_t k = 0; k < rows.rows(); ++k) {
+      addends_[k].replacement.assign(rows.row(k).begin(), rows.row(k).end());
+    }
+  }
+
+  void add_folds(std::size_t index, MatrixView<const double> rows) {
+    const NormSpec norm = models::read_norm(checkpoint_, model_.norms[index]);
+    if (norm.elementwise() || norm.groups != 1) return;
+    for (std::size_t t = 0; t < rows.rows(); ++t) {
+      std::vector<double> row(rows.row(t).begin(), rows.row(t).end());
+      if (norm.centers()) center(row);
+      const double square = sum_of_squares(row);
+      const double whole = square + norm.squared_radius() * norm.eps;
+      const double radius = whole > 0.0 ? std::sqrt(square / whole) : 0.0;
+      if (radius < fold_radius) result_.folds.push_back({index, t, radius});
+    }
+  }
+
+  /// Throws unless the components add up to the stream.
+  void expect_sum() {
+    const auto count = static_cast<std::ptrdiff_t>(addends_.size());
+    // Heads are added before they join the stream, and parts of a norm's output are rounded apart.
+    const double allowed =
+        std::max(options_.tolerance, rounding(4 * count + static_cast<std::ptrdiff_t>(stream_.size())));
+    double worst = 0.0;
+    double size = 0.0;
+    std::size_t where = 0;
+    for (std::size_t i = 0; i < stream_.size(); ++i) {
+      CompensatedSum sum;
+      double sizes = std::abs(stream_[i]);
+      for (const Addend& addend : addends_) {
+        sum.add(addend.row[i]);
+        sizes += std::abs(addend.row[i]);
+      }
+      size = std::max(size, sizes);
+      const double miss = std::abs(sum.value() - stream_[i]);
+      if (miss <= worst) continue;
+      worst = miss;
+      where = i;
+    }
+    worst = worst == 0.0 ? 0.0 : worst / size;
+    result_.miss = worst;
+    if (worst <= allowed) return;
+    throw Error(
+        ErrorCode::Argument,
+        fmt::format("attribute: the components do not add up to the row that enters {}: feature {} "
+                    "misses by {:.3g} of the largest sizes added, expected at most {:.3g}; add a row for "
+                    "the rest",
+                    model_.norms[result_.norm].name, where, worst, allowed));
+  }
+
+  [[nodiscard]] std::vector<std::size_t> kept_components() const {
+    std::vector<std::size_t> kept;
+    for (const std::string& name : options_.kept) {
+      const auto at = std::find_if(addends_.begin(), addends_.end(),
+                                   [&](const Addend& addend) { return addend.name == name; });
+      if (at == addends_.end()) {
+        throw Error(ErrorCode::Argument,
+                    fmt::format("attribute: \"{}\" is not a component, expected names such as {} and {}",
+                                printable(name), addends_.front().name, addends_.back().name));
+      }
+      kept.push_back(static_cast<std::size_t>(at - addends_.begin()));
+    }
+    std::sort(kept.begin(), kept.end());
+    kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
+    return kept;
+  }
+
+  /// How the reading changes when some components are replaced at every position.
+  double rerun_without(const NormReading& reading, const std::vector<bool>& removed, Removal removal) {
+    double value = 0.0;
+    (void)decoder_.run_apart(context_,
+                             {.change =
+                                  [&](std::size_t index, MatrixView<double> rows) {
+                                    if (removed[index]) replace(index, removal, rows);
+                                  },
+                              .observe =
+                                  [&](std::size_t norm, MatrixView<const double> rows) {
+                                    if (norm == result_.norm) value = reading.value_at(rows.row(result_.at));
+                                  }},
+                             {});
+    return value - reading.value_at(stream_);
+  }
+
+  void replace(std::size_t index, Removal removal, MatrixView<double> rows) const {
+    std::vector<double> by(rows.width());
+    if (removal == Removal::mean) by = column_means(rows);
+    if (removal == Removal::given) by = addends_[index].replacement;
+    for (std::size_t t = 0; t < rows.rows(); ++t) std::copy(by.begin(), by.end(), rows.row(t).begin());
+  }
+
+  void rerun(const NormReading& reading) {
+    for (std::size_t k = 0; k < addends_.size(); ++k) {
+      progress_("components", k, addends_.size());
+      const forward::Component& component = *addends_[k].component;
+      // A given row stands behind the branch's norm and factor, where the rest of the model has no input.
+      const bool is_behind =
+          component.after != nullptr || (component.layer && model_.decoder->branch_scale != 1.0);
+      if (options_.removal == Removal::given && is_behind) continue;
+      std::vector<bool> removed(addends_.size());
+      removed[k] = true;
+      result_.components[k].rerun = rerun_without(reading, removed, options_.removal);
+    }
+  }
+
+  void add_circuit(const NormReading& reading, const std::vector<std::size_t>& kept) {
+    std::vector<bool> removed(addends_.size(), true);
+    for (const std::size_t k : kept) removed[k] = false;
+    std::vector<double> total(stream_.size());
+    for (std::size_t k = 0; k < addends_.size(); ++k) {
+      if (!removed[k]) continue;
+      const Addend& addend = addends_[k];
+      const std::vector<double>& by = options_.components ? addend.replacement : addend.mean;
+      for (std::size_t i = 0; i < total.size(); ++i) total[i] += by[i] - addend.row[i];
+    }
+    result_.circuit = Circuit{.kept = kept, .effect = reading.effect(total)};
+    if (options_.rerun && !options_.components) {
+      result_.circuit->rerun = rerun_without(reading, removed, Removal::mean);
+    }
+  }
+
+  const files::Checkpoint& checkpoint_;
+  const models::Model& model_;
+  const AttributeOptions& options_;
+  const Progress& progress_;
+  forward::Decoder decoder_;
+  std::span<const std::size_t> context_{};
+  Attribution result_{};
+  std::vector<Addend> addends_{};
+  std::vector<double> stream_{};
+};
+
+}  // namespace
+
+Attribution attribute(const files::Checkpoint& checkpoint, const models::Model& model,
+                      std::span<const std::size_t> tokens, const AttributeOptions& options,
+                      const Progress& progress) {
+  return Attributor(checkpoint, model, tokens, options, progress).attributed();
+}
+
+}  // namespace normscope::analysis

@@ -1,0 +1,225 @@
+#include <normscope/results/documents.hpp>
+
+#include <cmath>
+
+#include "shared.hpp"
+
+namespace normscope::results {
+namespace {
+
+using analysis::Attribution;
+using analysis::ComponentEffect;
+
+struct TokenFields {
+  std::size_t token = 0;
+  const std::vector<std::string>& names = empty<std::vector<std::string>>();
+};
+
+}  // namespace
+
+template <class V>
+void fields(V& v, const TokenFields& x) {
+  v.define("token");
+  v("token", x.token);
+  v("name", name_or_null(x.names, x.token), "as the vocabulary spells it; null if no file names it");
+}
+
+template <class V>
+void fields(V& v, const ComponentEffect& x) {
+  v.define("component", "an addend of the residual stream at the position that is read");
+  v("name", x.name,
+    "embedding, position, LAYER.HEAD, LAYER.mlp, LAYER.attention_bias, LAYER.mlp_bias; row K of a file");
+  v("after",
+    nullable(x.component && x.component->after != nullptr,
+             x.component && x.component->after != nullptr ? x.component->after->name : empty<std::string>()),
+    "the norm of its branch's output, which it goes through before it is added; null without one. It is then "
+    "its part of that norm's output, with that norm's divisor kept; rerun removes it before that norm");
+  v("share", x.share, "its part of the reading, exact at this input: they add up to value - constant");
+  v("frozen", x.effect.frozen, "change of the reading if it is removed and the norm's divisor is kept");
+  v("price", x.effect.price, "what that leaves out, as the norm divides what remains by another number");
+  v("exact", x.effect.exact, "change of the reading if it is removed before the final norm: frozen + price");
+  v("gradient", x.effect.gradient, "first-order estimate of exact, as attribution patching makes it");
+  v("remainder", finite_or_null(x.effect.remainder),
+    "proved bound of |exact - gradient| by the largest second derivative on the way; null if there is none");
+  v("cosine", x.effect.cosine,
+    "between what the norm divides with and without it: negative if it turns over");
+  v("rounding", finite_or_null(x.effect.rounding),
+    "proved bound of the rounding errors of frozen, price and exact; null if there is none");
+  v("rerun", x.rerun,
+    "change of the reading if it is removed at every position and the rest of the model runs again: the "
+    "total "
+    "effect; null if that was not run");
+}
+
+template <class V>
+void fields(V& v, const analysis::Relaxation& x) {
+  v.define("relaxation",
+           "the tangent of f(z) = |u|² + 2gᵀz + diagonalᵀz + zᵀ(G − diag(diagonal))z at a point");
+  v("diagonal", each(x.diagonal, [](double value) { return not_negative(value); }));
+  v("point", each(x.point, [](double value) { return fraction(value); }));
+}
+
+namespace {
+
+/// A set of components by their names.
+struct SetFields {
+  const Attribution& of = empty<Attribution>();
+  const analysis::AttainedSet& set = empty<analysis::AttainedSet>();
+};
+
+struct BoundFields {
+  const Attribution& of = empty<Attribution>();
+  const analysis::SubsetBound& bound = empty<analysis::SubsetBound>();
+  bool with_proof = false;
+};
+
+struct CircuitFields {
+  const Attribution& of = empty<Attribution>();
+  const analysis::Circuit& circuit = empty<analysis::Circuit>();
+};
+
+/// The name of a component, by its index.
+struct NameFields {
+  const Attribution& of;
+  std::size_t component;
+
+  [[nodiscard]] Json json() const { return of.components[component].name; }
+  [[nodiscard]] static Json schema(SchemaMaker& /*maker*/) { return {{"type", "string"}}; }
+};
+
+struct ProofFields {
+  const Attribution& of = empty<Attribution>();
+};
+
+}  // namespace
+
+template <class V>
+void fields(V& v, const SetFields& x) {
+  v.define("attained");
+  v("components", each(x.set.removed, [&x](std::size_t k) { return NameFields{x.of, k}; }));
+  v("value", finite_or_null(x.set.value), "null where nothing is left to divide");
+}
+
+template <class V>
+void fields(V& v, const BoundFields& x) {
+  const analysis::SubsetBound& bound = x.bound;
+  v.define("bound", "over all sets of at most `removed` components");
+  v("removed", positive(bound.removed));
+  v("proof", one_of<"every_set", "relaxation">(bound.proof),
+    "each set was tried; or a convex and a concave function bound what is not tried");
+  v("least", not_negative(bound.least),
+    "proved bounds of what is left of any logit behind the norm, less its constant, over what freezing the "
+    "divisor predicts");
+  v("most", finite_or_null(bound.most), "null where there is none");
+  v("attained_least", SetFields{x.of, bound.attained_least});
+  v("attained_most", SetFields{x.of, bound.attained_most});
+  v("least_price", finite_or_null(bound.least_price),
+    "proved bounds of the price of freezing in the reading");
+  v("most_price", finite_or_null(bound.most_price));
+  v("attained_least_price", SetFields{x.of, bound.attained_least_price});
+  v("attained_most_price", SetFields{x.of, bound.attained_most_price});
+  v.maybe(x.with_proof && bound.below, "below", or_empty(bound.below), "proves most");
+  v.maybe(x.with_proof && bound.above, "above", or_empty(bound.above), "proves least");
+}
+
+template <class V>
+void fields(V& v, const CircuitFields& x) {
+  const analysis::Effect& effect = x.circuit.effect;
+  v.define("circuit", "all other components are replaced together by their means over the positions");
+  v("kept", each(x.circuit.kept, [&x](std::size_t k) { return NameFields{x.of, k}; }));
+  v("frozen", x.of.value + effect.frozen, "the reading that is predicted with the divisor kept");
+  v("gradient", x.of.value + effect.gradient, "the reading that the gradient predicts");
+  v("exact", x.of.value + effect.exact, "the reading with the others replaced before the final norm");
+  v("rounding", finite_or_null(effect.rounding), "as for a component");
+  v("rerun", nullable(x.circuit.rerun, [&x](double change) { return x.of.value + change; }),
+    "the reading with the others replaced at every position and the model run again; null if it was not run");
+}
+
+template <class V>
+void fields(V& v, const ProofFields& x) {
+  const Attribution& of = x.of;
+  const auto& reading = of.reading;
+  v.define("proof", "what the bounds were computed from; `normscope verify` computes them again");
+  v("squared_radius", above_zero(reading ? reading->squared_radius() : 1.0),
+    "the squared length is divided by this before eps is added");
+  v("eps", not_negative(reading ? reading->eps() : 0.0));
+  v("row", reading ? reading->row() : empty<std::vector<double>>(), "what the norm divides: u");
+  v("direction", reading ? reading->direction() : empty<std::vector<double>>(),
+    "v, so that the reading is v·u over the divisor, and the constant");
+  std::vector<std::vector<double>> changes;
+  const std::size_t width = reading ? reading->row().size() : 1;
+  for (std::size_t first = 0; first < of.changes.size(); first += width) {
+    changes.push_back(reading->centered({of.changes.data() + first, width}));
+  }
+  v("changes", changes, "what removing each component adds to the row");
+}
+
+namespace {
+
+struct AttributionFields {
+  std::string path;
+  const Attribution& x = empty<Attribution>();
+  const models::Model& model = empty<models::Model>();
+  const std::vector<std::string>& names = empty<std::vector<std::string>>();
+  bool with_proofs = false;
+
+  [[nodiscard]] const std::string& norm_name(std::size_t index) const {
+    return index < model.norms.size() ? model.norms[index].name : empty<std::string>();
+  }
+};
+
+}  // namespace
+
+template <class V>
+void fields(V& v, const AttributionFields& of) {
+  const Attribution& x = of.x;
+  begin(v, "attribute");
+  v("path", of.path);
+  v("architecture", of.model.title);
+  v("tokens", each(x.tokens, [&of](std::size_t token) { return TokenFields{token, of.names}; }));
+  v("at", x.at, "position whose next token is predicted");
+  v("target", TokenFields{x.target, of.names});
+  v("against",
+    nullable(x.against,
+             [&of](std::size_t token) {
+               return TokenFields{token, of.names};
+             }),
+    "the reading is the logit of the target less the logit of this token; null if it is the logit itself");
+  v("removal", one_of<"zero", "mean", "given">(x.removal),
+    "what replaces a removed component: nothing, its mean over the positions up to the one that is read, or "
+    "rows of a file");
+  v("norm", of.norm_name(x.norm), "the final norm");
+  v("divisor", above_zero(x.divisor), "what it divides this row by");
+  v("value", x.value, "the reading, before a soft cap of the model");
+  v("constant", x.constant, "its part that comes from the norm's bias and the unembedding's");
+  v("soft_cap",
+    nullable(of.model.vocabulary && of.model.vocabulary->soft_cap > 0.0,
+             of.model.vocabulary ? of.model.vocabulary->soft_cap : 0.0),
+    "C of C tanh(logit/C), which the model applies after the reading; null without one");
+  v("miss", not_negative(x.miss),
+    "by how much the components miss the stream: the largest difference of a feature over the largest sum of "
+    "sizes");
+  v("components", x.components, "in the order in which they are added");
+  v("folds",
+    each(x.folds,
+         [&of](const analysis::NearFold& fold) {
+           return object([fold, &of](auto& near) {
+             near.define("near_fold");
+             near("norm", of.norm_name(fold.norm));
+             near("position", fold.position);
+             near("radius", fraction(fold.radius),
+                  "length of the norm's output before gain and bias over its largest");
+           });
+         }),
+    "rows near the origin before a norm, where small changes turn its output over");
+  v("notes", of.model.notes);
+}
+
+Json attribution(const files::Checkpoint& checkpoint, const Attribution& attributed,
+                 const std::vector<std::string>& names, bool with_proofs) {
+  return json_of(
+      AttributionFields{checkpoint.path().string(), attributed, *attributed.model, names, with_proofs});
+}
+Json describe_attribute(SchemaMaker& maker) { return maker.schema_of(AttributionFields{}); }
+
+}  // namespace normscope::results

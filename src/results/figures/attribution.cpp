@@ -1,0 +1,151 @@
+#include <normscope/results/figures.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "chart_parts.hpp"
+
+namespace normscope::figures {
+namespace {
+
+using analysis::Attribution;
+using analysis::ComponentEffect;
+using analysis::SubsetBound;
+
+/// Components that are drawn, those of the largest effects.
+constexpr std::size_t most_components = 40;
+
+std::vector<const ComponentEffect*> largest(const Attribution& result) {
+  std::vector<const ComponentEffect*> order;
+  for (const ComponentEffect& component : result.components) order.push_back(&component);
+  std::stable_sort(order.begin(), order.end(), [](const ComponentEffect* a, const ComponentEffect* b) {
+    return std::abs(a->effect.exact) > std::abs(b->effect.exact);
+  });
+  order.resize(std::min(order.size(), most_components));
+  return order;
+}
+
+/// A bar of two parts for each component, frozen and price, and their sum as a tick.
+Json component_chart(const Attribution& result) {
+  const std::vector<const ComponentEffect*> drawn = largest(result);
+  Json parts = Json::array(), sums = Json::array();
+  std::size_t flips = 0;
+  for (const ComponentEffect& component : result.components) {
+    flips += component.effect.frozen * component.effect.exact < 0.0 ? 1 : 0;
+  }
+  for (const ComponentEffect* const component : drawn) {
+    const analysis::Effect& effect = component->effect;
+    parts.push_back({{"name", component->name}, {"part", "frozen"}, {"change", rounded(effect.frozen)}});
+    parts.push_back(
+        {{"name", component->name}, {"part", "price of freezing"}, {"change", rounded(effect.price)}});
+    sums.push_back({{"name", component->name}, {"exact", rounded(effect.exact)}});
+  }
+  const Json y = {{"field", "name"},
+                  {"type", "nominal"},
+                  {"sort", nullptr},
+                  {"title", "component that is removed"},
+                  {"axis", {{"labelLimit", 170}}}};
+  Json spec = {
+      {"height", 16 * std::max<std::size_t>(1, drawn.size())},
+      {"layer",
+       {{{"data", values(std::move(parts))},
+         {"mark", "bar"},
+         {"encoding",
+          {{"y", y},
+           {"x", {{"field", "change"}, {"type", "quantitative"}, {"title", "change of the logit"}}},
+           {"color",
+            {{"field", "part"},
+             {"type", "nominal"},
+             {"title", nullptr},
+             {"scale", {{"domain", {"frozen", "price of freezing"}}, {"range", {"#4c78a8", "#f58518"}}}}}},
+           {"tooltip",
+            {{{"field", "name"}, {"title", "component"}},
+             {{"field", "part"}, {"title", "part"}},
+             {{"field", "change"}, {"title", "change"}, {"type", "quantitative"}, {"format", ".4~g"}}}}}}},
+        {{"data", values(std::move(sums))},
+         {"mark", {{"type", "tick"}, {"thickness", 3}, {"color", "#e45756"}}},
+         {"encoding",
+          {{"y", y},
+           {"x", {{"field", "exact"}, {"type", "quantitative"}}},
+           {"tooltip",
+            {{{"field", "name"}, {"title", "component"}},
+             {{"field", "exact"},
+              {"title", "exact change"},
+              {"type", "quantitative"},
+              {"format", ".4~g"}}}}}}}}}};
+  return chart("attribution",
+               "What does removing each component do to the logit, and what does freezing hide?",
+               fmt::format("Freezing has the wrong sign for {} of {}.", flips,
+                           counted(result.components.size(), "component")),
+               fmt::format("Frozen change and price of freezing; the red tick is their sum, the exact change "
+                           "behind the final norm.{}",
+                           drawn.size() < result.components.size()
+                               ? fmt::format(" The {} largest are drawn.", drawn.size())
+                               : ""),
+               std::move(spec));
+}
+
+/// Proved and attained factors by the number of removed components.
+Json set_chart(const Attribution& result) {
+  Json bounds = Json::array(), attained = Json::array();
+  const SubsetBound* last = nullptr;
+  for (const SubsetBound& bound : result.bounds) {
+    if (!std::isfinite(bound.most)) break;
+    last = &bound;
+    bounds.push_back(
+        {{"removed", bound.removed}, {"least", rounded(bound.least)}, {"most", rounded(bound.most)}});
+    for (const analysis::AttainedSet* const set : {&bound.attained_least, &bound.attained_most}) {
+      attained.push_back({{"removed", bound.removed}, {"factor", rounded(set->value)}});
+    }
+  }
+  if (last == nullptr) return {};
+  const Json x = {{"field", "removed"}, {"type", "ordinal"}, {"title", "components removed, at most"}};
+  const bool is_wide = last->most > 10.0 * last->least;
+  const Json scale = {{"type", is_wide ? "log" : "linear"}, {"zero", false}};
+  Json spec = {
+      {"height", 220},
+      {"layer",
+       {{{"data", values(std::move(bounds))},
+         {"mark", {{"type", "bar"}, {"opacity", 0.4}}},
+         {"encoding",
+          {{"x", x},
+           {"y",
+            {{"field", "least"},
+             {"type", "quantitative"},
+             {"scale", scale},
+             {"title", "left of a logit / predicted"}}},
+           {"y2", {{"field", "most"}}},
+           {"tooltip",
+            {{{"field", "removed"}, {"title", "removed"}},
+             {{"field", "least"}, {"title", "at least"}, {"type", "quantitative"}, {"format", ".4~g"}},
+             {{"field", "most"}, {"title", "at most"}, {"type", "quantitative"}, {"format", ".4~g"}}}}}}},
+        {{"data", values(std::move(attained))},
+         {"mark", {{"type", "point"}, {"filled", true}, {"color", "#e45756"}}},
+         {"encoding",
+          {{"x", x}, {"y", {{"field", "factor"}, {"type", "quantitative"}, {"scale", scale}}}}}}}}};
+  return chart("attribution-sets", "How wrong can freezing be, whichever components are removed?",
+               fmt::format("With at most {} removed, what is left of a logit is {} to {} times what freezing "
+                           "predicts.",
+                           last->removed, format_at_least(last->least), format_at_most(last->most)),
+               "Bars are proved for every set of components and every logit; points are attained by a set.",
+               std::move(spec));
+}
+
+}  // namespace
+
+Json attribution_charts(const Attribution& attributed) {
+  Json charts = Json::array();
+  if (attributed.components.empty()) return charts;
+  charts.push_back(component_chart(attributed));
+  if (Json sets = set_chart(attributed); !sets.is_null()) charts.push_back(std::move(sets));
+  return charts;
+}
+
+}  // namespace normscope::figures

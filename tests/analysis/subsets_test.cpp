@@ -1,0 +1,131 @@
+#include <normscope/analysis/subsets.hpp>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <normscope/core/random.hpp>
+
+namespace normscope::analysis {
+namespace {
+
+/// A row that is the sum of components, all of which may be removed.
+struct Sum {
+  NormSpec norm{};
+  std::vector<double> reader{}, row{}, changes{};
+  std::size_t count = 0;
+
+  [[nodiscard]] NormReading reading() const { return {norm, reader, 0.25, row}; }
+  [[nodiscard]] MatrixView<const double> removals() const { return {changes.data(), count, norm.width}; }
+};
+
+Sum random_sum(std::uint64_t seed, std::size_t count, std::size_t width) {
+  Random random(seed);
+  Sum sum{.count = count};
+  sum.norm = {.kind = random.below(2) == 0 ? NormKind::layer : NormKind::rms,
+              .width = width,
+              .eps = random.below(2) == 0 ? 0.0 : 1e-3};
+  sum.row.resize(width);
+  for (std::size_t i = 0; i < width; ++i) sum.reader.push_back(random.normal());
+  for (std::size_t k = 0; k < count; ++k) {
+    const double size = std::exp2(3.0 * random.normal());
+    for (std::size_t i = 0; i < width; ++i) {
+      const double value = size * random.normal();
+      sum.changes.push_back(-value);
+      sum.row[i] += value;
+    }
+  }
+  return sum;
+}
+
+struct Removed {
+  double factor = 0.0, price = 0.0;
+};
+
+/// s/s_S and the price, by their definitions.
+Removed without(const Sum& sum, const std::vector<std::size_t>& set) {
+  const NormReading reading = sum.reading();
+  std::vector<long double> left(reading.row().begin(), reading.row().end());
+  for (const std::size_t k : set) {
+    const std::vector<double> change = reading.centered(sum.removals().row(k));
+    for (std::size_t i = 0; i < left.size(); ++i) left[i] += change[i];
+  }
+  long double square = 0.0L, read = 0.0L, whole = 0.0L;
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    square += left[i] * left[i];
+    read += left[i] * reading.direction()[i];
+    whole += static_cast<long double>(reading.row()[i]) * reading.row()[i];
+  }
+  const long double s = std::sqrt(square / reading.squared_radius() + reading.eps());
+  const long double before = std::sqrt(whole / reading.squared_radius() + reading.eps());
+  return {static_cast<double>(before / s), static_cast<double>(read * (1.0L / s - 1.0L / before))};
+}
+
+void expect_attained(const Sum& sum, const SubsetBound& bound, const AttainedSet& set, bool is_price) {
+  RC_ASSERT(set.removed.size() <= bound.removed);
+  if (set.removed.size() == sum.count) return;  // nothing is left but rounding
+  const Removed found = without(sum, set.removed);
+  const double value = is_price ? found.price : found.factor;
+  RC_ASSERT(std::abs(value - set.value) <= 1e-6 * (1.0 + std::abs(value)));
+}
+
+RC_GTEST_PROP(Subsets, HoldForEverySet, ()) {
+  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+  Random random(seed);
+  const std::size_t count = 2 + random.below(7), width = 3 + random.below(12);
+  const Sum sum = random_sum(seed, count, width);
+  for (const double most_sets : {1e6, 0.0}) {
+    const std::vector<SubsetBound> bounds =
+        bound_subsets(sum.reading(), sum.removals(), {.most_removed = 20, .most_sets = most_sets});
+    RC_ASSERT(bounds.size() == count);
+    for (std::uint32_t mask = 0; mask < (1U << count); ++mask) {
+      std::vector<std::size_t> set;
+      for (std::size_t k = 0; k < count; ++k) {
+        if ((mask >> k) % 2 == 1) set.push_back(k);
+      }
+      const Removed found = without(sum, set);
+      if (!std::isfinite(found.factor) || found.factor > 1e12) continue;  // nothing is left but rounding
+      for (std::size_t removed = std::max<std::size_t>(1, set.size()); removed <= count; ++removed) {
+        const SubsetBound& bound = bounds[removed - 1];
+        RC_ASSERT(bound.removed == removed);
+        RC_ASSERT(bound.least <= found.factor && found.factor <= bound.most);
+        RC_ASSERT(bound.least_price <= found.price && found.price <= bound.most_price);
+      }
+    }
+    for (const SubsetBound& bound : bounds) {
+      RC_ASSERT((bound.proof == SubsetProof::every_set) == (most_sets > 0.0));
+      expect_attained(sum, bound, bound.attained_least, false);
+      expect_attained(sum, bound, bound.attained_least_price, true);
+      expect_attained(sum, bound, bound.attained_most, false);
+      expect_attained(sum, bound, bound.attained_most_price, true);
+      if (most_sets > 0.0 && bound.removed + 1 < count && bound.most < 1e4) {
+        RC_ASSERT(bound.most - bound.attained_most.value <= 1e-6 * bound.most);
+        RC_ASSERT(bound.attained_least.value - bound.least <= 1e-6);
+      }
+    }
+  }
+}
+
+// Many components, of which few are removed: too many sets to try.
+TEST(Subsets, RelaxationsAreNearWhatIsAttained) {
+  const Sum sum = random_sum(5, 60, 200);
+  const std::vector<SubsetBound> every = bound_subsets(sum.reading(), sum.removals(), {.most_removed = 3});
+  const std::vector<SubsetBound> relaxed =
+      bound_subsets(sum.reading(), sum.removals(), {.most_removed = 3, .most_sets = 0.0});
+  for (std::size_t k = 0; k < 3; ++k) {
+    EXPECT_EQ(every[k].proof, SubsetProof::every_set);
+    EXPECT_EQ(relaxed[k].proof, SubsetProof::relaxation);
+    EXPECT_LE(relaxed[k].least, every[k].least * (1.0 + 1e-9));
+    EXPECT_GE(relaxed[k].most, every[k].most * (1.0 - 1e-9));
+    EXPECT_GE(relaxed[k].attained_most.value, 0.99 * every[k].attained_most.value);
+    EXPECT_LE(relaxed[k].most, 1.5 * every[k].most);
+    EXPECT_GE(relaxed[k].least, 0.5 * every[k].least);
+  }
+}
+
+}  // namespace
+}  // namespace normscope::analysis

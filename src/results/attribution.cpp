@@ -89,6 +89,7 @@ struct NameFields {
 
 struct ProofFields {
   const Attribution& of = empty<Attribution>();
+  const models::Model& model = empty<models::Model>();
 };
 
 }  // namespace
@@ -140,6 +141,20 @@ void fields(V& v, const ProofFields& x) {
   const Attribution& of = x.of;
   const auto& reading = of.reading;
   v.define("proof", "what the bounds were computed from; `normscope verify` computes them again");
+  const models::Norm& norm = of.norm < x.model.norms.size() ? x.model.norms[of.norm] : empty<models::Norm>();
+  const models::Vocabulary& vocabulary = or_empty(x.model.vocabulary);
+  const models::Linear& map = or_empty(vocabulary.unembedding);
+  v("source", object([&](auto& source) {
+      source("kind", norm.kind);
+      source("gain", slice_or_null(norm.gain), about_stored_gain);
+      source("gain_offset", norm.gain_offset, about_gain_offset);
+      source("bias", slice_or_null(norm.bias), about_stored_bias);
+      source("unembedding", map.weight.selector());
+      source("layout", layout_text(map.layout), about_layout);
+      source("unembedding_bias", slice_or_null(map.bias), "tensor; null for zeros");
+      source("logit_scale", vocabulary.logit_scale, "factor of logits");
+    }),
+    "what the direction was computed from");
   v("squared_radius", above_zero(reading ? reading->squared_radius() : 1.0),
     "the squared length is divided by this before eps is added");
   v("eps", not_negative(reading ? reading->eps() : 0.0));
@@ -200,6 +215,19 @@ void fields(V& v, const AttributionFields& of) {
     "by how much the components miss the stream: the largest difference of a feature over the largest sum of "
     "sizes");
   v("components", x.components, "in the order in which they are added");
+  v("bounds",
+    each(x.bounds,
+         [&of](const analysis::SubsetBound& bound) {
+           return BoundFields{of.x, bound, of.with_proofs};
+         }),
+    "of the price of freezing, for every set of removed components; one for each number of them");
+  v("circuit",
+    nullable(x.circuit,
+             [&of](const analysis::Circuit& circuit) {
+               return CircuitFields{of.x, circuit};
+             }),
+    "null unless components to keep were named");
+  v.maybe(of.with_proofs, "proof", ProofFields{x, of.model});
   v("folds",
     each(x.folds,
          [&of](const analysis::NearFold& fold) {

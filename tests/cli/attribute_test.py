@@ -1,0 +1,188 @@
+"""`normscope attribute`: its numbers are those of NumPy, by the definitions and by models with parts of them taken out."""
+
+import itertools
+import json
+import unittest
+
+import numpy as np
+
+from command import OWN_MODEL, CommandTest, fixture
+from forward_pass import Decoder
+from signature_models import STORIES
+
+WORD = "understandin"
+VOCABULARY = json.loads((OWN_MODEL / "vocab.json").read_text())
+IDS = np.array([VOCABULARY[letter] for letter in WORD])
+TARGET = VOCABULARY["g"]
+
+
+def without(name):
+    """The bundled model with the weights of one component set to zero."""
+    model = Decoder(OWN_MODEL)
+    w, at = {key: value.copy() for key, value in model.w.items()}, "transformer."
+    layer, _, part = name.partition(".")
+    if name == "position":
+        w[at + "wpe.weight"][:] = 0
+    elif name == "embedding":
+        w[at + "wte.weight"][:] = 0
+    elif part.isdigit():
+        w[f"{at}h.{layer}.attn.c_proj.weight"][16 * int(part):16 * int(part) + 16] = 0
+    else:
+        kind, _, bias = part.partition("_")
+        w[f"{at}h.{layer}.{'attn' if kind == 'attention' else 'mlp'}.c_proj.{bias or 'weight'}"][:] = 0
+    model.w = w
+    return model
+
+
+class Attribute(CommandTest):
+    def attributed(self, *options):
+        document = self.json("attribute", OWN_MODEL, WORD, "--target", "g", "-q", *options)
+        self.conforms("attribute", document)
+        return document
+
+    def test_total_effects_are_those_of_models_without_the_component(self):
+        document = self.attributed()
+        whole = Decoder(OWN_MODEL).logits(IDS)[-1, TARGET]
+        self.assertAlmostEqual(document["value"], whole, delta=1e-9)
+        self.assertAlmostEqual(document["value"], document["constant"] + sum(c["share"] for c in document["components"]), delta=1e-9)
+        names = [component["name"] for component in document["components"]]
+        self.assertEqual(len(names), 2 + 4 * (4 + 1 + 1 + 1))
+        for component in document["components"]:
+            left = without(component["name"]).logits(IDS)[-1, TARGET]
+            self.assertAlmostEqual(component["rerun"], left - whole, delta=1e-9, msg=component["name"])
+
+    def proved(self, *options):
+        """The document, u, v and the changes of its proof, and s."""
+        document = self.attributed("--proofs", "--no-rerun", *options)
+        proof = document["proof"]
+        u, v, d = (np.array(proof[name]) for name in ("row", "direction", "changes"))
+        return document, u, v, d, lambda row: np.sqrt((row @ row) / proof["squared_radius"] + proof["eps"])
+
+    def test_effects_are_those_of_the_norm_run_again(self):
+        for options in ((), ("--replace-with", "mean"), ("--against", "e", "--at", "5")):
+            document, u, v, d, s = self.proved(*options)
+            gradient = (v - (v @ u) * u / (len(u) * s(u) ** 2)) / s(u)
+            for component, change in zip(document["components"], d, strict=True):
+                exact = v @ (u + change) / s(u + change) - v @ u / s(u)
+                for field, expected in (("exact", exact), ("frozen", v @ change / s(u)), ("gradient", gradient @ change)):
+                    self.assertAlmostEqual(component[field], expected, delta=1e-9)
+                self.assertAlmostEqual(component["price"], component["exact"] - component["frozen"], delta=1e-12)
+                self.assertLessEqual(abs(component["exact"] - component["gradient"]), component["remainder"] + 1e-12)
+            if not options:  # what is removed is what was there
+                self.assertLess(np.abs(d.sum(0) + u).max(), 1e-9 * np.abs(d).sum(0).max())
+
+    def test_no_set_leaves_the_bounds(self):
+        document, u, v, d, s = self.proved("--most-removed", "12")
+        before, bounds = s(u), document["bounds"]
+        self.assertEqual({bound["proof"] for bound in bounds}, {"every_set", "relaxation"})
+        draw = np.random.default_rng(1)
+
+        def price(chosen):
+            left = u + d[list(chosen)].sum(0)
+            return before / s(left), v @ left * (1 / s(left) - 1 / before)
+
+        def expect(chosen):
+            factor, cost = price(chosen)
+            for bound in bounds[len(chosen) - 1:]:
+                self.assertTrue(bound["least"] <= factor <= bound["most"])
+                self.assertTrue(bound["least_price"] <= cost <= bound["most_price"])
+            return factor, cost
+
+        for count in (1, 2):
+            for chosen in itertools.combinations(range(len(d)), count):
+                expect(chosen)
+        # Ascent by exchanges from random sets, of each of the four numbers.
+        for index, sign in itertools.product((0, 1), (1, -1)):
+            for count in (3, 6, 12):
+                inside = list(draw.permutation(len(d))[:count])
+                for _ in range(6):
+                    swaps = [[*(k for k in inside if k != out), new] for out in inside for new in range(len(d)) if new not in inside]
+                    inside = max([inside, *swaps], key=lambda chosen: sign * price(chosen)[index])
+                best = expect(inside)[index]
+                bound = bounds[count - 1]
+                name = ("least" if sign < 0 else "most") + ("_price" if index else "")
+                attained = bound["attained_" + name]["value"]
+                self.assertLessEqual(sign * best, sign * attained + 1e-3 * abs(attained))  # the search is not much weaker
+        names = [component["name"] for component in document["components"]]
+        for bound in bounds:
+            for index, name in itertools.product((0, 1), ("least", "most")):
+                attained = bound["attained_" + name + ("_price" if index else "")]
+                chosen = [names.index(component) for component in attained["components"]]
+                self.assertLessEqual(len(chosen), bound["removed"])
+                self.assertAlmostEqual(attained["value"], price(chosen)[index] if chosen else 1 - index, delta=1e-9)
+
+    def test_a_circuit_is_the_model_with_the_others_at_their_means(self):
+        kept = ["embedding", "1.3", "2.mlp", "3.mlp"]
+        document = self.attributed("--keep", ",".join(kept), "--no-rerun")
+        means, u, v, d, s = self.proved("--replace-with", "mean")
+        others = sum(change for component, change in zip(means["components"], d) if component["name"] not in kept)
+        circuit = document["circuit"]
+        self.assertAlmostEqual(circuit["exact"], v @ (u + others) / s(u + others) + document["constant"], delta=1e-9)
+        self.assertAlmostEqual(circuit["frozen"], v @ (u + others) / s(u) + document["constant"], delta=1e-9)
+        self.assertIsNone(circuit["rerun"])
+        again = self.attributed("--keep", ",".join(component["name"] for component in document["components"]))["circuit"]
+        self.assertEqual((again["exact"], again["rerun"]), (document["value"], document["value"]))
+
+    def test_components_and_replacements_from_files(self):
+        _, u, v, d, s = self.proved()
+        np.save(self.folder / "rows.npy", -d)
+        refusal = self.fails(3, "attribute", OWN_MODEL, WORD, "--target", "g", "--components", "rows.npy")
+        self.assertIn("do not add up to the row that enters transformer.ln_f", refusal)  # centred: the mean is missing
+        rows = self.stream(OWN_MODEL)
+        np.save(self.folder / "rows.npy", [0.25 * rows, 0.75 * rows])
+        document = self.attributed("--components", "rows.npy")
+        self.assertEqual([c["rerun"] for c in document["components"]], [None, None])
+        self.assertAlmostEqual(document["components"][0]["share"], 0.25 * (document["value"] - document["constant"]), delta=1e-9)
+        # Replaced by itself, a component has no effect, to the last bit; and by the other row, a known one.
+        np.save(self.folder / "same.npy", [0.25 * rows, 0.5 * rows])
+        document = self.attributed("--components", "rows.npy", "--replace-with", "same.npy")
+        self.assertEqual([document["components"][0][name] for name in ("frozen", "price", "exact", "gradient", "remainder")], [0] * 5)
+        other = document["components"][1]
+        self.assertAlmostEqual(other["frozen"], -0.25 * (document["value"] - document["constant"]), delta=1e-9)
+
+    @staticmethod
+    def stream(folder):
+        """The row that enters the final norm."""
+        seen = []
+
+        class Recorded(Decoder):
+            def norm(self, x, name, of_stream=True):
+                seen.append(x)
+                return super().norm(x, name, of_stream)
+
+        Recorded(folder).logits(IDS)
+        return seen[-1][-1]
+
+    def test_outputs(self):
+        out = self.ok("attribute", OWN_MODEL, WORD, "--target", "g", "--keep", "3.mlp", "-o", "a.html")
+        for part in ('logit of token 8 "g" after position 11', "component", "what is left of any logit", "keeping 3.mlp only:"):
+            self.assertIn(part, out)
+        page = (self.folder / "a.html").read_text()
+        for part in ("normscope.attribute/1", '"attribution"', '"attribution-sets"'):
+            self.assertIn(part, page)
+
+    @unittest.skipUnless(STORIES.exists(), "the checkpoint is not there")
+    def test_names_of_the_vocabulary(self):
+        names = ("--names", STORIES.parent / "tok512.bin", "--no-rerun", "-q")
+        by_name = self.json("attribute", STORIES, "Once upon a", "--target", " time", *names)
+        by_id = self.json("attribute", STORIES, "Once upon a", "--target", by_name["target"]["token"], *names)
+        self.assertEqual(by_name, by_id)
+
+    def test_bad_input(self):
+        def refused(*options, status=3):
+            return self.fails(status, "attribute", OWN_MODEL, WORD, *options)
+
+        self.assertIn("target 99 is not in the vocabulary, expected 0 to 27", refused("--target", 99))
+        self.assertIn('"zz" is not a token', refused("--target", "zz"))
+        self.assertIn("--target is required", refused(status=2))
+        self.assertIn("position 12 is not in the text, expected 0 to 11", refused("--target", "g", "--at", 12))
+        self.assertIn('"4.mlp" is not a component, expected names such as embedding', refused("--target", "g", "--keep", "4.mlp"))
+        np.save(self.folder / "one.npy", np.zeros((1, 64)))
+        self.assertIn("1 replacements, expected one for each of 30 components", refused("--target", "g", "--replace-with", "one.npy"))
+        np.save(self.folder / "narrow.npy", np.zeros((30, 63)))
+        self.assertIn("63 features, expected 64", refused("--target", "g", "--replace-with", "narrow.npy"))
+        self.assertIn("not modelled", self.fails(3, "attribute", fixture("bert"), "--tokens", "1,2", "--target", 3))
+
+
+if __name__ == "__main__":
+    unittest.main()

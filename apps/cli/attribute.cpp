@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -11,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/analysis/attribution.hpp>
-#include <normscope/core/error.hpp>
 #include <normscope/results/documents.hpp>
 #include <normscope/results/figures.hpp>
 #include <normscope/results/words.hpp>
@@ -31,43 +29,12 @@ struct AttributeCommand {
   std::optional<std::size_t> at;
   std::string replacement = "zero";
   std::string components;
-  bool no_rerun = false;
+  double budget = analysis::AttributeOptions{}.budget / selectability::budget_unit;
   bool proofs = false;
   std::string page;
   std::vector<std::string> kept;
   analysis::SubsetOptions subsets{};
 };
-
-/// The token that an option names.
-///
-/// Errors    Argument for none, or several
-std::size_t token_of(const std::string& option, const std::string& text, const Context& context) {
-  std::size_t id = 0;
-  const char* const end = text.data() + text.size();
-  if (const auto parsed = std::from_chars(text.data(), end, id);
-      parsed.ec == std::errc{} && parsed.ptr == end) {
-    return id;
-  }
-  const auto named = std::find(context.names.begin(), context.names.end(), text);
-  if (named != context.names.end()) return static_cast<std::size_t>(named - context.names.begin());
-  if (context.tokenizer) {
-    const std::vector<std::size_t> tokens = context.tokenizer->encode(text);
-    if (tokens.size() == 1) return tokens.front();
-  }
-  throw Error(ErrorCode::Argument, fmt::format("{}: \"{}\" is not a token, expected an id or a name of the "
-                                               "vocabulary",
-                                               option, printable(text)));
-}
-
-/// How far a sum of rows that were stored in that type may be off, relative to the sizes added: several
-/// roundings, as rows are computed in that type too.
-double tolerance_of(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::F64: return 1e-12;
-    case Dtype::F32: return 1e-5;
-    default: return 2e-2;
-  }
-}
 
 std::string signed_number(double value) { return fmt::format("{:+.4f}", value); }
 
@@ -163,13 +130,16 @@ int run_attribute(const Session& session, Inputs& inputs, Outputs& outputs, cons
   const std::optional<files::OpenedArray> replacements =
       is_word ? std::nullopt : inputs.optional_array(command.replacement);
   const Context context = context_of(command.input, inputs);
-  analysis::AttributeOptions options{.target = token_of("--target", command.target, context),
+  const auto token_of = [&](const std::string& text) {
+    return forward::find_token(text, context.names, context.tokenizer ? &*context.tokenizer : nullptr);
+  };
+  analysis::AttributeOptions options{.target = token_of(command.target),
                                      .at = command.at,
-                                     .rerun = !command.no_rerun,
+                                     .budget = selectability::budget_unit * command.budget,
                                      .threads = session.threads};
   options.subsets = command.subsets;
   options.kept = command.kept;
-  if (!command.against.empty()) options.against = token_of("--against", command.against, context);
+  if (!command.against.empty()) options.against = token_of(command.against);
   options.removal = command.replacement == "zero"   ? analysis::Removal::zero
                     : command.replacement == "mean" ? analysis::Removal::mean
                                                     : analysis::Removal::given;
@@ -177,7 +147,7 @@ int run_attribute(const Session& session, Inputs& inputs, Outputs& outputs, cons
   if (rows) {
     components = read_matrix(*rows);
     options.components = components->view();
-    options.tolerance = tolerance_of(rows->dtype());
+    options.tolerance = analysis::sum_tolerance(rows->dtype());
   }
   if (replacements) {
     given = read_matrix(*replacements);
@@ -199,31 +169,35 @@ int run_attribute(const Session& session, Inputs& inputs, Outputs& outputs, cons
 
 Command attribute_command() {
   const auto options = std::make_shared<AttributeCommand>();
-  return {
-      .name = "attribute",
-      .text = "Split a logit by head and layer, exact through the norm",
-      .inputs = text_inputs(options->input),
-      .outputs = {output("-o,--output", options->page).says("an HTML page with figures")},
-      .options =
-          joined({option("--target", options->target).required(), option("--against", options->against),
-                  option("--at", options->at), option("--replace-with", options->replacement),
-                  option("--components", options->components), option("--keep", options->kept),
-                  option("--most-removed", options->subsets.most_removed),
-                  option("--no-rerun", options->no_rerun), option("--proofs", options->proofs)},
-                 text_options(options->input)),
-      .footer =
-          "A component is an addend of the residual stream: an embedding, a head (LAYER.HEAD), an MLP or a\n"
-          "bias. The columns, in logits, largest exact change first:\n"
-          "  share       its part of the logit, exact as long as nothing is removed\n"
-          "  frozen      change if it is removed and the final norm's divisor is kept\n"
-          "  price       what that leaves out: the norm divides what remains by another number\n"
-          "  exact       frozen + price: the change behind the final norm (direct effect)\n"
-          "  gradient    estimate of it by the gradient (attribution patching)\n"
-          "  +- at most  proved bound of the estimate's error\n"
-          "  rerun       change if it is removed everywhere and the rest runs again (total effect)",
-      .examples = {"normscope attribute models/wordlist_gpt understandin --target g",
-                   "normscope attribute models/wordlist_gpt understandin --target g --against e"},
-      .run = with(run_attribute, options)};
+  return {.name = "attribute",
+          .text = "Split a logit by head and layer, exact through the norm",
+          .inputs = text_inputs(options->input),
+          .outputs = {output("-o,--output", options->page).says("an HTML page with figures")},
+          .options =
+              joined({option("--target", options->target).required(), option("--against", options->against),
+                      option("--at", options->at), option("--replace-with", options->replacement),
+                      option("--components", options->components), option("--keep", options->kept),
+                      option("--most-removed", options->subsets.most_removed),
+                      option("--budget", options->budget)
+                          .says("for running the model again without each component")
+                          .usually("100"),
+                      option("--proofs", options->proofs)},
+                     text_options(options->input)),
+          .footer =
+              "A component is an addend of the residual stream: an embedding, a head\n"
+              "(LAYER.HEAD), an MLP or a bias. The columns, in logits, largest exact change\n"
+              "first:\n"
+              "  share       its part of the logit, exact as long as nothing is removed\n"
+              "  frozen      change if it is removed and the final norm's divisor is kept\n"
+              "  price       what that leaves out: the norm then divides by another number\n"
+              "  exact       frozen + price: the change behind the final norm (direct effect)\n"
+              "  gradient    estimate of it by the gradient (attribution patching)\n"
+              "  +- at most  proved bound of the estimate's error\n"
+              "  rerun       change if it is removed at every position and the rest of the\n"
+              "              model runs again (total effect)",
+          .examples = {"normscope attribute models/wordlist_gpt understandin --target g",
+                       "normscope attribute models/wordlist_gpt understandin --target g --against e"},
+          .run = with(run_attribute, options)};
 }
 
 }  // namespace normscope::cli

@@ -96,7 +96,6 @@ const std::vector<Word>& table() {
       {"--keep", "NAME1,NAME2,...", "Also read the logit with all other components replaced by their means"},
       {"--most-removed", "N", "Components that may be removed together, for the bounds over every set", "10",
        counts(0, largest_count)},
-      {"--no-rerun", "", "Leave out the total effects, each of which runs the model again"},
 
       // select, separate, verify
       {"--random-table", "", "Tabulate how often standard normal keys cannot be selected, instead of KEYS"},

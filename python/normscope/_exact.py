@@ -142,7 +142,7 @@ def read(text):
     kind = re.fullmatch(r"normscope\.([a-z]+)/1", document["schema"]) if isinstance(document, dict) and isinstance(
         document.get("schema"), str) else None
     schema = kind and _schema(kind[1])
-    if not schema or kind[1] not in ("select", "separate", "reach", "heads", "ranges", "rewrite"):
+    if not schema or kind[1] not in ("select", "separate", "reach", "heads", "ranges", "attribute", "rewrite"):
         raise Malformed("has no schema of a result that can be checked")
     _conform(document, schema, "", schema.get("$defs", {}))
     return document

@@ -92,6 +92,7 @@ HEADLINES: dict[str, Callable[[Any], str]] = {
     "normscope.run/1": lambda r: f"labels of {counted(r.rows, 'sample')}, by {counted(r.layers, 'layer')}",
     "normscope.select/1": _select,
     "normscope.separate/1": _separate,
+    "normscope.attribute/1": lambda r: f"{counted(len(r.components), 'component')} of a logit of {r.value:.4g}",
     "normscope.token-trace/1": lambda r: f"{counted(len(r.tokens), 'token')} through {counted(len(r.norms), 'norm')}",
     "normscope.signature-compare/1": lambda r: f"{r.relation}, scale {r.scale:.6g}",
     "normscope.signature-kind/1": lambda r: f"norm: {r.norm}, rank {r.rank} of {counted(r.rows, 'row')}",

@@ -155,6 +155,49 @@ class Model:
             self._core, spelled, tokens,
             real("trace", "budget", budget), count("trace", "threads", threads), callback("trace", progress)))
 
+    def attribute(self, context: str | Sequence[int], target: int | str, *, against: int | str | None = None,
+                  at: int | None = None, replace_with: Any = "zero", components: Any = None, keep: Sequence[str] = (),
+                  most_removed: int = 10, budget: float = 100.0, certificates: bool = False, threads: int = 0,
+                  progress: Progress | None = None) -> results.Attribute:
+        """A logit split by head, MLP and bias: the share of each, what removing it changes, frozen and exactly through
+        the final norm, and proved bounds of the difference over every set of them.
+
+        context        text, for models with a tokenizer beside them, or tokens (ids)
+        target         token whose logit is read: its id, its name in the vocabulary, or its text
+        against        read the target's logit less this token's
+        at             position that is read, from 0; the last by default
+        replace_with   what stands in place of a removed component: "zero", "mean" (its mean over the positions up to
+                       `at`), or rows, one for each component
+        components     rows that add up to the final norm's input at the position to 1e-5, in place of the model's own
+        keep           names of components; the logit is also read with all others replaced by their means
+        most_removed   components that may be removed together, for the bounds over every set
+        budget         billions of multiplications for running the model again without each component (total effects)
+        certificates   also what `normscope.verify` needs
+        Errors         ValueError as `trace`, for what is not a token or component, and for rows that do not add up
+        """
+        spelled = context if isinstance(context, str) else ""
+        tokens = [] if isinstance(context, str) else counts("attribute", "token", context)
+        if not spelled and not tokens:
+            raise ValueError("attribute: the context is empty, expected at least one token")
+
+        def token(name: str, value: Any) -> str:
+            return value if isinstance(value, str) else str(count("attribute", name, value))
+
+        try:
+            kept = list(keep)
+        except Exception:  # an object's own code, which may fail in any way
+            raise TypeError(f"attribute: keep is {shown(keep)}, expected names of components") from None
+        word = replace_with if isinstance(replace_with, str) else ""
+        if word not in ("", "zero", "mean"):
+            raise ValueError(f"attribute: replace_with is {shown(replace_with)}, expected \"zero\", \"mean\" or rows")
+        return illustrated(*_core.model_attribute(
+            self._core, spelled, tokens, token("target", target), "" if against is None else token("against", against),
+            None if at is None else count("attribute", "at", at), word, components, None if word else replace_with,
+            [text("attribute", "keep", name) for name in kept],
+            count("attribute", "most_removed", most_removed), real("attribute", "budget", budget),
+            flag("attribute", "certificates", certificates), count("attribute", "threads", threads),
+            callback("attribute", progress)))
+
     def ranges(self, *, threads: int = 0, progress: Progress | None = None) -> results.Ranges:
         """The range of every number that the model computes directly behind a norm, over every input of that norm: rows
         that never fire, overflow of small types, bounds on the logits.

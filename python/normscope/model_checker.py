@@ -1,6 +1,6 @@
-"""Checks a result of `normscope ranges` or `rewrite` against the checkpoints themselves, with nothing but NumPy.
+"""Checks a result of `normscope ranges`, `attribute` or `rewrite` against the checkpoints themselves, with nothing but NumPy.
 
-    python3 model_checker.py RESULT MODEL                 of ranges
+    python3 model_checker.py RESULT MODEL                 of ranges, and of attribute with --proofs
     python3 model_checker.py RESULT IN OUT [ROTATION]     of rewrite
 
 RESULT is the JSON of --json; checkpoints are .safetensors files, or folders of such; ROTATION is what --rotate was given,
@@ -12,6 +12,7 @@ other files, 4 a field is left unproved. Not covered: rewrites of rewritten chec
 """
 
 import json
+import math
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -144,6 +145,152 @@ def ranges(result, model):
         allowed = 1e-9 * max(abs(low), abs(high))
         yield "logits.lowest.bound", result["logits"]["lowest"]["bound"] <= low + allowed
         yield "logits.highest.bound", result["logits"]["highest"]["bound"] >= high - allowed
+
+
+def every_set(f, lines, reads, gram, price, sizes):
+    """Extremes of f(S) = |u + sum of d_k|^2 and of the price of freezing over all sets of at most so many components, for
+    each number in `sizes`, which are 1, 2, ... Two components are added at once, for all pairs."""
+    found, count = [np.array([f, f, 0.0, 0.0])], len(lines)
+    own = np.diag(gram)
+
+    def extremes(square, read):
+        cost = price(square, read)
+        return np.array([square.min(), square.max(), cost.min(), cost.max()])
+
+    def join(size, values):
+        while len(found) <= size:
+            found.append(found[-1].copy())
+        found[size][[0, 2]] = np.minimum(found[size][[0, 2]], values[[0, 2]])
+        found[size][[1, 3]] = np.maximum(found[size][[1, 3]], values[[1, 3]])
+
+    def extend(size, first, square, read, h):
+        rest = slice(first, None)
+        if size + 1 <= max(sizes):
+            one, r = square + 2 * h[rest] + own[rest], read + reads[rest]
+            if len(one):
+                join(size + 1, extremes(one, r))
+            if size + 2 == max(sizes) and len(one) > 1:
+                i, j = np.triu_indices(len(one), 1)
+                two = one[i] + one[j] - square + 2 * gram[rest, rest][i, j]
+                join(size + 2, extremes(two, r[i] + r[j] - read))
+            elif size + 2 < max(sizes):
+                for k in range(first, count):
+                    extend(size + 1, k + 1, one[k - first], r[k - first], h + gram[k])
+
+    extend(0, 0, f, price.read, lines)
+    return [found[min(size, len(found) - 1)] for size in sizes]
+
+
+MOST_SETS = 1e5
+
+
+def sets(count, size):
+    return sum(math.comb(count, k) for k in range(size + 1))
+
+
+def relaxed(f, lines, gram, lengths, certificate, removed, sign):
+    """The bound of f that a tangent proves, below for sign 1 and above for -1; none if the diagonal does not make it one."""
+    z, diagonal = np.array(certificate["point"]), np.array(certificate["diagonal"])
+    a = sign * (gram - np.diag(diagonal))
+    scale = np.where(lengths > 0, lengths, 1)
+    if len(z) != len(lines) or np.any((z < 0) | (z > 1)) or z.sum() > removed or np.linalg.eigvalsh(a / np.outer(scale, scale))[0] < -1e-10:
+        return -sign * np.inf
+    slope = sign * (2 * lines + diagonal) + 2 * a @ z
+    return sign * (sign * f - z @ a @ z + np.minimum(np.sort(slope)[:removed], 0).sum())
+
+
+def attribute(result, model):
+    """Of rows u and changes d_k of the proof: what each does to v.u/s, s^2 = |u|^2/R^2 + eps, and all sets of them. That the
+    rows are the model's only its forward pass tells."""
+    proof = result["proof"]
+    source, (u, v, d) = proof["source"], (np.array(proof[name], float) for name in ("row", "direction", "changes"))
+    width, components = len(u), result["components"]
+    gain, bias = parameters(source, model, width)
+    rows = matrix(model, source["unembedding"], source["layout"], width)
+    offsets = at(model, source["unembedding_bias"]).ravel() if source["unembedding_bias"] else np.zeros(len(rows))
+    w, c = rows[result["target"]["token"]], offsets[result["target"]["token"]]
+    if result["against"] is not None:
+        w, c = w - rows[result["against"]["token"]], c - offsets[result["against"]["token"]]
+    w, c, centre = source["logit_scale"] * w, source["logit_scale"] * c, source["kind"] == "layer"
+    exact_v = gain * w - centre * (gain * w).mean()
+    yield "proof.direction", v.shape == u.shape and np.linalg.norm(v - exact_v) <= 1e-9 * np.linalg.norm(gain * w)
+    yield "proof.squared_radius", proof["squared_radius"] == (1 if source["kind"] == "spherical" else width)
+    yield "constant", abs(result["constant"] - c - w @ bias) <= 1e-9 * (abs(c) + abs(w) @ abs(bias))
+    for part in ("row", "changes", "eps", "source"):
+        yield f"proof.{part}", None, "only a forward pass of the model tells"
+    if d.shape != (len(components), width) or (centre and max(abs(u.mean()), abs(d.mean(axis=1)).max()) > 1e-9 * abs(d).max()):
+        raise exact.Malformed("proof.changes are no rows of the components")
+    divisor = lambda square: np.sqrt(np.maximum(square, 0) / proof["squared_radius"] + proof["eps"])
+    s, length, reads = divisor(u @ u), np.linalg.norm(u), d @ v
+    yield "divisor", abs(result["divisor"] - s) <= 1e-9 * s
+    yield "value", abs(result["value"] - result["constant"] - v @ u / s) <= 1e-9 * np.linalg.norm(v) * length / s
+    for k, (component, change) in enumerate(zip(components, d)):
+        after, where = u + change, f"components[{k}]."
+        t, along, square = divisor(after @ after), u @ change, change @ change
+        size = np.linalg.norm(v) * (length + np.sqrt(square)) * (1 / s + 1 / t if t > 0 else np.inf)
+        gradient = (v @ change - (v @ u) * along / (proof["squared_radius"] * s * s)) / s
+        found = {"frozen": v @ change / s, "exact": v @ after / t - v @ u / s, "gradient": gradient}
+        found["price"] = found["exact"] - found["frozen"]
+        for name, value in found.items():
+            yield where + name, abs(component[name] - value) <= 1e-9 * size
+        step = np.clip(-along / square, 0, 1) if square > 0 else 0.0
+        nearest = u + step * change
+        bound = np.linalg.norm(v) * square / np.sqrt(3 * proof["squared_radius"]) / divisor(nearest @ nearest)**2
+        yield where + "remainder", component["remainder"] is None or component["remainder"] >= bound * (1 - 1e-9)
+        lengths = length * np.linalg.norm(after)
+        yield where + "cosine", abs(component["cosine"] - (u @ after / lengths if lengths > 0 else 0)) <= 1e-9
+        zero = result["removal"] == "zero"
+        yield where + "share", abs(component["share"] + component["frozen"]) <= 1e-9 * size if zero else None, "of replaced components only a forward pass tells"
+    yield from attribute_bounds(result, u, v, d, divisor)
+
+
+def attribute_bounds(result, u, v, d, divisor):
+    gram, lines, reads, lengths = d @ d.T, d @ u, d @ v, np.linalg.norm(d, axis=1)
+    f, s, names, bounds = u @ u, divisor(u @ u), [component["name"] for component in result["components"]], result["bounds"]
+
+    def price(square, read):
+        with np.errstate(divide="ignore"):
+            return read * (1 / divisor(square) - 1 / s)
+
+    price.read = v @ u
+    tried = [bound["removed"] for bound in bounds if bound["proof"] == "every_set" and sets(len(d), bound["removed"]) <= MOST_SETS]
+    extremes = dict(zip(tried, every_set(f, lines, reads, gram, price, tried))) if tried else {}
+    for k, bound in enumerate(bounds):
+        where, removed = f"bounds[{k}].", bound["removed"]
+        yield where + "removed", removed == k + 1 and removed <= len(d)
+        longest = np.linalg.norm(u) + np.sort(lengths)[::-1][:removed].sum()
+        if bound["proof"] == "relaxation":
+            low, high = (relaxed(f, lines, gram, lengths, bound[name], removed, sign) for name, sign in (("below", 1), ("above", -1)))
+        elif removed in extremes:
+            low, high = extremes[removed][:2]
+        else:
+            for name in ("proof", "least", "most", "least_price", "most_price"):
+                yield where + name, None, f"takes more than {MOST_SETS:g} sets"
+            low = None
+        if low is not None:
+            for name in {"below", "above"} & set(bound):
+                yield where + name, True
+            yield where + "proof", True
+            small, large = divisor(low - 1e-12 * longest**2), divisor(high)
+            yield where + "least", bound["least"] <= s / large * (1 + 1e-9)
+            yield where + "most", bound["most"] is None or small > 0 and bound["most"] >= s / divisor(low) * (1 - 1e-9)
+            order = np.sort(reads)
+            ends = [price.read + np.minimum(order[:removed], 0).sum(), price.read + np.maximum(order[::-1][:removed], 0).sum()]
+            with np.errstate(divide="ignore"):
+                products = [read * (factor - 1) / s for read in ends for factor in (s / large, s / divisor(low) if low > 0 else np.inf)]
+            least, most = min(products), max(products)
+            if removed in extremes:
+                least, most = max(least, extremes[removed][2]), min(most, extremes[removed][3])
+            allowed = 1e-9 * np.linalg.norm(v) * longest * (1 / s + 1 / small if small > 0 else np.inf)
+            yield where + "least_price", bound["least_price"] is None or bound["least_price"] <= least + allowed
+            yield where + "most_price", bound["most_price"] is None or bound["most_price"] >= most - allowed
+        for name in ("least", "most", "least_price", "most_price"):
+            stated = bound["attained_" + name]
+            chosen = [names.index(component) for component in stated["components"]]
+            left = u + d[chosen].sum(axis=0)
+            value = price(left @ left, v @ left) if name.endswith("price") else s / divisor(left @ left)
+            fits = len(set(chosen)) == len(chosen) <= removed
+            yield where + "attained_" + name, fits and (stated["value"] is None or abs(stated["value"] - value) <= 1e-6 * (abs(value) + (name[-5:] == "price") * longest * np.linalg.norm(v) / s))
 
 
 def random_bits(seed):
@@ -297,12 +444,14 @@ def rewrite(result, old, new, rotation=None):
 def check(result, *models):
     """The `Outcome` of a result, its text or its document, for the `Tensors` of its checkpoints and the text of --rotate.
 
-    Errors   ValueError for what is no result of ranges or rewrite, or does not fit the checkpoints
+    Errors   ValueError for what is no result of ranges, attribute or rewrite, or does not fit the checkpoints
     """
     result = exact.read(result if isinstance(result, str) else json.dumps(result))
-    kind = {"normscope.ranges/1": ranges, "normscope.rewrite/1": rewrite}.get(result["schema"])
+    kind = {"normscope.ranges/1": ranges, "normscope.attribute/1": attribute, "normscope.rewrite/1": rewrite}.get(result["schema"])
     if not kind:
-        raise exact.Malformed("is no result of ranges or rewrite")
+        raise exact.Malformed("is no result of ranges, attribute or rewrite")
+    if kind is attribute and "proof" not in result:
+        raise exact.Malformed("has no proof: normscope attribute writes one with --proofs")
     outcome = exact.Outcome()
     outcome.use("schema", "version", "path", "input")
     # An overflow makes a statement fail; NumPy's warning adds nothing.

@@ -17,9 +17,9 @@ from .model import Model, open as open_model
 
 
 def verify(result: Any, *inputs: Any, threads: int = 0, progress: Progress | None = None) -> results.Verify:
-    """Rechecks every statement of a result of `select`, `separate`, `reach`, `heads`, `ranges` or `rewrite` from its own
-    proofs, by arithmetic that shares nothing with what found them: of the first four exactly, with every rounding; of
-    `ranges` and `rewrite` in NumPy, to 1e-9 of the sizes of terms.
+    """Rechecks every statement of a result of `select`, `separate`, `reach`, `heads`, `ranges`, `attribute` (with
+    `certificates`) or `rewrite` from its own proofs, by arithmetic that shares nothing with what found them: of the first
+    four exactly, with every rounding; of the others in NumPy, to 1e-9 of the sizes of terms.
 
     result   a result of this package or the text of its JSON document
     inputs   what it was computed from: the keys, the two classes, the unembedding with its norm and bias, as `reach`
@@ -62,7 +62,8 @@ def _checked_in_numpy(text: str) -> dict[str, Any] | None:
         document = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    known = isinstance(document, dict) and document.get("schema") in ("normscope.ranges/1", "normscope.rewrite/1")
+    known = isinstance(document, dict) and document.get("schema") in (
+        "normscope.ranges/1", "normscope.attribute/1", "normscope.rewrite/1")
     return document if known else None
 
 
@@ -87,8 +88,8 @@ def _outcome(text: str, document: dict[str, Any], models: list[Model], rotation:
     """Errors    ValueError for a document that does not fit the models, in whatever way"""
     try:
         _expect_norms(document, models[0])
-        tensors = [_Tensors(models[0])] if document["schema"] == "normscope.ranges/1" else [
-            model_checker.Tensors(model.path) for model in models]
+        tensors = [model_checker.Tensors(model.path) for model in models] if document["schema"] == "normscope.rewrite/1" else [
+            _Tensors(models[0])]
         return model_checker.check(text, *tensors, *rotation)
     except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
         raise ValueError(f"verify: the result does not fit {models[0].path}: {type(error).__name__}: "
@@ -99,7 +100,7 @@ def _expect_norms(document: dict[str, Any], model: Model) -> None:
     """Refuses a result whose norms are not those of the model."""
     names = "kind", "groups", "gain", "gain_offset", "bias"
     known = {norm.name: norm for norm in model.inspect().norms}
-    for norm in document["norms"]:
+    for norm in document.get("norms", []):
         stated = norm.get("source", norm)
         found = known.get(norm["name"])
         wrong = [name for name in names if found is None or stated[name] != found[name]]

@@ -13,6 +13,7 @@
 #include <nanobind/stl/vector.h>
 #include <nlohmann/json.hpp>
 
+#include <normscope/analysis/attribution.hpp>
 #include <normscope/analysis/ranges.hpp>
 #include <normscope/analysis/report.hpp>
 #include <normscope/analysis/trace.hpp>
@@ -31,6 +32,7 @@
 
 #include "arguments.hpp"
 #include "array.hpp"
+#include "matrix_argument.hpp"
 #include "model.hpp"
 #include "module.hpp"
 #include "report_page.hpp"
@@ -165,28 +167,80 @@ Illustrated model_ranges(const Model& model, unsigned threads, const nb::object&
   });
 }
 
-/// A text, or the tokens themselves if there are any, through the model.
+/// Tokens and their names.
+struct Context {
+  std::vector<std::size_t> tokens{};
+  std::vector<std::string> names{};
+  std::optional<forward::Tokenizer> tokenizer{};
+};
+
+/// Of a text, or of the tokens themselves if there are any; `who` begins the message.
+Context context_of(const char* who, const Model& model, const std::string& text,
+                   std::vector<std::size_t> tokens) {
+  const std::size_t vocabulary = forward::Decoder(model.checkpoint(), model.described()).vocabulary();
+  const std::optional<std::filesystem::path> file =
+      models::find_token_names(model.checkpoint().files().front().parent_path());
+  Context context{.tokens = std::move(tokens)};
+  if (!context.tokens.empty()) {
+    if (file) context.names = models::read_token_names(*file, vocabulary);
+  } else if (file) {
+    context.tokenizer.emplace(*file, vocabulary);
+    context.tokens = context.tokenizer->encode(text);
+    context.names = context.tokenizer->names();
+  } else {
+    throw Error(ErrorCode::Unsupported,
+                fmt::format("{}: the model has no tokenizer beside it; give tokens", who));
+  }
+  return context;
+}
+
 Illustrated model_trace(const Model& model, const std::string& text, std::vector<std::size_t> tokens,
                         double budget, unsigned threads, const nb::object& callback) {
   return run_on(model, callback, [&](const Progress& progress) {
-    const std::size_t vocabulary = forward::Decoder(model.checkpoint(), model.described()).vocabulary();
-    const std::optional<std::filesystem::path> file =
-        models::find_token_names(model.checkpoint().files().front().parent_path());
-    std::vector<std::string> names;
-    if (!tokens.empty()) {
-      if (file) names = models::read_token_names(*file, vocabulary);
-    } else if (file) {
-      const forward::Tokenizer tokenizer(*file, vocabulary);
-      tokens = tokenizer.encode(text);
-      names = tokenizer.names();
-    } else {
-      throw Error(ErrorCode::Unsupported, "trace: the model has no tokenizer beside it; give tokens");
-    }
+    const Context context = context_of("trace", model, text, std::move(tokens));
     const analysis::TokenTrace found =
-        analysis::trace(model.checkpoint(), model.described(), tokens,
+        analysis::trace(model.checkpoint(), model.described(), context.tokens,
                         {.budget = selectability::budget_unit * budget, .threads = threads}, progress);
-    return Illustrated(json_text(results::token_trace(model.checkpoint(), found, names)),
-                       json_text(figures::token_trace_charts(found, names)));
+    return Illustrated(json_text(results::token_trace(model.checkpoint(), found, context.names)),
+                       json_text(figures::token_trace_charts(found, context.names)));
+  });
+}
+
+/// `removal` is "zero" or "mean", or replacements are given; texts are empty and lists too where there are
+/// none.
+Illustrated model_attribute(const Model& model, const std::string& text, std::vector<std::size_t> tokens,
+                            const std::string& target, const std::string& against, const nb::object& at,
+                            const std::string& removal, const nb::object& components,
+                            const nb::object& replacements, const std::vector<std::string>& kept,
+                            std::size_t most_removed, double budget, bool proofs, unsigned threads,
+                            const nb::object& callback) {
+  std::optional<Matrix> rows, given;
+  if (!components.is_none()) rows.emplace(matrix_of("attribute", "components", components));
+  if (!replacements.is_none()) given.emplace(matrix_of("attribute", "replacements", replacements));
+  analysis::AttributeOptions options{
+      .budget = selectability::budget_unit * budget, .kept = kept, .threads = threads};
+  if (!at.is_none()) options.at = integer("attribute", "at", at, 0);
+  options.removal = given               ? analysis::Removal::given
+                    : removal == "mean" ? analysis::Removal::mean
+                                        : analysis::Removal::zero;
+  options.subsets.most_removed = most_removed;
+  if (rows) {
+    options.components = rows->view();
+    // Whatever holds them now, rows of live models were computed in float32.
+    options.tolerance = analysis::sum_tolerance(Dtype::F32);
+  }
+  if (given) options.replacements = given->view();
+  return run_on(model, callback, [&](const Progress& progress) {
+    const Context context = context_of("attribute", model, text, std::move(tokens));
+    const auto token_of = [&](const std::string& name) {
+      return forward::find_token(name, context.names, context.tokenizer ? &*context.tokenizer : nullptr);
+    };
+    options.target = token_of(target);
+    if (!against.empty()) options.against = token_of(against);
+    const analysis::Attribution found =
+        analysis::attribute(model.checkpoint(), model.described(), context.tokens, options, progress);
+    return Illustrated(json_text(results::attribution(model.checkpoint(), found, context.names, proofs)),
+                       json_text(figures::attribution_charts(found)));
   });
 }
 
@@ -275,6 +329,7 @@ void define_model(nb::module_& module) {
   define(module, "tensor", &tensor);
   define(module, "model_ranges", &model_ranges);
   define(module, "model_trace", &model_trace);
+  define(module, "model_attribute", &model_attribute);
   define(module, "rewrite", &rewrite_model);
   define(module, "undo", &undo);
   define(module, "compare", &compare);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -118,8 +119,8 @@ class Attributor {
     }
     result_.bounds = bound_subsets(reading, {result_.changes.data(), addends_.size(), stream_.size()},
                                    options_.subsets, progress_);
-    if (options_.rerun && !options_.components) rerun(reading);
     if (!kept.empty()) add_circuit(reading, kept);
+    if (!options_.components) rerun(reading);
     result_.reading = reading;
     return std::move(result_);
   }
@@ -272,14 +273,27 @@ class Attributor {
     for (std::size_t t = 0; t < rows.rows(); ++t) std::copy(by.begin(), by.end(), rows.row(t).begin());
   }
 
+  /// Whether one more run is within the budget.
+  bool spend() {
+    spent_ += static_cast<double>(context_.size()) * static_cast<double>(model_.parameters);
+    return spent_ <= options_.budget;
+  }
+
   void rerun(const NormReading& reading) {
-    for (std::size_t k = 0; k < addends_.size(); ++k) {
-      progress_("components", k, addends_.size());
+    std::vector<std::size_t> order(addends_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return std::abs(result_.components[a].effect.exact) > std::abs(result_.components[b].effect.exact);
+    });
+    std::size_t done = 0;
+    for (const std::size_t k : order) {
+      progress_("components", done++, addends_.size());
       const forward::Component& component = *addends_[k].component;
       // A given row stands behind the branch's norm and factor, where the rest of the model has no input.
       const bool is_behind =
           component.after != nullptr || (component.layer && model_.decoder->branch_scale != 1.0);
       if (options_.removal == Removal::given && is_behind) continue;
+      if (!spend()) return;
       std::vector<bool> removed(addends_.size());
       removed[k] = true;
       result_.components[k].rerun = rerun_without(reading, removed, options_.removal);
@@ -297,7 +311,7 @@ class Attributor {
       for (std::size_t i = 0; i < total.size(); ++i) total[i] += by[i] - addend.row[i];
     }
     result_.circuit = Circuit{.kept = kept, .effect = reading.effect(total)};
-    if (options_.rerun && !options_.components) {
+    if (!options_.components && spend()) {
       result_.circuit->rerun = rerun_without(reading, removed, Removal::mean);
     }
   }
@@ -311,9 +325,18 @@ class Attributor {
   Attribution result_{};
   std::vector<Addend> addends_{};
   std::vector<double> stream_{};
+  double spent_ = 0.0;  ///< of the budget
 };
 
 }  // namespace
+
+double sum_tolerance(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::F64: return 1e-12;
+    case Dtype::F32: return 1e-5;
+    default: return 2e-2;
+  }
+}
 
 Attribution attribute(const files::Checkpoint& checkpoint, const models::Model& model,
                       std::span<const std::size_t> tokens, const AttributeOptions& options,

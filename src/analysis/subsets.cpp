@@ -216,47 +216,49 @@ class LocalSearch {
   AttainedSet best_{{}, objective_(form_.row_square, form_.row_reads)};
 };
 
-/// Diagonals D for which G − D, or D − G, is positive semidefinite for the exact G, with a margin that a
-/// Cholesky decomposition in float64 can see.
+/// Diagonals D for which G − D (below), or D − G (above), is positive semidefinite for the exact G, with a
+/// margin that a decomposition in float64 can see.
 struct Diagonals {
-  std::vector<double> below{}, above{};
+  std::vector<std::vector<double>> below{}, above{};
 };
 
-/// Matrices whose eigenvalues are computed; of larger ones, row sums are used.
+/// Components of which eigenvalues are computed.
 constexpr std::size_t most_decomposed = 1024;
+
+/// With scales s_k = |d_k|^`power`, D = λ diag(s²), λ the least eigenvalue of G_jk/(s_j s_k).
+std::vector<double> scaled_diagonal(const Form& form, double power) {
+  const std::size_t n = form.count;
+  const double longest = *std::max_element(form.lengths.begin(), form.lengths.end());
+  std::vector<double> scales, scaled(n * n);
+  double trace = 0.0;
+  for (const double length : form.lengths) {
+    scales.push_back(std::pow(std::max(length / longest, 1e-6), power));
+    trace += length * length / (scales.back() * scales.back());
+  }
+  for (std::size_t j = 0; j < n; ++j) {
+    for (std::size_t k = 0; k < n; ++k) scaled[j * n + k] = form.gram[j * n + k] / (scales[j] * scales[k]);
+  }
+  const Svd svd = singular_value_decomposition(MatrixView<const double>(scaled.data(), n, n));
+  const double found = svd.values.size() == n && std::isfinite(svd.values.back()) ? svd.values.back() : 0.0;
+  const double margin = 8.0 * (form.unit + static_cast<double>(n) * unit_roundoff) * trace;
+  std::vector<double> diagonal;
+  for (const double scale : scales) diagonal.push_back(std::max(0.0, found - margin) * scale * scale);
+  return diagonal;
+}
 
 Diagonals diagonals_of(const Form& form) {
   const std::size_t n = form.count;
-  const auto size = static_cast<double>(n);
-  // Of the matrix of cosines: errors of its entries, and of a decomposition.
-  const double margin = 8.0 * size * form.unit + 8.0 * size * size * unit_roundoff + 1e-12;
-  std::vector<double> cosines(n * n);
+  Diagonals diagonals{.below = {std::vector<double>(n)}};
+  // Rows of D − G have no larger entries beside the diagonal than on it.
+  const double all = std::accumulate(form.lengths.begin(), form.lengths.end(), 0.0);
+  std::vector<double> sums(n);
   for (std::size_t j = 0; j < n; ++j) {
-    for (std::size_t k = 0; k < n; ++k) {
-      const double lengths = form.lengths[j] * form.lengths[k];
-      cosines[j * n + k] = j == k ? 1.0 : lengths > 0.0 ? form.gram[j * n + k] / lengths : 0.0;
-    }
+    for (std::size_t k = 0; k < n; ++k) sums[j] += std::abs(form.gram[j * n + k]);
+    sums[j] += 2.0 * (form.unit + static_cast<double>(n) * unit_roundoff) * form.lengths[j] * all;
   }
-  double least = 0.0, most = 0.0;
-  for (std::size_t j = 0; j < n; ++j) {
-    double sum = 0.0;
-    for (std::size_t k = 0; k < n; ++k) sum += std::abs(cosines[j * n + k]);
-    most = std::max(most, sum);
-  }
-  if (n <= most_decomposed) {
-    const Svd svd = singular_value_decomposition(MatrixView<const double>(cosines.data(), n, n));
-    if (!svd.values.empty() && std::isfinite(svd.values.front())) {
-      most = std::min(most, svd.values.front());
-      least = svd.values.size() == n ? svd.values.back() : 0.0;
-    }
-  }
-  least = std::max(0.0, least - margin);
-  most += margin;
-  Diagonals diagonals;
-  for (const double length : form.lengths) {
-    diagonals.below.push_back(least * length * length);
-    diagonals.above.push_back(most * length * length);
-  }
+  diagonals.above.push_back(std::move(sums));
+  if (n > most_decomposed || !(all > 0.0)) return diagonals;
+  for (const double power : {1.0, 1.5, 2.0}) diagonals.below.push_back(scaled_diagonal(form, power));
   return diagonals;
 }
 
@@ -455,6 +457,7 @@ void bound_price(const Form& form, std::size_t removed, SubsetBound& bound) {
 std::vector<SubsetBound> bound_subsets(const NormReading& reading, MatrixView<const double> changes,
                                        const SubsetOptions& options, const Progress& progress) {
   NORMSCOPE_ASSERT(changes.width() == reading.row().size());
+  if (options.most_removed == 0 || changes.rows() > most_bounded) return {};
   const Form form = form_of(reading, changes);
   const std::size_t most = std::min(options.most_removed, form.count);
   const std::size_t tried = enumerable(form.count, most, options.most_sets);
@@ -484,11 +487,19 @@ std::vector<SubsetBound> bound_subsets(const NormReading& reading, MatrixView<co
       bound.proof = SubsetProof::relaxation;
       squares.add(Extremes{least, {largest.removed, -largest.value}});
       prices.add(Extremes{low, {high.removed, -high.value}});
-      const RelaxedMinimum below(form, diagonals.below, 1.0, removed);
-      const RelaxedMinimum above(form, diagonals.above, -1.0, removed);
-      proved = {below.bound(), above.bound()};
-      bound.below = below.relaxation();
-      bound.above = above.relaxation();
+      proved = {-infinity, infinity};
+      for (const std::vector<double>& diagonal : diagonals.below) {
+        const RelaxedMinimum below(form, diagonal, 1.0, removed);
+        if (!(below.bound() > proved.least)) continue;
+        proved.least = below.bound();
+        bound.below = below.relaxation();
+      }
+      for (const std::vector<double>& diagonal : diagonals.above) {
+        const RelaxedMinimum above(form, diagonal, -1.0, removed);
+        if (!(above.bound() < proved.most)) continue;
+        proved.most = above.bound();
+        bound.above = above.relaxation();
+      }
     }
     finish(form, proved, squares, prices, bound);
     bound_price(form, removed, bound);

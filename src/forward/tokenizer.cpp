@@ -1,6 +1,7 @@
 #include <normscope/forward/tokenizer.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -13,6 +14,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
+#include <normscope/core/text.hpp>
 #include <normscope/files/json_value.hpp>
 #include <normscope/files/source.hpp>
 #include <normscope/models/token_names.hpp>
@@ -342,6 +344,23 @@ std::vector<std::size_t> Tokenizer::encode(std::string_view text) const {
     case Kind::characters: break;
   }
   return state_->of_characters(text);
+}
+
+std::size_t find_token(const std::string& text, const std::vector<std::string>& names,
+                       const Tokenizer* tokenizer) {
+  std::size_t id = 0;
+  const char* const end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, id);
+  if (parsed.ec == std::errc{} && parsed.ptr == end) return id;
+  const auto named = std::find(names.begin(), names.end(), text);
+  if (named != names.end()) return static_cast<std::size_t>(named - names.begin());
+  if (tokenizer != nullptr && !text.empty()) {
+    const std::vector<std::size_t> tokens = tokenizer->encode(text);
+    if (tokens.size() == 1) return tokens.front();
+  }
+  throw Error(
+      ErrorCode::Argument,
+      fmt::format("token: \"{}\" is not in the vocabulary, expected an id or a name", printable(text)));
 }
 
 }  // namespace normscope::forward

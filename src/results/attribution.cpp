@@ -48,7 +48,7 @@ void fields(V& v, const ComponentEffect& x) {
   v("rerun", x.rerun,
     "change of the reading if it is removed at every position and the rest of the model runs again: the "
     "total "
-    "effect; null if that was not run");
+    "effect; null if that was not run or is beyond the budget");
 }
 
 template <class V>

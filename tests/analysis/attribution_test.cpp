@@ -38,7 +38,7 @@ class AttributedFixture : public testing::TestWithParam<std::string> {};
 
 TEST_P(AttributedFixture, SharesAddUpToTheLogit) {
   const Text text(GetParam());
-  const Attribution result = text.attributed({.target = 3, .against = 5, .at = 4, .rerun = false});
+  const Attribution result = text.attributed({.target = 3, .against = 5, .at = 4, .budget = 0.0});
   const forward::Decoder decoder(text.checkpoint, text.model, 1);
   const std::vector<double> hidden = decoder.run(text.tokens);
   std::vector<double> logits(decoder.vocabulary());
@@ -103,7 +103,7 @@ TEST(Attribution, TakesRowsThatAddUpToTheStream) {
                             rows.insert(rows.end(), last.begin(), last.end());
                             width = part.width();
                           }});
-  const Attribution own = text.attributed({.target = 1, .rerun = false});
+  const Attribution own = text.attributed({.target = 1, .budget = 0.0});
   AttributeOptions options{.target = 1};
   options.components = MatrixView<const double>(rows.data(), rows.size() / width, width);
   const Attribution given = text.attributed(options);

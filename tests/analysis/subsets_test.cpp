@@ -102,7 +102,7 @@ RC_GTEST_PROP(Subsets, HoldForEverySet, ()) {
       expect_attained(sum, bound, bound.attained_least_price, true);
       expect_attained(sum, bound, bound.attained_most, false);
       expect_attained(sum, bound, bound.attained_most_price, true);
-      if (most_sets > 0.0 && bound.removed + 1 < count && bound.most < 1e4) {
+      if (most_sets > 0.0 && bound.removed + 1 < count && bound.most < 100.0) {
         RC_ASSERT(bound.most - bound.attained_most.value <= 1e-6 * bound.most);
         RC_ASSERT(bound.attained_least.value - bound.least <= 1e-6);
       }

@@ -2,13 +2,17 @@
 
 import itertools
 import json
+import sys
 import unittest
 
 import numpy as np
 
-from command import OWN_MODEL, CommandTest, fixture
+from command import OWN_MODEL, SOURCE, CommandTest, fixture
 from forward_pass import Decoder
 from signature_models import STORIES
+
+sys.path.insert(0, str(SOURCE / "python/normscope"))
+import model_checker  # noqa: E402
 
 WORD = "understandin"
 VOCABULARY = json.loads((OWN_MODEL / "vocab.json").read_text())
@@ -53,7 +57,7 @@ class Attribute(CommandTest):
 
     def proved(self, *options):
         """The document, u, v and the changes of its proof, and s."""
-        document = self.attributed("--proofs", "--no-rerun", *options)
+        document = self.attributed("--proofs", "--budget", 0, *options)
         proof = document["proof"]
         u, v, d = (np.array(proof[name]) for name in ("row", "direction", "changes"))
         return document, u, v, d, lambda row: np.sqrt((row @ row) / proof["squared_radius"] + proof["eps"])
@@ -111,9 +115,41 @@ class Attribute(CommandTest):
                 self.assertLessEqual(len(chosen), bound["removed"])
                 self.assertAlmostEqual(attained["value"], price(chosen)[index] if chosen else 1 - index, delta=1e-9)
 
+    def checked(self, document):
+        outcome = model_checker.check(json.dumps(document), model_checker.Tensors(OWN_MODEL))
+        return outcome.exit_status, [path for path, _ in outcome.failed]
+
+    def test_the_checker_of_checkpoints_agrees(self):
+        # Up to four of 30 components are within its limit of sets; nine and more are relaxed.
+        document = self.attributed("--proofs", "--most-removed", 12, "--against", "e")
+        self.assertEqual(self.checked(document), (4, []))
+
+        def forged(change):
+            copied = json.loads(json.dumps(document))
+            change(copied)
+            return self.checked(copied)
+
+        for change, wrong in (
+            (lambda d: d["components"][3].update(price=d["components"][3]["price"] + 1e-6), "components[3].price"),
+            (lambda d: d["components"][3].update(exact=d["components"][3]["exact"] + 1e-6), "components[3].exact"),
+            (lambda d: d["components"][0].update(remainder=d["components"][0]["remainder"] * 0.999), "components[0].remainder"),
+            (lambda d: d.update(value=d["value"] * 1.001), "value"),
+            (lambda d: d.update(constant=d["constant"] + 1e-6), "constant"),
+            (lambda d: d["proof"]["direction"].__setitem__(0, 1.0), "proof.direction"),
+            (lambda d: d["bounds"][2].update(most=d["bounds"][2]["most"] * 0.9999), "bounds[2].most"),
+            (lambda d: d["bounds"][2].update(least=d["bounds"][2]["least"] * 1.0001), "bounds[2].least"),
+            (lambda d: d["bounds"][1].update(most_price=d["bounds"][1]["attained_most_price"]["value"] * 0.999), "bounds[1].most_price"),
+            (lambda d: d["bounds"][11].update(most=d["bounds"][11]["most"] * 0.9999), "bounds[11].most"),
+            (lambda d: d["bounds"][11]["below"].update(diagonal=[2 * x for x in d["bounds"][11]["below"]["diagonal"]]), "bounds[11].most"),
+            (lambda d: d["bounds"][11]["attained_most"].update(value=d["bounds"][11]["attained_most"]["value"] * 1.001), "bounds[11].attained_most"),
+        ):
+            status, failed = forged(change)
+            self.assertEqual(status, 1, wrong)
+            self.assertIn(wrong, failed)
+
     def test_a_circuit_is_the_model_with_the_others_at_their_means(self):
         kept = ["embedding", "1.3", "2.mlp", "3.mlp"]
-        document = self.attributed("--keep", ",".join(kept), "--no-rerun")
+        document = self.attributed("--keep", ",".join(kept), "--budget", 0)
         means, u, v, d, s = self.proved("--replace-with", "mean")
         others = sum(change for component, change in zip(means["components"], d) if component["name"] not in kept)
         circuit = document["circuit"]
@@ -163,7 +199,7 @@ class Attribute(CommandTest):
 
     @unittest.skipUnless(STORIES.exists(), "the checkpoint is not there")
     def test_names_of_the_vocabulary(self):
-        names = ("--names", STORIES.parent / "tok512.bin", "--no-rerun", "-q")
+        names = ("--names", STORIES.parent / "tok512.bin", "--budget", 0, "-q")
         by_name = self.json("attribute", STORIES, "Once upon a", "--target", " time", *names)
         by_id = self.json("attribute", STORIES, "Once upon a", "--target", by_name["target"]["token"], *names)
         self.assertEqual(by_name, by_id)
@@ -173,7 +209,7 @@ class Attribute(CommandTest):
             return self.fails(status, "attribute", OWN_MODEL, WORD, *options)
 
         self.assertIn("target 99 is not in the vocabulary, expected 0 to 27", refused("--target", 99))
-        self.assertIn('"zz" is not a token', refused("--target", "zz"))
+        self.assertIn('token: "zz" is not in the vocabulary, expected an id or a name', refused("--target", "zz"))
         self.assertIn("--target is required", refused(status=2))
         self.assertIn("position 12 is not in the text, expected 0 to 11", refused("--target", "g", "--at", 12))
         self.assertIn('"4.mlp" is not a component, expected names such as embedding', refused("--target", "g", "--keep", "4.mlp"))

@@ -171,7 +171,7 @@ class Usage(CommandTest):
         self.assertLessEqual(text.count("\n"), 40)
         self.assertIn("report MODEL", text.splitlines()[0])
         self.assertEqual([line.split()[0] for line in text.splitlines() if re.match(r"\w+ +\w+ {2,}\w", line)],
-                         ["look", "prove", "change", "identify", "compute", "papers", "shell"])
+                         ["look", "prove", "explain", "change", "identify", "compute", "papers", "shell"])
 
     def test_usage_errors_exit_with_2(self):
         for words in (["reprot"], ["report"], ["geometry", "--norm", "batch"], ["geometry", "--eps", "-1"],

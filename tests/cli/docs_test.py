@@ -1,4 +1,4 @@
-"""README, the tour and the page on ranges: console blocks print what they show, code blocks are parts of compiled programs."""
+"""README, the tour and the pages on ranges and attribution: console blocks print what they show, code blocks are parts of compiled programs."""
 
 import os
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from command import COMMAND, SOURCE, CommandTest
 
-PAGES = [SOURCE / "README.md", SOURCE / "docs/tour.md", SOURCE / "docs/ranges.md"]
+PAGES = [SOURCE / "README.md", SOURCE / "docs/tour.md", SOURCE / "docs/ranges.md", SOURCE / "docs/attribution.md"]
 
 
 def blocks(page, language):

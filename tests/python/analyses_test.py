@@ -207,6 +207,27 @@ class Models(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, 'the text has "Z", which is not in the vocabulary'):
             own.trace("Z")
 
+    def test_a_logit_split_by_component(self):
+        own = ns.open(SOURCE / "models/wordlist_gpt")
+        found = own.attribute("understandin", "g", keep=["3.mlp"], most_removed=3, certificates=True, threads=1)
+        self.assertEqual(found.target.name, "g")
+        self.assertAlmostEqual(found.constant + sum(c.share for c in found.components), found.value, delta=1e-9)
+        self.assertEqual(own.attribute([token.token for token in found.tokens], found.target.token, keep=["3.mlp"], most_removed=3,
+                                       certificates=True, threads=1).to_dict(), found.to_dict())
+        checked = ns.verify(found, own)
+        self.assertEqual(checked.failed, [])
+        self.assertGreater(checked.checked, 300)
+        forged = found.to_dict()
+        forged["components"][4]["price"] += 1e-6
+        self.assertTrue(ns.verify(json.dumps(forged), own).failed)
+        with self.assertRaisesRegex(ValueError, "has no proof"):
+            ns.verify(own.attribute("u", "n", budget=0.0), own)
+        # Rows as live models in float32 have them; the first is replaced by itself.
+        seen = np.array(found.proof.changes).astype(np.float32)
+        self.assertRaisesRegex(ValueError, "do not add up", own.attribute, "understandin", "g", components=-seen)
+        with self.assertRaisesRegex(ValueError, 'expected "zero", "mean" or rows'):
+            own.attribute("u", "n", replace_with="noise")
+
     def test_ranges_hold_at_random_inputs(self):
         found = self.model.ranges()
         head = self.model.head()
@@ -235,6 +256,7 @@ class Models(unittest.TestCase):
             (self.model.reach(), "tokens can have the largest logit, 0 never>", "leads"),
             (self.model.ranges(), "Ranges 5 norms, ", "ranges"),
             (self.model.trace([0, 1]), "TokenTrace 2 tokens through 5 norms>", "trace-sigma"),
+            (self.model.attribute([0, 1], 2), "Attribute 14 components of a logit of ", "attribution"),
             (self.model.inspect(), "Inspect GPT-2 or minGPT: ", None),
             (ns.verify(ns.select(KEYS), KEYS), "Verify 14 statements of select checked, all hold>", None),
             (self.model.rewrite(fold=True), "Rewrite gains folded; ", None),

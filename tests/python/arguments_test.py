@@ -179,6 +179,9 @@ CALLS = {
     "Model.reach": (lambda **k: model().reach(**k), [], dict(tokens=[0], nearest=1, budget=1.0, threads=1)),
     "Model.geometry": (lambda *a, **k: model().geometry(*a, **k), [model().norms()[0]], dict(axes=1, null_space=True)),
     "Model.trace": (lambda *a, **k: model().trace(*a, **k), [[0, 1]], dict(budget=1.0, threads=1)),
+    "Model.attribute": (lambda *a, **k: model().attribute(*a, **k), [[0, 1], 2], dict(
+        against=3, at=0, replace_with="mean", components=None, keep=["embedding"], most_removed=2, budget=1.0, certificates=False,
+        threads=1)),
     "Model.ranges": (lambda **k: model().ranges(**k), [], dict(threads=1)),
     "Model.report": (lambda **k: model().report(**k), [], dict(deep=False, vocabulary=False, budget=1.0, activations=None)),
     "Model.rewrite": (lambda **k: model().rewrite(**k), [], dict(output=None, fold=True, migrate=False, center=False,

@@ -1,4 +1,4 @@
-// Writes a page of `normscope trace` and opens it in a browser: `node e2e/trace.mjs [--chromium PROGRAM] NORMSCOPE MODEL`
+// Writes pages of `normscope trace` and `attribute` and opens them in a browser: `node e2e/trace.mjs [--chromium PROGRAM] NORMSCOPE MODEL`
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,17 +15,39 @@ const { values: options, positionals } = parseArgs({
 const [normscope, model] = positionals;
 const text = "understanding";
 const folder = mkdtempSync(join(tmpdir(), "normscope-trace-"));
-const file = join(folder, "trace.html");
+/** Tables of each page, with the number of rows that its result says. */
+const pages = {
+  trace: {
+    options: [],
+    tables: ({ tokens, norms, heads }) => [
+      ["What the model expects after each token", tokens],
+      ["The tokens of this text at each norm", norms],
+      ["Keys of this text that each head can select", heads],
+    ],
+  },
+  attribute: {
+    options: ["--target", "s", "--keep", "3.mlp"],
+    tables: ({ components, bounds, circuit }) => [
+      ["Change of the logit when a component is removed", components],
+      ["What is left of any logit over what freezing predicts", bounds],
+      ["The logit with only 3.mlp kept", [circuit]],
+    ],
+  },
+};
 const problems = [];
 const expect = (holds, what) => holds || problems.push(what);
 let browser;
 try {
-  execFileSync(normscope, ["trace", model, text, "-o", file], { stdio: ["ignore", "ignore", "inherit"] });
   browser = await chromium.launch({ executablePath: options.chromium });
-  for (const [colorScheme, width] of [
-    ["light", 1280],
-    ["dark", 390],
+  for (const [name, colorScheme, width] of [
+    ["trace", "light", 1280],
+    ["trace", "dark", 390],
+    ["attribute", "dark", 1280],
+    ["attribute", "light", 390],
   ]) {
+    const file = join(folder, `${name}.html`);
+    const { options: own, tables } = pages[name];
+    execFileSync(normscope, [name, model, text, ...own, "-o", file], { stdio: ["ignore", "ignore", "inherit"] });
     const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme });
     page.on(
       "console",
@@ -42,9 +64,8 @@ try {
     expect((await page.textContent("#overview")).includes(text), "the text is not shown");
     const rows = async (title) => await page.locator("table", { hasText: title }).locator("tbody tr").count();
     expect(data.tokens.length === text.length, `${data.tokens.length} tokens`);
-    expect((await rows("What the model expects after each token")) === data.tokens.length, "a token has no row");
-    expect((await rows("The tokens of this text at each norm")) === data.norms.length, "a norm has no row");
-    expect((await rows("Keys of this text that each head can select")) === data.heads.length, "a head has no row");
+    for (const [title, items] of tables(data))
+      expect((await rows(title)) === items.length, `"${title}" has not ${items.length} rows`);
     for (const section of ["findings", "ranges", "guide"])
       expect((await page.$(`#${section}`)) === null, `${section} of reports is left`);
     for (const figure of await page.$$("figure")) await figure.scrollIntoViewIfNeeded();
@@ -52,7 +73,7 @@ try {
       () => document.querySelector('figure[data-state="pending"], figure[data-state="drawing"]') === null,
     );
     const states = await page.$$eval("figure", (figures) => figures.map(({ dataset }) => dataset.state));
-    expect(states.length > 2 && states.every((state) => state === "ready"), `figures are ${states}`);
+    expect(states.length >= 2 && states.every((state) => state === "ready"), `figures are ${states}`);
     const wide = await page.evaluate(() => document.documentElement.scrollWidth);
     expect(wide <= width, `at ${width} px the page is ${wide} wide`);
     for (const cut of await textCut(page)) problems.push(`${width} px: cut off: ${cut}`);

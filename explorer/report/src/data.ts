@@ -1,4 +1,5 @@
 import type { Activations } from "../../generated/activations";
+import type { Attribute } from "../../generated/attribute";
 import type { Charts } from "../../generated/charts";
 import type { Compare } from "../../generated/compare";
 import type { Ranges } from "../../generated/ranges";
@@ -27,6 +28,13 @@ export function traceData(): { trace: TokenTrace; charts: Charts } | null {
   const trace = read("report-data") as TokenTrace | null;
   if (trace?.schema !== "normscope.token-trace/1") return null;
   return { trace, charts: (read("chart-data") as Charts | null) ?? [] };
+}
+
+/** The logit split by component and charts of this page, or null if it has another result. */
+export function attributeData(): { result: Attribute; charts: Charts } | null {
+  const result = read("report-data") as Attribute | null;
+  if (result?.schema !== "normscope.attribute/1") return null;
+  return { result, charts: (read("chart-data") as Charts | null) ?? [] };
 }
 
 /** The report and charts of this page, or null where none was filled in. */

@@ -1,6 +1,7 @@
 import { showActivations } from "./activations";
+import { showAttributePage } from "./attribute";
 import { showComparison } from "./comparison";
-import { activationData, comparisonData, pageData, rangesData, traceData } from "./data";
+import { activationData, attributeData, comparisonData, pageData, rangesData, traceData } from "./data";
 import { showRangesPage } from "./ranges";
 import { slot } from "../../shared/dom";
 import { showReport } from "./report";
@@ -28,11 +29,13 @@ function start(): void {
   const compared = comparisonData();
   const ranged = rangesData();
   const traced = traceData();
-  if (compared !== null || ranged !== null || traced !== null) {
+  const attributed = attributeData();
+  if (compared !== null || ranged !== null || traced !== null || attributed !== null) {
     startTheme(() => redraw());
     if (compared !== null) redraw = showComparison(compared.comparison, compared.charts).redraw;
     if (ranged !== null) redraw = showRangesPage(ranged.ranges, ranged.charts).redraw;
     if (traced !== null) redraw = showTracePage(traced.trace, traced.charts).redraw;
+    if (attributed !== null) redraw = showAttributePage(attributed.result, attributed.charts).redraw;
     slot("print").addEventListener("click", () => print());
     document.documentElement.dataset["ready"] = "";
     return;

@@ -8,6 +8,13 @@ function remove(id: string): void {
 
 export const lastPart = (path: string): string => path.replace(/\/+$/, "").split("/").pop() ?? path;
 
+/** Gives a section of the report, and the link to it, another title. */
+export function rename(id: string, title: string): void {
+  slot(`${id}-title`).textContent = title;
+  const link = document.querySelector(`.contents a[href="#${id}"]`);
+  if (link !== null) link.textContent = title;
+}
+
 /** Turns the page of a report into one of another result, without the sections `unused`. */
 export function retitle(kicker: string, subject: string[], noun: string, unused: string[]): void {
   for (const id of unused) remove(id);

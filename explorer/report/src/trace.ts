@@ -3,7 +3,7 @@ import type { TokenTrace } from "../../generated/token-trace";
 import { el, name, slot, table } from "../../shared/dom";
 import { measured, percent, plural, unknown } from "../../shared/format";
 import { showCharts } from "./charts";
-import { lastPart, retitle, showFacts } from "./pages";
+import { lastPart, rename, retitle, showFacts } from "./pages";
 
 type Token = { token: number; name: string | null };
 
@@ -77,7 +77,7 @@ export function showTracePage(trace: TokenTrace, charts: Chart[]): { redraw: () 
   slot("overview-body").append(el("div", { class: "table-scroll" }, predictions(trace)));
   const { redraw } = showCharts(charts);
   slot("norms-body").append(el("div", { class: "table-scroll" }, norms(trace)));
-  slot("heads-title").textContent = "Heads";
+  rename("heads", "Heads");
   slot("heads-body").append(el("div", { class: "table-scroll" }, heads(trace)));
   slot("colophon").textContent = `Made by Normscope ${trace.version}.`;
   return { redraw };

@@ -8,6 +8,7 @@
 
 #include <normscope/analysis/norm_reading.hpp>
 #include <normscope/analysis/subsets.hpp>
+#include <normscope/core/dtype.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/view.hpp>
 #include <normscope/files/checkpoint.hpp>
@@ -40,8 +41,9 @@ struct AttributeOptions {
   double tolerance = 0.0;
   /// What replaces each component; needed if `removal` is `given`.
   std::optional<MatrixView<const double>> replacements{};
-  /// Whether the rest of the model runs again without each component.
-  bool rerun = true;
+  /// Multiplications for running the model again without each component, those of the largest direct effects
+  /// first, and without the others of `kept`.
+  double budget = 1e11;
   SubsetOptions subsets{};
   /// Names of components: a circuit, of which all others are removed together. They are replaced by their
   /// means over the positions; rows of a file as `removal` says.
@@ -56,6 +58,7 @@ struct ComponentEffect {
   Effect effect{};  ///< of removing it at the final norm alone: the direct effect
   /// Change of the reading when it is removed at every position and the rest of the model runs again: the
   /// total effect. A component with a norm of its own is removed before that norm.
+  /// Empty beyond the budget.
   std::optional<double> rerun{};
 };
 
@@ -97,11 +100,15 @@ struct Attribution {
   std::vector<NearFold> folds{};
 };
 
+/// `AttributeOptions::tolerance` of rows that were stored in that type: several of its roundings, as they are
+/// computed in it too.
+[[nodiscard]] double sum_tolerance(Dtype dtype);
+
 /// Errors    as `forward::Decoder` and its functions; Argument for a target, token or position that is not
 ///           there, and for components that do not add up to the stream, with the miss; Shape for rows of
 ///           another width; Unsupported for a final norm that is elementwise or has groups
 ///
-/// Cost      a forward pass; with `rerun` one more for each component; as `bound_subsets`
+/// Cost      a forward pass; one more for each component in `budget`; as `bound_subsets`
 [[nodiscard]] Attribution attribute(const files::Checkpoint& checkpoint, const models::Model& model,
                                     std::span<const std::size_t> tokens, const AttributeOptions& options,
                                     const Progress& progress = {});

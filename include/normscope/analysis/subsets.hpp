@@ -57,7 +57,10 @@ struct SubsetOptions {
   double most_sets = 2e7;  ///< that are tried one by one
 };
 
-/// One bound for each number of removed components, from 1 on.
+/// Components of which every two are multiplied; of more, there are no bounds.
+inline constexpr std::size_t most_bounded = 4096;
+
+/// One bound for each number of removed components, from 1 on; none of more than `most_bounded` components.
 ///
 /// Shapes    changes (components, width): what removing each adds to the row
 ///

@@ -70,7 +70,7 @@ Json component_chart(const Attribution& result) {
              {{"field", "part"}, {"title", "part"}},
              {{"field", "change"}, {"title", "change"}, {"type", "quantitative"}, {"format", ".4~g"}}}}}}},
         {{"data", values(std::move(sums))},
-         {"mark", {{"type", "tick"}, {"thickness", 3}, {"color", "#e45756"}}},
+         {"mark", {{"type", "tick"}, {"thickness", 3}, {"opacity", 1}, {"color", "#e45756"}}},
          {"encoding",
           {{"y", y},
            {"x", {{"field", "exact"}, {"type", "quantitative"}}},

@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { gunzipSync } from "node:zlib";
 import { build } from "esbuild";
@@ -75,7 +75,10 @@ const options = {
 };
 
 rmSync(output, { recursive: true, force: true });
-mkdirSync(output, { recursive: true });
+mkdirSync(join(output, "posters"), { recursive: true });
+// Figures' first frames, which `node app/pictures.mjs` takes.
+const posters = readdirSync(join(here, "posters"));
+for (const file of posters) copyFileSync(join(here, "posters", file), join(output, "posters", file));
 const pages = await build({
   ...options,
   entryPoints: { main: join(here, "main.ts"), style: join(here, "style.css") },
@@ -84,7 +87,10 @@ const pages = await build({
   chunkNames: "parts/[name]-[hash]",
   plugins: [texts],
   loader: { ".cff": "text" },
-  define: { HAS_DIGITS: String(mnist !== undefined) },
+  define: {
+    HAS_DIGITS: String(mnist !== undefined),
+    POSTERS: JSON.stringify(posters.map((file) => basename(file, ".webp"))),
+  },
 });
 const worker = await build({
   ...options,

@@ -16,6 +16,10 @@ const cell = (value: number | string): string =>
 export const csv = ({ columns, rows }: Table): string =>
   [columns, ...rows].map((row) => row.map(cell).join(",")).join("\n") + "\n";
 
+/** The figures that have a poster, a picture of their first frame: `posters/ID.webp` of the site. */
+declare const POSTERS: string[] | undefined;
+const posters = new Set(typeof POSTERS === "undefined" ? [] : POSTERS);
+
 interface FigureParts {
   /** Names the saved files. */
   id: string;
@@ -27,7 +31,30 @@ interface FigureParts {
   table?: (() => Table | Promise<Table>) | undefined;
 }
 
-/** A figure with its caption and the buttons that save it. */
+/** A menu behind one button; it closes when something else is pressed or focused, and on Escape. */
+function menu(label: string, name: string, items: HTMLElement[]): HTMLElement {
+  const summary = el("summary", { class: "quiet", "aria-label": name }, label);
+  const result = el("details", { class: "menu" }, summary, el("div", {}, ...items));
+  const leave = ({ target }: Event) => {
+    if (!result.contains(target as Node)) result.open = false;
+  };
+  result.addEventListener("toggle", () => {
+    for (const kind of ["pointerdown", "focusin"])
+      if (result.open) addEventListener(kind, leave);
+      else removeEventListener(kind, leave);
+  });
+  result.addEventListener("keydown", ({ key }) => {
+    if (key !== "Escape" || !result.open) return;
+    result.open = false;
+    summary.focus();
+  });
+  return result;
+}
+
+/**
+ * A figure with its caption and the menu that saves it. One that has a poster shows it until `ready` is called, in the
+ * same place, so that nothing moves when the core has answered.
+ */
 export function figure(parts: FigureParts): HTMLElement {
   const saves: [string, (() => Promise<Blob | null>) | undefined][] = [
     ["png", parts.png && (async () => parts.png!())],
@@ -41,16 +68,34 @@ export function figure(parts: FigureParts): HTMLElement {
           button(
             format.toUpperCase(),
             () => void make().then((blob) => blob && save(blob, `normscope-${parts.id}.${format}`)),
-            { class: "quiet", "aria-label": `Save ${parts.id} as ${format.toUpperCase()}` },
+            { "aria-label": `Save ${parts.id} as ${format.toUpperCase()}` },
           ),
         ],
   );
+  const waits = posters.has(parts.id);
   return el(
     "figure",
-    { id: `figure-${parts.id}`, "data-state": "ready" },
-    parts.content,
-    el("figcaption", {}, el("p", {}, parts.caption ?? ""), el("span", { class: "actions" }, ...buttons)),
+    { id: `figure-${parts.id}`, "data-state": waits ? "waiting" : "ready" },
+    el(
+      "div",
+      { class: "picture" },
+      parts.content,
+      waits ? el("img", { class: "poster", src: `posters/${parts.id}.webp`, alt: "" }) : null,
+    ),
+    el(
+      "figcaption",
+      {},
+      el("p", {}, parts.caption ?? ""),
+      el("span", { class: "actions" }, buttons.length === 0 ? null : menu("Save", `Save ${parts.id}`, buttons)),
+    ),
   );
+}
+
+/** The figure shows what the core has answered and no longer its poster. */
+export function ready(element: HTMLElement): void {
+  if (element.dataset["state"] === "ready") return;
+  element.dataset["state"] = "ready";
+  element.querySelector(".poster")?.remove();
 }
 
 /** Width of an axis and its labels in pixels. */
@@ -178,6 +223,7 @@ export class ChartFigure {
     if (generation !== this.generation) return;
     place.classList.remove("coming");
     this.host.replaceChildren(place);
+    ready(this.element);
     this.element.dataset["drawn"] = String(Number(this.element.dataset["drawn"] ?? 0) + 1);
   }
 

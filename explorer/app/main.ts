@@ -65,8 +65,18 @@ function toolbar(
   clean: (() => void)[],
 ): HTMLElement {
   const address = () => hashOf(entry, chapter, store.get());
-  const undo = button("Undo", () => store.undo(), { class: "quiet", "aria-keyshortcuts": "Control+Z" });
-  const redo = button("Redo", () => store.redo(), { class: "quiet", "aria-keyshortcuts": "Control+Shift+Z" });
+  const undo = button("↶", () => store.undo(), {
+    class: "quiet icon",
+    "aria-label": "Undo",
+    title: "Undo",
+    "aria-keyshortcuts": "Control+Z",
+  });
+  const redo = button("↷", () => store.redo(), {
+    class: "quiet icon",
+    "aria-label": "Redo",
+    title: "Redo",
+    "aria-keyshortcuts": "Control+Shift+Z",
+  });
   const reset = button("Reset", () => store.commit(chapter.defaults), { class: "quiet" });
   const claim = el("p", { class: "claim", "aria-live": "polite" });
   const presets = el(
@@ -83,7 +93,11 @@ function toolbar(
     store.commit(chosen);
     claim.textContent = preset.claim;
   });
-  const doors = el("details", { class: "doors" }, el("summary", {}, "The same elsewhere"), el("div", {}));
+  const doors = el("div", { class: "doors", hidden: true });
+  const elsewhere = button("The same elsewhere", () => openDoors(doors.hidden), {
+    class: "quiet",
+    "aria-expanded": "false",
+  });
   const showDoors = () => {
     const { command, cpp, python } = chapter.doors(store.get());
     const texts: [string, string][] = [
@@ -92,7 +106,7 @@ function toolbar(
       ["C++", cpp],
       ["Python", python],
     ];
-    doors.lastElementChild?.replaceChildren(
+    doors.replaceChildren(
       ...texts.map(([label, text]) =>
         el(
           "div",
@@ -104,7 +118,11 @@ function toolbar(
       ),
     );
   };
-  doors.addEventListener("toggle", showDoors);
+  const openDoors = (open: boolean) => {
+    doors.hidden = !open;
+    elsewhere.setAttribute("aria-expanded", String(open));
+    if (open) showDoors();
+  };
   const update = (link = true) => {
     // The list stays at the preset while it is on show, so that arrow keys go on from it.
     if (toQuery(store.get(), chosen) !== "") presets.value = "";
@@ -112,7 +130,7 @@ function toolbar(
     redo.disabled = !store.canRedo;
     // A reload has the story tell itself again.
     if (link && !store.told) writeAddress(address, store.moving);
-    if (doors.open) showDoors();
+    if (!doors.hidden) showDoors();
   };
   clean.push(store.subscribe(() => update()));
   // The address of a link that is refused stays, so that it can be mended.
@@ -127,6 +145,7 @@ function toolbar(
       undo,
       redo,
       reset,
+      elsewhere,
     ),
     claim,
     doors,
@@ -166,6 +185,8 @@ async function mount(entry: Entry, chapter: Chapter, query: string): Promise<voi
   // The text is part of the program, like the page's own markup, and therefore trusted.
   article.innerHTML = chapter.text;
   linkSources(article, chapter.sources);
+  // Posters show what the chapter begins with.
+  article.classList.toggle("linked", toQuery(state, chapter.defaults) !== "");
   const page: Page<State> = {
     engine,
     whole: () => (whole ??= load("normscope")),
@@ -190,9 +211,13 @@ async function mount(entry: Entry, chapter: Chapter, query: string): Promise<voi
     say,
   };
   main.replaceChildren(
-    el("header", {}, el("h1", {}, entry.title), el("p", { class: "question" }, entry.question)),
+    el(
+      "div",
+      { class: "head" },
+      el("header", {}, el("h1", {}, entry.title), el("p", { class: "question" }, entry.question)),
+      toolbar(entry, chapter, store, problems.length > 0, clean),
+    ),
     failure,
-    toolbar(entry, chapter, store, problems.length > 0, clean),
     ...(problems.length === 0 ? [] : [refusal(problems, store, clean)]),
     article,
     references(chapter.sources),
@@ -274,9 +299,12 @@ async function arrive(): Promise<void> {
   clearTimeout(toWrite);
   toWrite = undefined;
   delete document.documentElement.dataset["ready"];
-  for (const link of document.querySelectorAll("nav a")) {
-    if (link.getAttribute("href") === `#/${id}`) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+  for (const link of document.querySelectorAll<HTMLElement>("nav a")) {
+    if (link.getAttribute("href") === `#/${id}`) {
+      link.setAttribute("aria-current", "page");
+      // On a phone the list is one line, which scrolls.
+      slot("chapter-list").scrollLeft = link.offsetLeft - innerWidth / 3;
+    } else link.removeAttribute("aria-current");
   }
   document.title = entry === undefined ? "Normscope" : `${entry.title} · Normscope`;
   if (entry === undefined) {

@@ -135,7 +135,10 @@ fmt::print("{}\\n", normscope::json_text(normscope::results::report(report), 1))
     let run = 0;
 
     /** Shows the small GPT where there is no report. */
-    const introduce = () => (page.slot("opening").hidden = page.store.get().example !== "" || shown !== null);
+    const introduce = () => {
+      const hidden = page.store.get().example !== "" || shown !== null;
+      for (const name of ["opening", "opening-words"]) page.slot(name).hidden = hidden;
+    };
     introduce();
 
     const clear = () => {

@@ -2,6 +2,7 @@ import { image } from "../../engine/geometry";
 import { number } from "../../shared/format";
 import type { Page } from "../chapter";
 import { controls, slider } from "../controls";
+import { ready } from "../figure";
 import { boundInText, numberInText } from "../numbers";
 import { PlaneFigure } from "../plane";
 import type { Point } from "../plane";
@@ -110,6 +111,7 @@ export async function mountProfile(page: Page<Shown>, weights: () => Promise<Arr
     const [longest = 0, shortest = 0, chosen = 0] = [0, axes.max - 1, state.axis - 1].map(
       (index) => one.lengths[index],
     );
+    ready(plane.element);
     plane.element.dataset["at"] = `${Math.round(state.norm)} ${number(chosen)}`;
     const words = `${one.name}: the longest axis has length ${number(longest)}, the shortest ${number(shortest)}, axis ${state.axis} ${number(chosen)}.`;
     page.slot("profile-says").textContent = words;

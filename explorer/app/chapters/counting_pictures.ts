@@ -2,6 +2,7 @@ import { states, trace } from "../../engine/counting";
 import type { Cell, States } from "../../engine/counting";
 import type { Trace } from "../../generated/trace";
 import type { Page } from "../chapter";
+import { ready } from "../figure";
 import { PlaneFigure, ticks } from "../plane";
 import type { Point, Range } from "../plane";
 import { languageOf } from "./counting_state";
@@ -116,7 +117,10 @@ export function showStates(page: Page<State>, cell: Cell): StatesFigure {
     range = cell === "gru" ? [-1, 1] : rangeOf(seen.values);
     units.ranges([0, steps - 1], range);
     expected.ranges([0, steps - 1], [0, 1]);
-    for (const plane of [units, expected]) plane.changed();
+    for (const plane of [units, expected]) {
+      plane.changed();
+      ready(plane.element);
+    }
     const counters = seen.counts?.filter(Boolean).length;
     says =
       `n = ${next.n}: ${seen.accepted ? "accepts" : "refuses"} the member. ` +

@@ -1,6 +1,7 @@
 import { BufferAttribute, BufferGeometry, Color, Points, PointsMaterial, Vector3 } from "three";
 import type { States } from "../../engine/playground";
 import { color } from "../../shared/theme";
+import { ready } from "../figure";
 import { SpaceFigure } from "../scene";
 import { bead, Labels, ReferenceSphere } from "../space_marks";
 
@@ -121,6 +122,7 @@ export class DigitSpace {
           : [{ text: String(digit), at: sum.divideScalar(count).multiplyScalar(1.15), color: digitColor(digit) }],
       ),
     );
+    ready(this.figure.element);
     this.figure.element.dataset["layer"] = (moment + 1).toFixed(2);
     this.figure.element.dataset["place"] = [...position.array.subarray(0, 3)]
       .map((value) => value.toFixed(3))

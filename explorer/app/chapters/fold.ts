@@ -6,6 +6,7 @@ import { between, oneOf } from "../link";
 import type { Page } from "../chapter";
 import { controls, slider } from "../controls";
 import { cppOf } from "../doors";
+import { ready } from "../figure";
 import { PlaneFigure } from "../plane";
 import type { Point } from "../plane";
 import { numberInText } from "../numbers";
@@ -270,8 +271,10 @@ function moves(page: Page<State>, name: Move): Promise<void> {
             (fact.speed === null ? "" : `; the fastest point turns ${number(fact.speed)} times as fast`) +
             (fact.minimum === null ? "." : `; between the ends the output falls to ${number(fact.minimum)}.`);
       readout = what.endsWith(".") ? what : `${what}.`;
-      left.changed();
-      right.changed();
+      for (const plane of [left, right]) {
+        plane.changed();
+        ready(plane.element);
+      }
       page.say(what);
     },
   );

@@ -8,6 +8,7 @@ import { factsOf, kinds, normalizingKinds, number } from "../../shared/format";
 import { chapter } from "../chapter";
 import { between, listOf, oneOf, seed } from "../link";
 import { choice, controls, entrySlider, slider } from "../controls";
+import { ready } from "../figure";
 import { entryInText, numberInText } from "../numbers";
 import { player } from "../player";
 import { SpaceFigure } from "../scene";
@@ -171,6 +172,7 @@ for (double length : image.semi_axes()) fmt::print("{}\\n", length);`,
       look.size = 0.085 * reach;
       marks.draw(found, { ...state, projects: factsOf(state.kind)?.centers ?? false, reach });
       space.element.dataset["words"] = marks.words;
+      ready(space.element);
       page.say(
         `${places[Math.round(state.at)]}: semi-axes ${[...found.semiAxes].map((length) => number(length)).join(", ")}`,
       );

@@ -4,6 +4,7 @@ import { table } from "../../shared/dom";
 import { number } from "../../shared/format";
 import type { Page } from "../chapter";
 import { controls, slider } from "../controls";
+import { ready } from "../figure";
 import { numberInText } from "../numbers";
 import { PlaneFigure } from "../plane";
 import type { Point } from "../plane";
@@ -119,8 +120,10 @@ export function mountXor(page: Page<State>): void {
         done: () => store.commit(),
       },
     ]);
-    xor.changed();
-    ring.changed();
+    for (const plane of [xor, ring]) {
+      plane.changed();
+      ready(plane.element);
+    }
     const show = (value: number) => (Number.isNaN(value) ? "–" : value.toFixed(3));
     page.slot("ratios").replaceChildren(
       table(

@@ -5,7 +5,7 @@ import { pngOf } from "../../shared/files";
 import { number, percent } from "../../shared/format";
 import { color } from "../../shared/theme";
 import { chapter } from "../chapter";
-import { figure } from "../figure";
+import { figure, ready } from "../figure";
 import { numberInText } from "../numbers";
 import { isUntouched, onTouch } from "../player";
 import { still } from "../scrolly";
@@ -142,6 +142,7 @@ export default chapter<State>({
       const own = page.store.get();
       const marks = own.data === "own" ? ownPoints(own) : { x: ground.marks, labels: ground.samples.labels };
       if (ground.grid !== null) plane.show(ground.grid, field, marks, colors, color("--paper"));
+      for (const element of [planeFigure, net.element]) ready(element);
       planeFigure.dataset["ones"] = String(field?.classes.reduce((sum, label) => sum + Number(label === 1), 0) ?? 0);
       planeFigure.dataset["step"] = String(score.step);
       planeFigure.dataset["accuracy"] = score.accuracy.toFixed(4);

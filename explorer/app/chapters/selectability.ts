@@ -10,7 +10,7 @@ import { chapter } from "../chapter";
 import type { Page } from "../chapter";
 import { choice, controls, entrySlider, slider, toggle } from "../controls";
 import { cppOf, numbersOf, pythonOf } from "../doors";
-import { ChartFigure } from "../figure";
+import { ChartFigure, ready } from "../figure";
 import { entryInText, numberInText } from "../numbers";
 import { PlaneFigure } from "../plane";
 import type { Point } from "../plane";
@@ -198,6 +198,7 @@ ${state.project || state.scale ? "const normscope::NormSpec norm{.width = width,
       if (width === 2) {
         plane.handles(handlesOf(store, shown, moveKey, removeKey));
         plane.changed();
+        ready(plane.element);
       } else {
         grips = paintSpace(space, marks, labels, shown);
         space.element.dataset["words"] = labels.words;

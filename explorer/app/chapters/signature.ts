@@ -6,6 +6,7 @@ import { number } from "../../shared/format";
 import { chapter } from "../chapter";
 import type { Page } from "../chapter";
 import { choice, controls, entrySlider } from "../controls";
+import { ready } from "../figure";
 import type { Table } from "../figure";
 import { entryInText } from "../numbers";
 import { PlaneFigure } from "../plane";
@@ -243,8 +244,10 @@ function figures(page: Page<State>): Promise<void> {
     shown = now;
     const reach = reachOf(now);
     plane.ranges([-reach, reach], [-reach, reach]);
-    plane.changed();
-    distances.changed();
+    for (const figure of [plane, distances]) {
+      figure.changed();
+      ready(figure.element);
+    }
     const rows = now.points.map((_, i) => [
       String(i + 1),
       ...now.verdicts.flatMap((all) => [units(all[i]!.units), said(all[i]!)]),

@@ -163,6 +163,17 @@ async function settled(page, figure) {
   throw new Error(`${figure} is drawn on and on though nothing changes`);
 }
 
+/** Saves a figure by its menu; gives the download. */
+async function save(page, figure, format) {
+  const menu = page.locator(`#figure-${figure} .menu`);
+  if (!(await menu.evaluate(({ open }) => open))) await menu.locator("summary").click();
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("button", { name: `Save ${figure} as ${format}`, exact: true }).click(),
+  ]);
+  return download;
+}
+
 /** The labels along the axes with that title in a chart. */
 const ticks = (page, figure, title) =>
   page.$$eval(
@@ -264,12 +275,35 @@ async function pictures(page, name) {
   await page.emulateMedia({ colorScheme: "light" });
 }
 
+/** A chapter begins with its figure: all of it is above the fold, and few words and keyboard stops are before it. */
+async function begins(page, where) {
+  const { bottom, fold, words, stops } = await page.evaluate(() => {
+    const main = document.querySelector("main");
+    const figure = main.querySelector("article figure:not([hidden])");
+    const before = (selector) =>
+      [...main.querySelectorAll(selector)].filter(
+        (one) => one.checkVisibility() && figure.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_PRECEDING,
+      );
+    return {
+      bottom: figure.querySelector(".picture").getBoundingClientRect().bottom + scrollY,
+      fold: innerHeight,
+      words: before("h1, h2, h3, p").map(({ textContent }) => textContent.slice(0, 30)),
+      stops: before("a[href], button, input, select, textarea, summary, [tabindex]").filter(
+        ({ tabIndex, disabled }) => tabIndex >= 0 && !disabled,
+      ).length,
+    };
+  });
+  expect(bottom <= fold, `${where}: the first figure ends at ${bottom}, and the window at ${fold}`);
+  expect(stops <= 3 && words.length <= 3, `${where}: ${stops} keyboard stops and ${words} before the first figure`);
+}
+
 /** Requirements on every chapter. */
 async function common(test, id) {
   const { page } = test;
   await openStill(page, id, "phone");
   await still(page);
   await fits(page, `${id}: phone`);
+  if (id !== "contents") await begins(page, `${id}: phone`);
   await readable(page, `${id}: phone`);
   await pictures(page, `${id}-phone`);
 
@@ -279,6 +313,7 @@ async function common(test, id) {
     await page.setViewportSize({ width, height });
     await page.waitForTimeout(300);
     await fits(page, `${id}: ${name}`);
+    if (name === "desk" && id !== "contents") await begins(page, `${id}: ${name}`);
     if (name === "desk") await readable(page, `${id}: ${name}`);
     await pictures(page, `${id}-${name}`);
   }
@@ -307,6 +342,7 @@ try {
         accessible: (where) => accessible(page, where),
         open: (path, how) => open(page, path, how),
         settled: (figure) => settled(page, figure),
+        save: (figure, format) => save(page, figure, format),
         wholeTicks: (...axes) => wholeTicks(page, ...axes),
         expect,
         host,

@@ -8,6 +8,8 @@ const types = {
   ".mjs": "text/javascript; charset=utf-8",
   ".css": "text/css; charset=utf-8",
   ".svg": "image/svg+xml",
+  ".webp": "image/webp",
+  ".png": "image/png",
   ".wasm": "application/wasm",
   ".json": "application/json",
   ".txt": "text/plain; charset=utf-8",

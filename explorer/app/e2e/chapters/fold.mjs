@@ -31,7 +31,7 @@ async function plays({ page, open, expect }) {
   await page.emulateMedia({ reducedMotion: "reduce" });
 }
 
-export async function check({ page, open, expect, settled }) {
+export async function check({ page, open, expect, settled, save }) {
   await plays({ page, open, expect });
   // (cos 60°, sin 60°) stretched by 2 is (1, √3/2); shifted by 2, (5/2, √3/2).
   await open("fold?stretch=2&shift=2&angle=60&eps=0");
@@ -81,10 +81,7 @@ export async function check({ page, open, expect, settled }) {
     ["stretch-curve", "CSV"],
     ["surface", "PNG"],
   ]) {
-    const [download] = await Promise.all([
-      page.waitForEvent("download"),
-      page.getByRole("button", { name: `Save ${figure} as ${format}` }).click(),
-    ]);
+    const download = await save(figure, format);
     expect(
       download.suggestedFilename() === `normscope-${figure}.${format.toLowerCase()}`,
       download.suggestedFilename(),

@@ -4,13 +4,10 @@ const at = (page) => page.$eval("#figure-geometry", (figure) => figure.dataset.a
 const atIs = (page, place) =>
   page.waitForFunction((wanted) => document.querySelector("#figure-geometry")?.dataset.at === wanted, place);
 /** The step "shift" moves the points of the defaults. */
-async function shift({ page, open, expect }) {
+async function shift({ page, open, expect, save }) {
   await open("geometry");
   await page.waitForFunction(() => document.querySelector("#figure-geometry")?.dataset.semiAxes);
-  const [download] = await Promise.all([
-    page.waitForEvent("download"),
-    page.getByRole("button", { name: "Save geometry as CSV" }).click(),
-  ]);
+  const download = await save("geometry", "CSV");
   const rows = readFileSync(await download.path(), "utf8")
     .split("\n")
     .map((row) => row.split(","));
@@ -137,7 +134,7 @@ async function scrolling({ page, open, expect, settled }) {
 
 const semiAxes = (page) => page.$eval("#figure-geometry", (figure) => figure.dataset.semiAxes);
 
-export async function check({ page, open, expect, settled }) {
+export async function check({ page, open, expect, settled, save }) {
   await page.emulateMedia({ reducedMotion: "reduce" });
   await open("geometry?gain=1,2,3&eps=0");
   // sqrt(3) times the roots that the tests of NormImage have for this gain.
@@ -194,14 +191,11 @@ export async function check({ page, open, expect, settled }) {
 
   expect((await solved()) === solvedBefore, "moving along the way asks the core again");
 
-  const [download] = await Promise.all([
-    page.waitForEvent("download"),
-    page.getByRole("button", { name: "Save geometry as CSV" }).click(),
-  ]);
+  const download = await save("geometry", "CSV");
   expect(download.suggestedFilename() === "normscope-geometry.csv", download.suggestedFilename());
 
   await picture({ page, open, expect });
-  await shift({ page, open, expect });
+  await shift({ page, open, expect, save });
   await story({ page, open, expect });
   await presets({ page, expect });
   await scrolling({ page, open, expect, settled });

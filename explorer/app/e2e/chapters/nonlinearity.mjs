@@ -5,7 +5,7 @@ const until = (page, figure, name, wanted) =>
   );
 const data = (page, figure, name) => page.$eval(`#figure-${figure}`, (element, key) => element.dataset[key], name);
 
-export async function check({ page, open, expect, settled, wholeTicks }) {
+export async function check({ page, open, expect, settled, save, wholeTicks }) {
   await page.emulateMedia({ reducedMotion: "reduce" });
   // XOR: 1 for any linear map, 0 behind one LN.
   await open("nonlinearity");
@@ -64,10 +64,7 @@ export async function check({ page, open, expect, settled, wholeTicks }) {
   await settled("#figure-fold");
 
   for (const format of ["CSV", "SVG", "PNG"]) {
-    const [download] = await Promise.all([
-      page.waitForEvent("download"),
-      page.getByRole("button", { name: `Save fold as ${format}`, exact: true }).click(),
-    ]);
+    const download = await save("fold", format);
     expect(download.suggestedFilename() === `normscope-fold.${format.toLowerCase()}`, download.suggestedFilename());
   }
 }

@@ -7,7 +7,7 @@ const planeIsNot = (page, key, value) =>
   page.waitForFunction(([k, v]) => document.querySelector("#figure-plane")?.dataset[k] !== v, [key, String(value)]);
 
 /** A layer moves the samples in two steps, and after the last one the picture turns until the cut is seen edge-on. */
-async function layers({ page, open, expect }) {
+async function layers({ page, open, expect, save }) {
   await open("playground?trained=1200&seed=3");
   await planeIs(page, "step", 1200);
   const morph = () => page.$eval("#figure-morph", (figure) => ({ ...figure.dataset }));
@@ -19,10 +19,7 @@ async function layers({ page, open, expect }) {
     );
     return { ...(await morph()), says: await page.textContent("[data-slot=layer-says]") };
   };
-  const [download] = await Promise.all([
-    page.waitForEvent("download"),
-    page.getByRole("button", { name: "Save morph as CSV" }).click(),
-  ]);
+  const download = await save("morph", "CSV");
   const rows = readFileSync(await download.path(), "utf8")
     .split("\n")
     .map((row) => row.split(","));
@@ -56,7 +53,7 @@ async function layers({ page, open, expect }) {
   expect(between < before && between > Number(edge), `on its way the cut is at ${between}, from ${before} to ${edge}`);
 }
 
-export async function check({ page, open, expect, settled }) {
+export async function check({ page, open, expect, settled, save }) {
   // A link is trained to where it says, the same way each time.
   await open("playground?trained=1200");
   await planeIs(page, "step", 1200);
@@ -123,7 +120,7 @@ export async function check({ page, open, expect, settled }) {
   expect(Number(moved.frames) - Number(frames) <= 3, `${moved.frames - frames} frames for one change`);
   expect((await plane(page)).step === step, "the slider of layers trains");
 
-  await layers({ page, open, expect });
+  await layers({ page, open, expect, save });
 
   // A task by its picture, and noise, which makes it harder.
   await page.getByRole("button", { name: "XOR" }).click();
@@ -169,10 +166,7 @@ export async function check({ page, open, expect, settled }) {
     ["curves", "SVG"],
     ["morph", "CSV"],
   ]) {
-    const [download] = await Promise.all([
-      page.waitForEvent("download"),
-      page.getByRole("button", { name: `Save ${figure} as ${format}` }).click(),
-    ]);
+    const download = await save(figure, format);
     expect(
       download.suggestedFilename() === `normscope-${figure}.${format.toLowerCase()}`,
       download.suggestedFilename(),

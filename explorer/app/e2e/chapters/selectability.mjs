@@ -27,7 +27,7 @@ async function drag(page, handle, [x, y], expect) {
   expect(false, `${handle} cannot be taken with the mouse`);
 }
 
-export async function check({ page, open, expect, settled }) {
+export async function check({ page, open, expect, settled, save }) {
   await page.emulateMedia({ reducedMotion: "reduce" });
   // A square with a key in the middle.
   const square = "selectability?keys=-1,-1,1,-1,1,1,-1,1,0.2,0.1&chosen=4&query=1,0.5";
@@ -95,10 +95,7 @@ export async function check({ page, open, expect, settled }) {
   await settled("#figure-keys");
 
   for (const format of ["CSV", "SVG", "PNG"]) {
-    const [download] = await Promise.all([
-      page.waitForEvent("download"),
-      page.getByRole("button", { name: `Save keys as ${format}`, exact: true }).click(),
-    ]);
+    const download = await save("keys", format);
     expect(download.suggestedFilename() === `normscope-keys.${format.toLowerCase()}`, download.suggestedFilename());
   }
 

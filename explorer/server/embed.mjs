@@ -10,6 +10,8 @@ const types = {
   ".css": "text/css; charset=utf-8",
   ".json": "application/json",
   ".svg": "image/svg+xml",
+  ".webp": "image/webp",
+  ".png": "image/png",
   ".wasm": "application/wasm",
   ".txt": "text/plain; charset=utf-8",
   ".bin": "application/octet-stream",

@@ -1,6 +1,7 @@
 // Bundles the explorer: `node app/build.mjs DIR WASM [MNIST]` writes a site any web host can serve into DIR, with the core
 // from the folder WASM (drawing and normscope, each .mjs and .wasm). With MNIST, the folder of its four files, the site gets a few of
-// its digits; without, the chapter on digits asks for them.
+// its digits; without, the chapter on digits asks for them. $NORMSCOPE_SITE is the address of the site with a slash at its
+// end: sites that show a link's picture want the whole address of it.
 import { createHash } from "node:crypto";
 import {
   copyFileSync,
@@ -100,7 +101,7 @@ const worker = await build({
 });
 for (const file of ["drawing.mjs", "drawing.wasm", "normscope.mjs", "normscope.wasm"])
   copyFileSync(join(wasm, file), join(output, file));
-copyFileSync(join(here, "icon.svg"), join(output, "icon.svg"));
+for (const file of ["icon.svg", "preview.jpg"]) copyFileSync(join(here, file), join(output, file));
 const example = join(output, "example/wordlist_gpt");
 mkdirSync(example, { recursive: true });
 for (const file of ["config.json", "model.safetensors", "vocab.json"])
@@ -144,7 +145,10 @@ export const policy = [
   "base-uri 'none'",
   "form-action 'none'",
 ].join("; ");
-writeFileSync(join(output, "index.html"), readFileSync(join(here, "index.html"), "utf8").replace("@POLICY@", policy));
+const page = readFileSync(join(here, "index.html"), "utf8")
+  .replace("@POLICY@", policy)
+  .replace("@SITE@", process.env["NORMSCOPE_SITE"] ?? "");
+writeFileSync(join(output, "index.html"), page);
 
 /** Every file of the site, from its root. */
 const files = readdirSync(output, { recursive: true, withFileTypes: true })

@@ -8,3 +8,16 @@ export function directionColors(points: Float64Array): Float32Array {
   }
   return colors;
 }
+
+/** A hue for each digit, light on dark paper. */
+export const digitTint = (digit: number, dark: boolean): string =>
+  `hsl(${(36 * digit + 15) % 360}, 62%, ${dark ? 66 : 40}%)`;
+
+/** The colour of each point by its direction, as CSS has it. */
+export function cssColors(points: Float64Array): string[] {
+  const colors = directionColors(points);
+  return Array.from({ length: points.length / 3 }, (_, i) => {
+    const parts = [...colors.subarray(3 * i, 3 * i + 3)].map((part) => Math.round(255 * part));
+    return `rgb(${parts.join(" ")})`;
+  });
+}

@@ -1,65 +1,74 @@
 import type { Engine } from "../engine/client";
-import { stepNames, steps } from "../engine/geometry";
-import { normals } from "../engine/random";
 import { el } from "../shared/dom";
 import { chapters } from "./chapters";
-import { directionColors } from "./colors";
-import { mark } from "./svg";
+import { dropAnywhere } from "./drop";
+import { hero, reached } from "./hero";
+import { Motion } from "./motion";
+import type { States } from "./thumbnails";
 
-const pointCount = 260;
-const spec = { kind: "layer" as const, width: 3, eps: 1e-4, gain: [1, 1.8, 0.6], bias: [1.2, -0.6, 0.9] };
+/** A way into the site, with what stands behind it. */
+const entrance = (href: string, label: string, words: string): HTMLElement =>
+  el("a", { class: "entrance", href }, el("b", {}, label), el("span", {}, words));
 
-/** The start page: an introduction, the four steps as a strip of figures, and the chapters. */
-export function showContents(main: HTMLElement, engine: Engine): void {
-  const strip = el("div", { class: "strip-of-steps" });
+/** The front page: the four steps of a norm, two entrances, and every chapter with a picture that moves. */
+export function showContents(main: HTMLElement, engine: Engine): { redraw(): void; leave(): void } {
+  const motion = new Motion(reached(3));
+  const pictures = chapters.map(({ id }) =>
+    el("canvas", { class: "thumbnail-canvas", "data-of": id, "aria-hidden": "true" }),
+  );
   main.replaceChildren(
     el(
-      "header",
-      {},
-      el("p", { class: "kicker" }, "Normscope"),
-      el("h1", {}, "What normalization layers do"),
+      "div",
+      { class: "hero" },
       el(
-        "p",
+        "header",
         {},
-        "Before every attention and every MLP block of a transformer stands a normalization layer. It looks like " +
-          "bookkeeping: subtract the mean, divide by the deviation. It decides which keys a head can see, bends what " +
-          "straight lines cannot separate, and bounds what a model can ever say. These chapters show how; every " +
-          "picture is computed here, in your browser, by the library itself.",
+        el("h1", {}, "What normalization layers do"),
+        el(
+          "p",
+          {},
+          "Before every attention and every MLP block of a transformer stands a normalization layer. It decides which " +
+            "tokens a head can attend to, bends what straight lines cannot separate, and bounds what the model can say.",
+        ),
+        el(
+          "div",
+          { class: "entrances" },
+          entrance(
+            "#/geometry",
+            "Learn what a norm does",
+            "Ten chapters with figures that you can move, from one vector to a model.",
+          ),
+          entrance("#/checkpoint", "Check my model", "Drop a checkpoint anywhere on this page. Nothing is uploaded."),
+        ),
       ),
+      hero(engine, motion),
     ),
-    strip,
+    el("h2", { class: "contents-title" }, "The chapters"),
     el(
       "ol",
       { class: "chapters" },
-      ...chapters.map((entry) =>
-        el("li", {}, el("a", { href: `#/${entry.id}` }, entry.title), el("span", {}, entry.question)),
+      ...chapters.map(({ id, title, question }, i) =>
+        el("li", {}, el("a", { href: `#/${id}` }, pictures[i]!, el("b", {}, title), el("span", {}, question))),
       ),
     ),
+    el("p", { class: "hint" }, "Every figure is computed here, in your browser, by the library itself."),
   );
-  void drawSteps(engine).then((panels) => strip.replaceChildren(...panels));
-}
-
-async function drawSteps(engine: Engine): Promise<HTMLElement[]> {
-  const input = await normals(engine, 3 * pointCount, 3);
-  const stages = [input, ...(await steps(engine, spec, input))];
-  const colors = directionColors(input);
-  return stages.map((points, index) =>
-    el(
-      "a",
-      { class: "step-panel", href: `#/geometry?at=${index}&gain=1,1.8,0.6&bias=1.2,-0.6,0.9` },
-      panel(points, colors),
-      el("span", {}, index === 0 ? "input" : (stepNames[index - 1] ?? "")),
-    ),
+  // In parts of their own, so that words and poster are there first.
+  void Promise.all([import("./thumbnails"), import("./thumbnails.json")]).then(
+    ([{ thumbnails }, { default: states }]) => {
+      for (const [i, { id }] of chapters.entries()) {
+        const name = id as keyof States;
+        const draw = thumbnails[name] as (state: unknown) => ReturnType<(typeof thumbnails)[typeof name]>;
+        motion.add(pictures[i]!, draw((states as unknown as States)[name]));
+      }
+    },
   );
-}
-
-/** Points seen from (1, −0.6, 0.25) without perspective, a direction far from all-ones. */
-function panel(points: Float64Array, colors: Float32Array): Node {
-  const dots = Array.from({ length: points.length / 3 }, (_, i) => {
-    const [x = 0, y = 0, z = 0] = points.subarray(3 * i, 3 * i + 3);
-    const tint = [...colors.subarray(3 * i, 3 * i + 3)].map((part) => Math.round(part * 255)).join(" ");
-    const place = { cx: (0.51 * x + 0.86 * y).toFixed(3), cy: (0.18 * x - 0.11 * y - 0.98 * z).toFixed(3) };
-    return mark("circle", { ...place, r: 0.09, fill: `rgb(${tint})` });
-  });
-  return mark("svg", { viewBox: "-4.2 -4.2 8.4 8.4", "aria-hidden": "true" }, ...dots);
+  const stop = dropAnywhere("Drop it to check this model", () => (location.hash = "#/checkpoint"));
+  return {
+    redraw: () => motion.repaint(),
+    leave: () => {
+      motion.dispose();
+      stop();
+    },
+  };
 }

@@ -25,6 +25,47 @@ function dropped(data: DataTransfer): Promise<NamedFile[]> {
   return Promise.all(entries.map(filesOf)).then((all) => all.flat());
 }
 
+/** Files that were dropped on a page that does not read them. */
+let brought: Promise<NamedFile[]> | null = null;
+
+/** The files that were dropped on another page, once. */
+export function takeBrought(): Promise<NamedFile[]> | null {
+  const files = brought;
+  brought = null;
+  return files;
+}
+
+/** Lets files be dropped anywhere on the page, which says `words` meanwhile, and keeps them for `takeBrought`; gives what ends it. */
+export function dropAnywhere(words: string, arrived: () => void): () => void {
+  const curtain = el("div", { class: "curtain", hidden: true, "aria-hidden": "true" }, el("p", {}, words));
+  document.body.append(curtain);
+  const over = (event: DragEvent) => {
+    if (event.dataTransfer?.types.includes("Files") !== true) return;
+    event.preventDefault();
+    curtain.hidden = false;
+  };
+  const out = (event: DragEvent) => {
+    // Between two elements of the page, the pointer is still on it.
+    if (event.relatedTarget === null) curtain.hidden = true;
+  };
+  const drop = (event: DragEvent) => {
+    curtain.hidden = true;
+    if (event.dataTransfer?.types.includes("Files") !== true) return;
+    event.preventDefault();
+    brought = dropped(event.dataTransfer);
+    arrived();
+  };
+  addEventListener("dragover", over);
+  addEventListener("dragleave", out);
+  addEventListener("drop", drop);
+  return () => {
+    curtain.remove();
+    removeEventListener("dragover", over);
+    removeEventListener("dragleave", out);
+    removeEventListener("drop", drop);
+  };
+}
+
 const checkpoint = {
   label: "Choose a checkpoint",
   words: "Drop a checkpoint here: a file, several that belong together, or a folder.",

@@ -287,6 +287,7 @@ function nextLink(entry: Entry): HTMLElement {
   );
 }
 
+let frontPage: ReturnType<typeof showContents> | null = null;
 let arrivals = 0;
 async function arrive(): Promise<void> {
   const [, id = "", query = ""] = /^#\/([a-z]*)(?:\?(.*))?$/.exec(location.hash) ?? [];
@@ -295,6 +296,8 @@ async function arrive(): Promise<void> {
   leavePlace();
   open?.leave();
   open = null;
+  frontPage?.leave();
+  frontPage = null;
   if (!missing) failure.hidden = true;
   clearTimeout(toWrite);
   toWrite = undefined;
@@ -308,8 +311,8 @@ async function arrive(): Promise<void> {
   }
   document.title = entry === undefined ? "Normscope" : `${entry.title} · Normscope`;
   if (entry === undefined) {
-    showContents(main, engine);
-    main.querySelector("header")?.after(failure);
+    frontPage = showContents(main, engine);
+    main.prepend(failure);
     document.documentElement.dataset["ready"] = "contents";
     returnToPlace(main, Promise.resolve());
   } else {
@@ -322,7 +325,10 @@ slot("chapter-list").replaceChildren(
   ...chapters.map((entry) => el("li", {}, el("a", { href: `#/${entry.id}` }, entry.title))),
 );
 keepPlaces();
-startTheme(() => redraws.forEach((redraw) => redraw()));
+startTheme(() => {
+  redraws.forEach((redraw) => redraw());
+  frontPage?.redraw();
+});
 addEventListener("hashchange", () => void arrive());
 addEventListener("keydown", (event) => {
   if (open === null || !(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z") return;

@@ -11,7 +11,7 @@ const types = {
   ".json": "application/json",
   ".svg": "image/svg+xml",
   ".webp": "image/webp",
-  ".png": "image/png",
+  ".jpg": "image/jpeg",
   ".wasm": "application/wasm",
   ".txt": "text/plain; charset=utf-8",
   ".bin": "application/octet-stream",

@@ -13,7 +13,7 @@ import { factsOf, number } from "../../shared/format";
 import { parseDocument } from "../../shared/printable";
 import { chapter } from "../chapter";
 import { cppOf, pythonOf } from "../doors";
-import { dropZone } from "../drop";
+import { dropZone, takeBrought } from "../drop";
 import { between, matching, whole } from "../link";
 import { brody, gupta, riechers } from "../sources";
 import { axes, mountProfile, norms, profileDefaults } from "./checkpoint_profile";
@@ -317,6 +317,8 @@ fmt::print("{}\\n", normscope::json_text(normscope::results::report(report), 1))
       else forget();
     });
     page.onLeave(clear);
+    const brought = takeBrought();
+    if (brought !== null) void read(() => brought);
     await mountProfile(page, async () => (await fetched("example/wordlist_gpt/model.safetensors")).arrayBuffer());
   },
 });

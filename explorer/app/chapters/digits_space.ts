@@ -1,13 +1,14 @@
 import { BufferAttribute, BufferGeometry, Color, Points, PointsMaterial, Vector3 } from "three";
 import type { States } from "../../engine/playground";
 import { color } from "../../shared/theme";
+import { digitTint } from "../colors";
 import { ready } from "../figure";
 import { SpaceFigure } from "../scene";
 import { bead, Labels, ReferenceSphere } from "../space_marks";
 
 /** A hue for each digit; the lightness goes with the theme. */
 export const digitColor = (digit: number): string =>
-  `hsl(${(36 * digit + 15) % 360}, 62%, ${new Color(color("--paper")).getHSL({ h: 0, s: 0, l: 0 }).l > 0.5 ? 40 : 66}%)`;
+  digitTint(digit, new Color(color("--paper")).getHSL({ h: 0, s: 0, l: 0 }).l <= 0.5);
 
 /** The farthest point is drawn at this distance. */
 const reach = 1.25;

@@ -9,7 +9,7 @@ const types = {
   ".css": "text/css; charset=utf-8",
   ".svg": "image/svg+xml",
   ".webp": "image/webp",
-  ".png": "image/png",
+  ".jpg": "image/jpeg",
   ".wasm": "application/wasm",
   ".json": "application/json",
   ".txt": "text/plain; charset=utf-8",

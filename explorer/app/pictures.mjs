@@ -49,7 +49,7 @@ async function encoded(png, format, quality) {
 
 /** A page of the site that is not in motion, at `#/link`. */
 async function visit(link, size = { width: 1280, height: 800 }, reducedMotion = "reduce") {
-  const page = await browser.newPage({ viewport: size, reducedMotion });
+  const page = await browser.newPage({ viewport: size, reducedMotion, bypassCSP: true });
   await page.goto(`${host.url}?fresh#/${link}`);
   const id = link.split("?")[0] || "contents";
   await page.waitForFunction((wanted) => document.documentElement.dataset.ready === wanted, id);
@@ -235,14 +235,21 @@ async function thumbnails() {
   };
 }
 
+const bare = `.page { display: block; max-width: none; padding: 1.5rem 4rem; }
+.contents, .entrances, .hero-steps button, .chapters span, .contents-title, main > .hint { display: none; }
+.hero { padding-bottom: 0; }
+.chapters { margin-top: 1rem; grid-template-columns: repeat(5, 1fr); }
+.chapters li:nth-child(n + 6) { display: none; }`;
 /** The front page as other sites and the README show it. */
 async function previews() {
   for (const [size, file, quality] of [
+    // Without what can only be pressed.
     [{ width: 1200, height: 630 }, join(here, "preview.jpg"), 0.85],
     [{ width: 1280, height: 1180 }, join(here, "../../docs/images/explorer.png"), 0],
   ]) {
     const page = await visit("", size);
     await page.waitForSelector('#figure-hero[data-state="ready"]');
+    if (quality > 0) await page.addStyleTag({ content: bare });
     await page.waitForTimeout(1500);
     const picture = await page.screenshot();
     writeFileSync(file, quality === 0 ? picture : await encoded(picture, "jpeg", quality));

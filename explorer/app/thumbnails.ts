@@ -66,7 +66,7 @@ export const thumbnails: { [K in keyof States]: (states: States[K]) => Moving } 
     ({ side, frames }) =>
     (pen, seconds) => {
       const cell = 1.8 / side;
-      between(frames, swing(seconds, 10)).forEach((percent, i) => {
+      between(frames, swing(seconds, 18)).forEach((percent, i) => {
         const [x, y] = [(i % side) * cell - 0.9, Math.floor(i / side) * cell - 0.9];
         const sure = Math.abs(percent - 50) / 50;
         pen.box(x, y, cell, cell, series(percent < 50 ? 1 : 2), 0.12 + 0.75 * sure);
@@ -96,7 +96,8 @@ export const thumbnails: { [K in keyof States]: (states: States[K]) => Moving } 
     ({ frames }) =>
     (pen, seconds) => {
       pen.line(scaled(circle, 0.8), ink("--muted"), thin, 0.6);
-      pairs(between(frames, swing(seconds, 6))).forEach(([x, y], i) => {
+      // Up to half a right angle, where points of a class fall on one another.
+      pairs(between(frames, 0.5 * swing(seconds, 6))).forEach(([x, y], i) => {
         pen.line([0.8 * x, 0.8 * y, 0, 0.8 * y], ink("--muted"), thin, 0.5);
         pen.dot(0.8 * x, 0.8 * y, 0.09, series(i < 2 ? 1 : 2));
         if (i > 1) pen.dot(0.8 * x, 0.8 * y, 0.05, ink("--paper"));

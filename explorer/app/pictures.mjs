@@ -236,7 +236,7 @@ async function thumbnails() {
 }
 
 const bare = `.page { display: block; max-width: none; padding: 1.5rem 4rem; }
-.contents, .entrances, .hero-steps button, .chapters span, .contents-title, main > .hint { display: none; }
+.contents, .entrances, .hero-steps button, .chapters b, .chapters span, .contents-title, main > .hint { display: none; }
 .hero { padding-bottom: 0; }
 .chapters { margin-top: 1rem; grid-template-columns: repeat(5, 1fr); }
 .chapters li:nth-child(n + 6) { display: none; }`;

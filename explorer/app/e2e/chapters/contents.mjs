@@ -71,6 +71,33 @@ async function returning(page, open, expect) {
   await page.evaluate(() => localStorage.removeItem("theme"));
 }
 
+/** The front page moves until it is paused, and takes a checkpoint that is dropped anywhere on it. */
+async function front(page, open, expect) {
+  await page.emulateMedia({ reducedMotion: "no-preference" });
+  await open("", { fresh: true });
+  await page.waitForSelector('#figure-hero[data-at="1"]');
+  await page.getByRole("button", { name: "Pause" }).click();
+  const look = () => page.$$eval("main canvas", (all) => all.map((canvas) => canvas.toDataURL()));
+  await page.waitForTimeout(300);
+  const before = await look();
+  expect(before.length === 11, `the front page has ${before.length} pictures`);
+  await page.waitForTimeout(700);
+  const after = await look();
+  expect(String(before) === String(after), "pictures of the front page move though they are paused");
+  await page.emulateMedia({ reducedMotion: "reduce" });
+  const files = await page.evaluateHandle(async () => {
+    const data = new DataTransfer();
+    for (const name of ["config.json", "model.safetensors"])
+      data.items.add(new File([await (await fetch(`example/wordlist_gpt/${name}`)).blob()], name));
+    return data;
+  });
+  await page.dispatchEvent("h1", "dragover", { dataTransfer: files });
+  expect(await page.locator(".curtain").isVisible(), "nothing says that a checkpoint can be dropped");
+  await page.dispatchEvent("h1", "drop", { dataTransfer: files });
+  await page.waitForSelector("[data-slot=report][data-model]");
+  expect(page.url().endsWith("#/checkpoint"), `a checkpoint that is dropped leads to ${page.url()}`);
+}
+
 export async function check({ page, accessible, open, expect, site }) {
   await open("");
   const links = await page.$$eval(".chapters a", (all) => all.map((link) => link.getAttribute("href")));
@@ -81,6 +108,7 @@ export async function check({ page, accessible, open, expect, site }) {
   await open("counting");
   await page.getByText("The same elsewhere").click();
   await accessible("the same elsewhere");
+  await front(page, open, expect);
   await returning(page, open, expect);
   await leftBehind(page, site, expect);
   await offline(page, site, expect);

@@ -4,6 +4,7 @@ export async function check({ page, open, expect }) {
   const released = new Promise((done) => (release = done));
   await page.route("**/*.wasm", (route) => released.then(() => route.continue()));
   await open("", { fresh: true });
+  await page.waitForSelector("#figure-hero .poster");
   const chapters = await page.$$eval("#chapter-list a", (links) => links.map(({ hash }) => hash));
   // What the chapter on a token shows is read from a model's files first.
   for (const chapter of chapters.filter((hash) => hash !== "#/trace")) {

@@ -59,7 +59,7 @@ export function showContents(main: HTMLElement, engine: Engine): { redraw(): voi
       for (const [i, { id }] of chapters.entries()) {
         const name = id as keyof States;
         const draw = thumbnails[name] as (state: unknown) => ReturnType<(typeof thumbnails)[typeof name]>;
-        motion.add(pictures[i]!, draw((states as unknown as States)[name]));
+        motion.add(pictures[i]!, draw((states as unknown as States)[name]), true);
       }
     },
   );

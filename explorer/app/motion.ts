@@ -57,7 +57,7 @@ export class Pen {
     context.globalAlpha = alpha;
     context.fillStyle = fill;
     // Neighbours meet at a pixel's edge, so that there is no seam between them.
-    const [left, right, low, high] = [x, x + width, -y, -y - height].map((value) => Math.round(value * unit));
+    const [left, right, low, high] = [x, x + width, -y, -y - height].map((value) => Math.round(value * unit + 1e-6));
     context.fillRect(left!, low!, right! - left!, high! - low!);
   }
 
@@ -105,7 +105,7 @@ export type Moving = (pen: Pen, seconds: number) => void;
 /** Canvases that move together while they are in view, until they are paused; drawn once where motion is unwelcome. */
 export class Motion {
   playing = !still.matches;
-  private readonly parts = new Map<Element, { pen: Pen; draw: Moving; seen: boolean }>();
+  private readonly parts = new Map<Element, { pen: Pen; draw: Moving; small: boolean; seen: boolean }>();
   private readonly sight = new IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) {
       const part = this.parts.get(target);
@@ -118,16 +118,17 @@ export class Motion {
   private last = 0;
   private seconds = 0;
   private disposed = false;
+  private frames = 0;
 
   /** `seconds` is the moment that is drawn where nothing moves. */
   constructor(stillAt: number) {
     this.seconds = this.playing ? 0 : stillAt;
   }
 
-  add(canvas: HTMLCanvasElement, draw: Moving): void {
+  add(canvas: HTMLCanvasElement, draw: Moving, small = false): void {
     const context = canvas.getContext("2d");
     if (context === null || this.disposed) return;
-    this.parts.set(canvas, { pen: new Pen(canvas, context), draw, seen: false });
+    this.parts.set(canvas, { pen: new Pen(canvas, context), draw, small, seen: false });
     this.sight.observe(canvas);
     this.sizes.observe(canvas);
   }
@@ -168,7 +169,10 @@ export class Motion {
     if (this.playing && this.last > 0) this.seconds += Math.min(0.1, (now - this.last) / 1000);
     this.last = now;
     const seen = [...this.parts.values()].filter((part) => part.seen);
-    for (const { pen, draw } of seen) if (pen.begin()) draw(pen, this.seconds);
+    this.frames += 1;
+    // Small pictures are drawn in every other frame, half of them in each.
+    const due = this.playing ? seen.filter(({ small }, i) => !small || (this.frames + i) % 2 === 0) : seen;
+    for (const { pen, draw } of due) if (pen.begin()) draw(pen, this.seconds);
     if (this.playing && seen.length > 0) this.ask();
   }
 }

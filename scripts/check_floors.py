@@ -25,7 +25,7 @@ COMMENT = re.compile(r"//.*")
 DEFINES = {
     "algorithm": "max", "array": "array", "chrono": "chrono",
     "cmath": "abs ceil copysign exp fabs floor fma ilogb isfinite isinf isnan ldexp log log10 nearbyint pow round scalbn sqrt",
-    "cstddef": "byte ptrdiff_t size_t", "cstdint": "int64_t uint16_t uint32_t uint64_t uint8_t",
+    "cstddef": "byte ptrdiff_t size_t", "cstdint": "int32_t int64_t uint16_t uint32_t uint64_t uint8_t",
     "cstdio": "fprintf remove snprintf", "cstdlib": "abort atoi atoll strtod", "cstring": "memcpy",
     "filesystem": "filesystem", "functional": "function less", "initializer_list": "initializer_list",
     "limits": "numeric_limits", "map": "map", "memory": "addressof make_unique shared_ptr unique_ptr", "optional": "nullopt optional",

@@ -88,6 +88,29 @@ TEST(Runs, GoesOnWhereItWasStopped) {
   }
 }
 
+TEST(Runs, AnExperimentGoesOnToTheSameNumbers) {
+  const Experiment* experiment = find_experiment("brody-majority");
+  ASSERT_NE(experiment, nullptr);
+  Json configuration = experiment->plan(Size::quick).configurations.front();
+  configuration["sequences"] = 400;
+  configuration["batch"] = 100;
+  configuration["steps"] = 12;
+  configuration["measure_every"] = 4;
+  lab::Run whole(configuration, 1);
+  experiment->perform(whole);
+  bool stopped = false;
+  lab::Run parts(configuration, 1, Progress([&](std::string_view, std::size_t done, std::size_t) {
+                   const bool stops = done == 7 && !stopped;
+                   stopped = stopped || stops;
+                   return !stops;
+                 }));
+  EXPECT_THROW(experiment->perform(parts), Error);
+  EXPECT_EQ(parts.step(), 7U);
+  experiment->perform(parts);
+  EXPECT_EQ(parts.measured(), whole.measured());
+  EXPECT_GT(whole.measured().size(), 20U);
+}
+
 class Working : public testing::Test {
  protected:
   Work prepared(Size size) {

@@ -7,8 +7,7 @@
 #include <vector>
 
 #include <normscope/core/error.hpp>
-
-#include "lanes/lanes.hpp"
+#include <normscope/core/lanes.hpp>
 
 namespace normscope::lab::language {
 namespace {
@@ -46,7 +45,7 @@ constexpr std::uint32_t column_step = 0x9e3779b9U;
 
 /// The mixing of 32 bits of MurmurHash3.
 template <class Word>
-NORMSCOPE_LAB_INLINE void mix(Word& x) {
+NORMSCOPE_LANES_INLINE void mix(Word& x) {
   x = (x ^ (x >> 16)) * 0x85ebca6bU;
   x = (x ^ (x >> 13)) * 0xc2b2ae35U;
   x = x ^ (x >> 16);
@@ -91,19 +90,19 @@ struct Head {
 };
 
 /// Columns of a block: first, first + 1, …
-NORMSCOPE_LAB_INLINE void columns(Integers& result, std::size_t block) {
+NORMSCOPE_LANES_INLINE void columns(Integers& result, std::size_t block) {
   result = Integers{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} + static_cast<int>(block * lanes);
 }
 
-NORMSCOPE_LAB_INLINE void drop(Floats& weights, const Integers& column, std::uint32_t noise,
-                               const Mask& mask) {
+NORMSCOPE_LANES_INLINE void drop(Floats& weights, const Integers& column, std::uint32_t noise,
+                                 const Mask& mask) {
   Bits bits = __builtin_convertvector(column, Bits) * column_step + noise;
   mix(bits);
   weights = bits >= mask.threshold ? weights * mask.weight : weights * 0.0F;
 }
 
 /// e^(score - largest) of the columns up to `last`, 0 of the others.
-NORMSCOPE_LAB_INLINE void weigh(Floats& score, const Integers& column, int last, float largest) {
+NORMSCOPE_LANES_INLINE void weigh(Floats& score, const Integers& column, int last, float largest) {
   score = column <= last ? score - largest : Floats{} + Simd<float>::least;
   exponentiate<float>(score);
   score = column <= last ? score : Floats{};
@@ -116,8 +115,8 @@ struct Softmax {
 };
 
 template <std::size_t width>
-NORMSCOPE_LAB_INLINE void attend_rows(const Head& head, const std::uint32_t* noise, const Mask& mask,
-                                      const Softmax& softmax, Stored* scores, float* out) {
+NORMSCOPE_LANES_INLINE void attend_rows(const Head& head, const std::uint32_t* noise, const Mask& mask,
+                                        const Softmax& softmax, Stored* scores, float* out) {
   const std::size_t length = head.shape.length;
   const std::size_t stride = head.stride;
   for (std::size_t i = 0; i < length; ++i) {
@@ -157,9 +156,9 @@ NORMSCOPE_LAB_INLINE void attend_rows(const Head& head, const std::uint32_t* noi
 
 /// `back` receives the gradient by the head's vectors, with that by keys and values 0 at first.
 template <std::size_t width>
-NORMSCOPE_LAB_INLINE void attend_rows_back(const Head& head, const std::uint32_t* noise, const Mask& mask,
-                                           const float* largest, const float* inverse, const float* out,
-                                           const float* by_out, Head& back) {
+NORMSCOPE_LANES_INLINE void attend_rows_back(const Head& head, const std::uint32_t* noise, const Mask& mask,
+                                             const float* largest, const float* inverse, const float* out,
+                                             const float* by_out, Head& back) {
   const std::size_t length = head.shape.length;
   const std::size_t stride = head.stride;
   for (std::size_t i = 0; i < length; ++i) {
@@ -202,8 +201,8 @@ NORMSCOPE_LAB_INLINE void attend_rows_back(const Head& head, const std::uint32_t
   }
 }
 
-NORMSCOPE_LAB_CLONES void attend_head(const Head& head, const std::uint32_t* noise, const Mask& mask,
-                                      const Softmax& softmax, Stored* scores, float* out) {
+NORMSCOPE_LANES_CLONES void attend_head(const Head& head, const std::uint32_t* noise, const Mask& mask,
+                                        const Softmax& softmax, Stored* scores, float* out) {
   switch (head.shape.width) {
     case 1: return attend_rows<1>(head, noise, mask, softmax, scores, out);
     case 2: return attend_rows<2>(head, noise, mask, softmax, scores, out);
@@ -212,9 +211,9 @@ NORMSCOPE_LAB_CLONES void attend_head(const Head& head, const std::uint32_t* noi
   }
 }
 
-NORMSCOPE_LAB_CLONES void attend_head_back(const Head& head, const std::uint32_t* noise, const Mask& mask,
-                                           const float* largest, const float* inverse, const float* out,
-                                           const float* by_out, Head& back) {
+NORMSCOPE_LANES_CLONES void attend_head_back(const Head& head, const std::uint32_t* noise, const Mask& mask,
+                                             const float* largest, const float* inverse, const float* out,
+                                             const float* by_out, Head& back) {
   switch (head.shape.width) {
     case 1: return attend_rows_back<1>(head, noise, mask, largest, inverse, out, by_out, back);
     case 2: return attend_rows_back<2>(head, noise, mask, largest, inverse, out, by_out, back);

@@ -3,11 +3,18 @@
 #include <cstddef>
 #include <functional>
 
+#include <normscope/nets/majority.hpp>
+
 #include "frame/experiment.hpp"
-#include "training.hpp"
 
 /// Trainings of the majority task as runs of an experiment.
 namespace normscope::lab::majority {
+
+using nets::majority::AttentionMeasures;
+using nets::majority::Eight;
+using nets::majority::Outcome;
+using nets::majority::Three;
+using nets::majority::Training;
 
 /// Losses, accuracies and attention at a training's step.
 template <class Size>

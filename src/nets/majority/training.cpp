@@ -1,4 +1,4 @@
-#include "training.hpp"
+#include <normscope/nets/majority.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include <normscope/core/snapshot.hpp>
 #include <normscope/nets/adam.hpp>
 
-namespace normscope::lab::majority {
+namespace normscope::nets::majority {
 namespace {
 
 constexpr double majority_beta1 = 0.9;
@@ -194,4 +194,4 @@ void Training<Size>::restore(std::size_t step, std::span<const std::byte> progre
 template class Training<Eight>;
 template class Training<Three>;
 
-}  // namespace normscope::lab::majority
+}  // namespace normscope::nets::majority

@@ -8,17 +8,17 @@
 
 /// Vectors of sixteen floats or eight doubles, computed in a fixed order of basic operations, which every
 /// instruction set rounds alike. Functions are inlined into the caller's copy for each instruction set.
-#define NORMSCOPE_LAB_INLINE [[gnu::always_inline]] inline
+#define NORMSCOPE_LANES_INLINE [[gnu::always_inline]] inline
 
 /// One copy of a function per instruction set, chosen at program start. No operations are fused and sums keep
 /// their order, so all copies give the same bits.
 #if defined(__x86_64__) && defined(__linux__)
-#define NORMSCOPE_LAB_CLONES [[gnu::target_clones("avx512f", "avx2", "default")]]
+#define NORMSCOPE_LANES_CLONES [[gnu::target_clones("avx512f", "avx2", "default")]]
 #else
-#define NORMSCOPE_LAB_CLONES
+#define NORMSCOPE_LANES_CLONES
 #endif
 
-namespace normscope::lab {
+namespace normscope {
 
 template <class Real>
 struct Simd {
@@ -47,7 +47,7 @@ template <class Real>
 using IntArray = typename Simd<Real>::Int[lane_count<Real>];
 
 template <class To, class From>
-NORMSCOPE_LAB_INLINE void same_bits(To& to, const From& from) {
+NORMSCOPE_LANES_INLINE void same_bits(To& to, const From& from) {
   static_assert(sizeof(To) == sizeof(From));
   std::memcpy(&to, &from, sizeof(To));
 }
@@ -69,7 +69,7 @@ constexpr std::array<Real, Simd<Real>::terms + 1> inverse_factorials() {
 ///
 /// Accuracy  4 ulp (test: LanesOf.ExponentiateIsTheExponential)
 template <class Real>
-NORMSCOPE_LAB_INLINE void exponentiate(Lanes<Real>& x) {
+NORMSCOPE_LANES_INLINE void exponentiate(Lanes<Real>& x) {
   using S = Simd<Real>;
   constexpr double log2 = 0.69314718055994530942;
   // ln 2 in two parts, the first of which times any exponent is exact.
@@ -96,7 +96,7 @@ NORMSCOPE_LAB_INLINE void exponentiate(Lanes<Real>& x) {
 ///
 /// Accuracy  4 ulp (test: LanesOf.InvertRootIsTheInverseOfTheRoot)
 template <class Real>
-NORMSCOPE_LAB_INLINE void invert_root(Lanes<Real>& x) {
+NORMSCOPE_LANES_INLINE void invert_root(Lanes<Real>& x) {
   using S = Simd<Real>;
   Ints<Real> bits;
   same_bits(bits, x);
@@ -116,4 +116,4 @@ double total(const Lanes<Real>& lanes) {
   return sum;
 }
 
-}  // namespace normscope::lab
+}  // namespace normscope

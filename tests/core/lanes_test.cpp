@@ -1,13 +1,12 @@
-#include "lanes.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+#include <normscope/core/lanes.hpp>
 
-namespace normscope::lab {
+namespace normscope {
 namespace {
 
 template <class Real>
@@ -55,4 +54,4 @@ TYPED_TEST(LanesOf, InvertRootIsTheInverseOfTheRoot) {
 }
 
 }  // namespace
-}  // namespace normscope::lab
+}  // namespace normscope

@@ -5,12 +5,9 @@
 #include <gtest/gtest.h>
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
+#include <normscope/nets/majority.hpp>
 
-#include "frame/experiment.hpp"
-#include "network.hpp"
-#include "training.hpp"
-
-namespace normscope::lab::majority {
+namespace normscope::nets::majority {
 namespace {
 
 constexpr std::size_t width = Eight::width;
@@ -215,6 +212,18 @@ TEST(Majority, ScoresAreThoseOfQueriesAndKeys) {
   }
 }
 
+TEST(Majority, UniformAttentionCountsTheTokens) {
+  const Data data = make_data(small_task, 1);
+  const Counts& counts = data.test.counts[0];
+  AttentionTables<Eight> tables = attention_tables<Eight>({}, some_parameters<Eight>(6));
+  const std::array<double, classes> some = class_attention(tables, counts);
+  EXPECT_NEAR(std::accumulate(some.begin(), some.end(), 0.0), 1.0, 1e-12);
+  for (auto& row : tables.score) std::fill(row, row + classes, 3.0);
+  const std::array<double, classes> uniform = class_attention(tables, counts);
+  for (std::size_t j = 0; j < classes; ++j) EXPECT_NEAR(uniform[j], counts[j] / 50.0, 1e-12);
+  EXPECT_NE(some, uniform);
+}
+
 const Recipe tiny{.task = {.sequences = 400}, .batch = 100, .read_sequences = 40};
 
 TEST(Majority, LearnsAndMeasures) {
@@ -252,28 +261,5 @@ TEST(Majority, ResumesBitwise) {
   EXPECT_NE(other.parameters()[0], one.parameters()[0]);
 }
 
-TEST(Majority, AnExperimentThatIsStoppedGoesOnToTheSameNumbers) {
-  const Experiment* experiment = find_experiment("brody-majority");
-  ASSERT_NE(experiment, nullptr);
-  Json configuration = experiment->plan(Size::quick).configurations.front();
-  configuration["sequences"] = 400;
-  configuration["batch"] = 100;
-  configuration["steps"] = 12;
-  configuration["measure_every"] = 4;
-  lab::Run whole(configuration, 1);
-  experiment->perform(whole);
-  bool stopped = false;
-  lab::Run parts(configuration, 1, Progress([&](std::string_view, std::size_t done, std::size_t) {
-                   const bool stops = done == 7 && !stopped;
-                   stopped = stopped || stops;
-                   return !stops;
-                 }));
-  EXPECT_THROW(experiment->perform(parts), Error);
-  EXPECT_EQ(parts.step(), 7U);
-  experiment->perform(parts);
-  EXPECT_EQ(parts.measured(), whole.measured());
-  EXPECT_GT(whole.measured().size(), 20U);
-}
-
 }  // namespace
-}  // namespace normscope::lab::majority
+}  // namespace normscope::nets::majority

@@ -1,5 +1,3 @@
-#include "task.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -9,11 +7,12 @@
 
 #include <fmt/format.h>
 #include <normscope/core/error.hpp>
+#include <normscope/core/lanes.hpp>
 #include <normscope/core/random.hpp>
 
-#include "lanes/lanes.hpp"
+#include "pairs.hpp"
 
-namespace normscope::lab::majority {
+namespace normscope::nets::majority {
 namespace {
 
 constexpr std::size_t test_part = 5;
@@ -167,8 +166,8 @@ struct BlockOutcome {
 };
 
 template <class Real, class Size, bool with_gradient>
-NORMSCOPE_LAB_INLINE void run_block(const Constants<Real, Size>& at, const Block<Real>& block,
-                                    BlockOutcome<Real>& outcome, Sums<Real, Size>& sums) {
+NORMSCOPE_LANES_INLINE void run_block(const Constants<Real, Size>& at, const Block<Real>& block,
+                                      BlockOutcome<Real>& outcome, Sums<Real, Size>& sums) {
   constexpr std::size_t width = Size::width;
   constexpr std::size_t classes = Size::classes;
   using L = Lanes<Real>;
@@ -296,8 +295,9 @@ NORMSCOPE_LAB_INLINE void run_block(const Constants<Real, Size>& at, const Block
 }
 
 template <class Real, class Size>
-NORMSCOPE_LAB_INLINE void run_each(const Constants<Real, Size>& at, const Block<Real>* blocks,
-                                   std::size_t count, BlockOutcome<Real>* outcomes, Sums<Real, Size>* sums) {
+NORMSCOPE_LANES_INLINE void run_each(const Constants<Real, Size>& at, const Block<Real>* blocks,
+                                     std::size_t count, BlockOutcome<Real>* outcomes,
+                                     Sums<Real, Size>* sums) {
   Sums<Real, Size> none;
   for (std::size_t i = 0; i < count; ++i) {
     if (sums != nullptr) {
@@ -308,27 +308,27 @@ NORMSCOPE_LAB_INLINE void run_each(const Constants<Real, Size>& at, const Block<
   }
 }
 
-NORMSCOPE_LAB_CLONES void run_blocks(const Constants<float, Eight>& at, const Block<float>* blocks,
-                                     std::size_t count, BlockOutcome<float>* outcomes,
-                                     Sums<float, Eight>* sums) {
+NORMSCOPE_LANES_CLONES void run_blocks(const Constants<float, Eight>& at, const Block<float>* blocks,
+                                       std::size_t count, BlockOutcome<float>* outcomes,
+                                       Sums<float, Eight>* sums) {
   run_each(at, blocks, count, outcomes, sums);
 }
 
-NORMSCOPE_LAB_CLONES void run_blocks(const Constants<float, Three>& at, const Block<float>* blocks,
-                                     std::size_t count, BlockOutcome<float>* outcomes,
-                                     Sums<float, Three>* sums) {
+NORMSCOPE_LANES_CLONES void run_blocks(const Constants<float, Three>& at, const Block<float>* blocks,
+                                       std::size_t count, BlockOutcome<float>* outcomes,
+                                       Sums<float, Three>* sums) {
   run_each(at, blocks, count, outcomes, sums);
 }
 
-NORMSCOPE_LAB_CLONES void run_blocks(const Constants<double, Eight>& at, const Block<double>* blocks,
-                                     std::size_t count, BlockOutcome<double>* outcomes,
-                                     Sums<double, Eight>* sums) {
+NORMSCOPE_LANES_CLONES void run_blocks(const Constants<double, Eight>& at, const Block<double>* blocks,
+                                       std::size_t count, BlockOutcome<double>* outcomes,
+                                       Sums<double, Eight>* sums) {
   run_each(at, blocks, count, outcomes, sums);
 }
 
-NORMSCOPE_LAB_CLONES void run_blocks(const Constants<double, Three>& at, const Block<double>* blocks,
-                                     std::size_t count, BlockOutcome<double>* outcomes,
-                                     Sums<double, Three>* sums) {
+NORMSCOPE_LANES_CLONES void run_blocks(const Constants<double, Three>& at, const Block<double>* blocks,
+                                       std::size_t count, BlockOutcome<double>* outcomes,
+                                       Sums<double, Three>* sums) {
   run_each(at, blocks, count, outcomes, sums);
 }
 
@@ -495,4 +495,4 @@ template class Pairs<double, Eight>;
 template class Pairs<float, Three>;
 template class Pairs<double, Three>;
 
-}  // namespace normscope::lab::majority
+}  // namespace normscope::nets::majority

@@ -1,5 +1,3 @@
-#include "network.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -7,7 +5,9 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
 
-namespace normscope::lab::majority {
+#include "pairs.hpp"
+
+namespace normscope::nets::majority {
 namespace {
 
 template <class Size>
@@ -234,6 +234,38 @@ AttentionTables<Size> attention_tables(const InputNorm& norm, std::span<const do
   return result;
 }
 
+template <class Size>
+std::array<double, Size::classes> class_attention(const AttentionTables<Size>& tables, const Counts& counts) {
+  constexpr std::size_t classes = Size::classes;
+  std::array<double, classes> result{};
+  double tokens = 0.0;
+  for (std::size_t i = 0; i < classes; ++i) {
+    if (counts[i] == 0) continue;
+    tokens += counts[i];
+    const double* score = tables.score[i];
+    const double largest = *std::max_element(score, score + classes);
+    std::array<double, classes> weight{};
+    double sum = 0.0;
+    for (std::size_t j = 0; j < classes; ++j) {
+      weight[j] = counts[j] * std::exp(score[j] - largest);
+      sum += weight[j];
+    }
+    for (std::size_t j = 0; j < classes; ++j) result[j] += counts[i] * weight[j] / sum;
+  }
+  for (double& part : result) part /= tokens;
+  return result;
+}
+
+template <class Real, class Size>
+Network<Real, Size>::Network(const InputNorm& norm)
+    : norm_(norm), pairs_(std::make_unique<Pairs<Real, Size>>()) {}
+template <class Real, class Size>
+Network<Real, Size>::Network(Network&&) noexcept = default;
+template <class Real, class Size>
+Network<Real, Size>& Network<Real, Size>::operator=(Network&&) noexcept = default;
+template <class Real, class Size>
+Network<Real, Size>::~Network() = default;
+
 template <class Real, class Size>
 Outcome Network<Real, Size>::evaluate(std::span<const double> parameters, const Examples& examples,
                                       std::span<const std::uint32_t> rows, std::span<double> gradient) {
@@ -243,9 +275,9 @@ Outcome Network<Real, Size>::evaluate(std::span<const double> parameters, const 
   const Classes<Size> known = project_classes<Size>(norm_, at);
   Tables<Size> tables;
   fill(known, at, tables);
-  if (gradient.empty()) return pairs_.evaluate(tables, examples, rows, nullptr);
+  if (gradient.empty()) return pairs_->evaluate(tables, examples, rows, nullptr);
   Tables<Size> by;
-  const Outcome outcome = pairs_.evaluate(tables, examples, rows, &by);
+  const Outcome outcome = pairs_->evaluate(tables, examples, rows, &by);
   pass_back(norm_, known, tables, by, at, gradient.data());
   return outcome;
 }
@@ -256,7 +288,11 @@ template class Network<float, Three>;
 template class Network<double, Three>;
 template std::vector<double> initial_parameters<Eight>(std::uint64_t);
 template std::vector<double> initial_parameters<Three>(std::uint64_t);
+template std::array<double, Eight::classes> class_attention<Eight>(const AttentionTables<Eight>&,
+                                                                   const Counts&);
+template std::array<double, Three::classes> class_attention<Three>(const AttentionTables<Three>&,
+                                                                   const Counts&);
 template AttentionTables<Eight> attention_tables<Eight>(const InputNorm&, std::span<const double>);
 template AttentionTables<Three> attention_tables<Three>(const InputNorm&, std::span<const double>);
 
-}  // namespace normscope::lab::majority
+}  // namespace normscope::nets::majority

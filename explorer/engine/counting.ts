@@ -30,8 +30,8 @@ export interface States {
   values: Float64Array;
   outputs: string[];
   probabilities: Float64Array;
-  /** Which units count; null if the word is too short to tell. */
-  counts: boolean[] | null;
+  /** Which units count, by a longer word if this one is too short to tell. */
+  counts: boolean[];
   accepted: boolean;
 }
 

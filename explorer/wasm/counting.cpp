@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -32,16 +33,17 @@ std::string trace(const std::string& cell, const std::string& language, double n
 
 /// What a picture shows of it: {units, values, outputs, probabilities, counts, accepted}; values has a row of
 /// the units' states and probabilities one of the outputs' for each letter, the first after the start symbol;
-/// counts says which units count, null for a word too short to tell.
+/// counts says which units count, by a longer word if this one is too short to tell.
 val states(const std::string& cell, const std::string& language, double n) {
   return guarded([&] {
     const nets::rnn::Network& net = network(cell, language);
     const nets::rnn::Word word = nets::rnn::member(net.language, static_cast<std::size_t>(n));
     const nets::rnn::Trace seen = nets::rnn::trace(net, word);
     val counts = val::array();
-    const std::vector<nets::rnn::UnitDrift> moves =
-        nets::rnn::drifts_if_long(net, static_cast<std::size_t>(n));
-    for (const nets::rnn::UnitDrift& move : moves) counts.call<void>("push", move.counts);
+    const std::size_t long_enough = std::max(static_cast<std::size_t>(n), nets::rnn::least_drift_length);
+    for (const nets::rnn::UnitDrift& move : nets::rnn::drifts(net, long_enough)) {
+      counts.call<void>("push", move.counts);
+    }
     val outputs = val::array();
     for (const std::string& name : nets::rnn::output_names(net)) outputs.call<void>("push", name);
     val result = val::object();
@@ -49,7 +51,7 @@ val states(const std::string& cell, const std::string& language, double n) {
     result.set("values", float64_array(seen.of(net.cell.kind == nets::rnn::CellKind::lstm ? "c" : "h")));
     result.set("outputs", outputs);
     result.set("probabilities", float64_array(nets::rnn::probabilities(net, word)));
-    result.set("counts", moves.empty() ? val::null() : counts);
+    result.set("counts", counts);
     result.set("accepted", nets::rnn::accepts(net, word));
     return result;
   });

@@ -72,7 +72,7 @@ export function showStates(page: Page<State>, cell: Cell): StatesFigure {
     page.slot(`${cell}-says`).textContent = says;
     const { values, units: width, counts } = seen;
     blocks(units, range);
-    const counters = Array.from({ length: width }, (_, unit) => unit).filter((unit) => counts?.[unit]);
+    const counters = Array.from({ length: width }, (_, unit) => unit).filter((unit) => counts[unit]);
     for (let unit = 0; unit < width; ++unit) {
       if (!counters.includes(unit)) units.path(line(values, width, unit), { "stroke-width": 1.5, opacity: 0.55 });
     }
@@ -121,16 +121,12 @@ export function showStates(page: Page<State>, cell: Cell): StatesFigure {
       plane.changed();
       ready(plane.element);
     }
-    const counters = seen.counts?.filter(Boolean).length;
+    const counters = seen.counts.filter(Boolean).length;
     says =
       `n = ${next.n}: ${seen.accepted ? "accepts" : "refuses"} the member. ` +
-      (counters === undefined
-        ? "Too short to tell counters by their slope."
-        : counters === 0
-          ? "No unit counts."
-          : `${counters} of its ten units count.`);
+      (counters === 0 ? "No unit counts." : `${counters} of its ten units ${counters === 1 ? "counts" : "count"}.`);
     units.element.dataset["n"] = String(next.n);
-    units.element.dataset["counters"] = String(counters ?? "");
+    units.element.dataset["counters"] = String(counters);
     page.say(`${cell}: ${says}`);
   };
   return {

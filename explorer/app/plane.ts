@@ -167,8 +167,9 @@ export class PlaneFigure {
         .map((value) => value.toFixed(2))
         .join(" "),
     );
+    const clip = "fill" in attributes ? { "clip-path": this.linesClip } : {};
     const d = `M${steps.join("L")}${"fill" in attributes ? "Z" : ""}`;
-    this.marks.append(mark("path", { d, fill: "none", stroke: "var(--muted)", ...attributes }));
+    this.marks.append(mark("path", { d, fill: "none", stroke: "var(--muted)", ...clip, ...attributes }));
   }
   /** A dot of `radius` pixels. */
   dot(at: Point, radius: number, attributes: Attributes = {}): void {

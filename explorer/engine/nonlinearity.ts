@@ -23,6 +23,8 @@ export interface Folded {
   neurons: Float64Array;
   /** The point of the unit circle that they represent. */
   circle: Float64Array;
+  /** The norm's squared second derivatives, summed, at the neurons before it: one a row. */
+  curvature: Float64Array;
 }
 
 /** One layer of three neurons and LN that folds the line along `direction` about `midpoint`. */

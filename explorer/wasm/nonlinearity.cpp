@@ -45,7 +45,8 @@ val ratios(const val& x, double width, const val& labels) {
   });
 }
 
-/// {linear, neurons: (rows × 3), circle: (rows × 2)} of one layer that folds the line direction.x.
+/// {linear, neurons: (rows × 3), circle: (rows × 2), curvature: (rows)} of one layer that folds the line
+/// direction.x; curvature is the norm's at the neurons before it.
 val fold_once(const val& x, const val& direction, double midpoint, double radius) {
   return guarded([&] {
     const std::vector<double> along = numbers(direction);
@@ -63,7 +64,10 @@ val fold_once(const val& x, const val& direction, double midpoint, double radius
       }
     }
     val result = val::object();
-    result.set("linear", float64_array(nets::trace(net, rows, 1).front()));
+    const std::vector<double> linear = nets::trace(net, rows, 1).front();
+    result.set("linear", float64_array(linear));
+    const NormSpec norm{.kind = NormKind::layer, .width = 3, .eps = 0.0};
+    result.set("curvature", float64_array(norm::curvature(norm, matrix(linear, 3), 1)));
     result.set("neurons", float64_array(neurons));
     result.set("circle", float64_array(circle));
     return result;

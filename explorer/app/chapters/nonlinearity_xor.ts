@@ -25,10 +25,20 @@ export function paintPoint(plane: PlaneFigure, at: Point, label: number, radius 
   plane.dot(at, label === 1 ? radius - 1 : radius, { ...looks[label], opacity });
 }
 
+/** Half the length of the line along which the curvature is shown, and the number of its parts. */
+const reach = 4;
+const parts = 160;
+/** Levels of its shade. */
+const levels = 16;
+const placeOf = (part: number): number => reach * ((2 * part) / parts - 1);
+
 /** XOR, which no linear map separates, and one LayerNorm does. */
 export function mountXor(page: Page<State>): void {
   const { store } = page;
   let circle = new Float64Array() as Float64Array;
+  /** The norm's curvature along the line, and the largest there is. */
+  let bend = new Float64Array() as Float64Array;
+  let most = 1;
   const directionOf = (state: State): Point => {
     const angle = (state.angle * Math.PI) / 180;
     return [Math.cos(angle), Math.sin(angle)];
@@ -51,14 +61,35 @@ export function mountXor(page: Page<State>): void {
     y: [-1.15, 1.45],
     table: cells,
   });
+  const curve = new PlaneFigure({
+    id: "bend",
+    description: "The Hessian measure of the norm along the line, largest at the fold.",
+    x: [-2.4, 2.4],
+    y: [0, 1.1],
+    xTitle: "p, the place on the line",
+    yTitle: "Hessian measure",
+    aspect: 0.6,
+    table: () => ({
+      columns: ["place on the line", "Hessian measure"],
+      rows: [...bend].map((value, part) => [placeOf(part), value]),
+    }),
+  });
   page.slot("xor").append(xor.element);
   page.slot("circle").append(ring.element);
-  for (const plane of [xor, ring]) page.keep(plane);
+  page.slot("bend").append(curve.element);
+  for (const plane of [xor, ring, curve]) page.keep(plane);
 
   xor.painted(() => {
     const state = store.get();
     const [ux, uy] = directionOf(state);
     const at = (along: number, across: number): Point => [along * ux - across * uy, along * uy + across * ux];
+    // The darker, the more the norm bends there: strips on top of one another, one for each level that it exceeds.
+    for (let level = 0.5; level < levels; ++level) {
+      const inside = [...bend.keys()].filter((part) => bend[part]! >= (level * most) / levels);
+      const [from, to] = [placeOf(inside.at(0) ?? 0), placeOf(inside.at(-1) ?? 0)];
+      const strip = [at(from, -reach), at(to, -reach), at(to, reach), at(from, reach)];
+      if (from < to) xor.path(strip, { fill: "var(--series-4)", stroke: "none", "fill-opacity": 0.4 / levels });
+    }
     xor.line(at(-4, 0), at(4, 0), { stroke: "var(--series-4)", "stroke-width": 1.5, opacity: 0.6 });
     xor.line(at(state.fold, -4), at(state.fold, 4), {
       stroke: "var(--ink)",
@@ -89,7 +120,34 @@ export function mountXor(page: Page<State>): void {
     });
   });
 
+  curve.painted(() => {
+    const state = store.get();
+    const [ux, uy] = directionOf(state);
+    curve.ranges([-2.4, 2.4], [0, 1.15 * most]);
+    const line = [...bend].map((value, part): Point => [placeOf(part), value]);
+    curve.path(
+      line.filter(([x]) => Math.abs(x) < 2.41),
+      { stroke: "var(--series-4)", "stroke-width": 2.2 },
+    );
+    curve.line([state.fold, 0], [state.fold, 1.15 * most], { stroke: "var(--ink)", "stroke-dasharray": "6 4" });
+    labels.forEach((label, i) => {
+      const [x, y] = pair(state.corners, i);
+      const along = x * ux + y * uy;
+      // On the curve, between the two nearest of its points.
+      const part = Math.min(parts - 1, Math.max(0, ((along / reach + 1) * parts) / 2));
+      const [low = 0, high = 0] = bend.subarray(Math.floor(part), Math.floor(part) + 2);
+      paintPoint(curve, [along, low + (part % 1) * (high - low)], label, 5);
+    });
+  });
+
   const draw = newest(async (state: State) => {
+    const [ux, uy] = directionOf(state);
+    const line = Array.from({ length: parts + 1 }, (_, part) => [placeOf(part) * ux, placeOf(part) * uy]).flat();
+    const [along, top] = await Promise.all([
+      foldOnce(page.engine, line, [ux, uy], state.fold, 1),
+      foldOnce(page.engine, [state.fold * ux, state.fold * uy], [ux, uy], state.fold, 1),
+    ]);
+    [bend, most] = [Float64Array.from(along.curvature), top.curvature[0] ?? 1];
     const folded = await foldOnce(page.engine, state.corners, [...directionOf(state)], state.fold, 1);
     circle = folded.circle;
     const [before, linear, behind] = await Promise.all([
@@ -120,7 +178,7 @@ export function mountXor(page: Page<State>): void {
         done: () => store.commit(),
       },
     ]);
-    for (const plane of [xor, ring]) {
+    for (const plane of [xor, ring, curve]) {
       plane.changed();
       ready(plane.element);
     }
@@ -139,6 +197,7 @@ export function mountXor(page: Page<State>): void {
     );
     page.slot("xor-words").textContent =
       `No linear map of these points gets below ${show(before.lssr)}; behind one LN a linear map gets to ${show(behind.lssr)}.`;
+    curve.element.dataset["top"] = placeOf(bend.indexOf(Math.max(...bend))).toFixed(2);
     xor.element.dataset["angle"] = String(state.angle);
     xor.element.dataset["before"] = show(before.lssr);
     xor.element.dataset["behind"] = show(behind.lssr);

@@ -16,7 +16,7 @@ describe("one layer", () => {
   it("breaks what no linear map can: XOR, with the numbers of Scatter.OneLayerNormBreaksExclusiveOr", async () => {
     const before = await classRatios(engine, xor, 2, classes);
     expect([before.ssr, before.lssr]).toEqual([1, 1]);
-    const { linear, neurons, circle } = await foldOnce(engine, xor, [1, 1], 1, 1);
+    const { linear, neurons, circle, curvature } = await foldOnce(engine, xor, [1, 1], 1, 1);
     expect((await classRatios(engine, linear, 3, classes)).lssr).toBeGreaterThanOrEqual(1 - 1e-12);
     const behind = await classRatios(engine, neurons, 3, classes);
     expect(behind.lssr).toBeCloseTo(0, 12);
@@ -24,6 +24,14 @@ describe("one layer", () => {
     [-Math.SQRT1_2, Math.SQRT1_2, Math.SQRT1_2, Math.SQRT1_2, 0, 1, 0, 1].forEach((value, i) =>
       expect(circle[i]).toBeCloseTo(value, 14),
     );
+    // 1/σ⁴ of the three neurons, which is largest where the line is folded.
+    curvature.forEach((value, i) => {
+      const row = linear.subarray(3 * i, 3 * i + 3);
+      const mean = row.reduce((sum, one) => sum + one / 3, 0);
+      expect(value * row.reduce((sum, one) => sum + (one - mean) ** 2 / 3, 0) ** 2).toBeCloseTo(1, 9);
+    });
+    const [side = 0, other = 0, fold = 0] = (await foldOnce(engine, [0, 0, 1, 1, 0.5, 0.5], [1, 1], 1, 1)).curvature;
+    expect(fold).toBeGreaterThan(Math.max(side, other));
   });
 });
 

@@ -11,6 +11,10 @@ export async function check({ page, open, expect, settled, save, wholeTicks }) {
   await open("nonlinearity");
   await until(page, "xor", "before", "1.000");
   await until(page, "xor", "behind", "0.000");
+  // The norm bends most where it folds.
+  await page.getByRole("slider", { name: "fold at c", exact: true }).fill("0.5");
+  await until(page, "bend", "top", "0.50");
+  await page.keyboard.press("Control+z");
   // Along an axis each corner meets one of the other class.
   await page.getByRole("slider", { name: "direction", exact: true }).fill("0");
   await until(page, "xor", "behind", "1.000");

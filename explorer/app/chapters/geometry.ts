@@ -6,7 +6,7 @@ import type { Image, NormSpec } from "../../engine/geometry";
 import { table } from "../../shared/dom";
 import { factsOf, kinds, normalizingKinds, number } from "../../shared/format";
 import { chapter } from "../chapter";
-import { between, listOf, oneOf, seed } from "../link";
+import { between, listOf, oneOf, seed, whole } from "../link";
 import { choice, controls, entrySlider, slider } from "../controls";
 import { ready } from "../figure";
 import { entryInText, numberInText } from "../numbers";
@@ -17,7 +17,7 @@ import { riechers } from "../sources";
 import { directionColors } from "../colors";
 import { cppOf, numbersOf, pythonOf } from "../doors";
 import { bead } from "../space_marks";
-import { mountEps } from "./geometry_eps";
+import { mountEps, shownPoints } from "./geometry_eps";
 import { GeometryMarks } from "./geometry_marks";
 import text from "./geometry.html";
 
@@ -28,6 +28,8 @@ const defaults = {
   eps: 0.0001,
   at: 0,
   seed: 1,
+  /** The point that is ringed behind three values of eps. */
+  point: 158,
 };
 type State = typeof defaults;
 
@@ -59,6 +61,7 @@ export default chapter<State>({
     eps: between({ min: 0, max: 1e6 }),
     at: between({ min: 0, max: 4 }),
     seed,
+    point: whole({ min: 0, max: shownPoints - 1 }),
   },
   sources: [riechers],
   presets: [

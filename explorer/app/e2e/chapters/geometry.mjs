@@ -55,9 +55,13 @@ async function picture({ page, open, expect }) {
   await page.waitForFunction(() => document.querySelector("#figure-eps-scaled").dataset.radii);
   const radii = (await data("radii", "eps-scaled")).split(" ").map(Number);
   expect(
-    radii.length === 3 && 1 > radii[0] && radii[0] > radii[1] && radii[1] > radii[2],
+    radii.length === 3 && 1 > radii[2] && radii[2] > radii[1] && radii[1] > radii[0],
     `a larger eps gives the radii ${radii}`,
   );
+  // A point pressed in one of the pictures is ringed in all.
+  const box = await page.locator("#figure-eps-stretched svg").boundingBox();
+  await page.locator("#figure-eps-stretched svg").click({ position: { x: box.width / 2, y: 0.55 * box.height } });
+  await page.waitForFunction(() => document.querySelector("#figure-eps-scaled").dataset.point !== "158");
   await page.getByRole("slider", { name: "Step" }).fill("2");
   await atIs(page, "2.000");
   expect(Number(await data("framed")) < 3, `a ball of ${await data("framed")} is in view of a circle of 1.7`);

@@ -90,8 +90,11 @@ export function arrow(from: Vector3, to: Vector3, radius: number, color: string)
 }
 
 /** A closed rod through `places`. */
-export const ring = (places: Vector3[], radius: number, color: string): Mesh =>
-  solid(new TubeGeometry(new CatmullRomCurve3(places, true), 2 * places.length, radius, 6, true), color);
+export const ring = (places: Vector3[], radius: number, color: string): Mesh => tube(places, radius, color, true);
+
+/** A rod along `places`. */
+export const tube = (places: Vector3[], radius: number, color: string, closed = false): Mesh =>
+  solid(new TubeGeometry(new CatmullRomCurve3(places, closed), 2 * places.length, radius, 6, closed), color);
 
 /** The material of what one looks through. Its colour is even, so that both sides can be drawn at once, in any order. */
 export const glass = (color: string, opacity: number): MeshBasicMaterial =>
@@ -160,8 +163,11 @@ export class Labels {
   /** Shows these words and no others. */
   show(all: { text: string; at: Vector3; color: string }[]): void {
     this.group.clear();
+    const times = new Map<string, number>();
     for (const { text, at, color } of all) {
-      const key = `${color} ${text}`;
+      const time = (times.get(text) ?? 0) + 1;
+      times.set(text, time);
+      const key = `${color} ${time} ${text}`;
       const sprite = this.kept.get(key) ?? Labels.drawn(text, color);
       this.kept.set(key, sprite);
       sprite.position.copy(at);

@@ -1,13 +1,4 @@
-import {
-  BufferAttribute,
-  BufferGeometry,
-  Color,
-  DoubleSide,
-  Line,
-  LineBasicMaterial,
-  Mesh,
-  MeshLambertMaterial,
-} from "three";
+import { BufferAttribute, BufferGeometry, Color, DoubleSide, Group, Mesh, MeshLambertMaterial, Vector3 } from "three";
 import { move, surface } from "../../engine/fold";
 import type { Move } from "../../engine/fold";
 import { color } from "../../shared/theme";
@@ -15,12 +6,45 @@ import type { Page } from "../chapter";
 import { choice, controls } from "../controls";
 import type { Point } from "../plane";
 import { SpaceFigure } from "../scene";
+import { Labels, rod, tube } from "../space_marks";
 import { circle, epsOf, pair, paths, settled } from "./fold_state";
 import type { State } from "./fold_state";
 
 /** Half sides of the surface, and its cells along them. */
 const reach: Point = [3.2, 1.6];
 const surfaceCells: [number, number] = [96, 48];
+/** Height of the floor, on which the path has its shadow. */
+const floor = -1.15;
+
+/** The floor's edges nearest to the eye and the height at a corner, each with its ticks and its name. */
+function drawAxes(axes: Group, labels: Labels): void {
+  const [x, y] = reach;
+  const words: { text: string; at: Vector3; color: string }[] = [];
+  const draw = (
+    at: (value: number) => Vector3,
+    ends: Point,
+    ticks: number[],
+    out: Vector3,
+    name: string,
+    where: Vector3,
+  ) => {
+    axes.add(rod(at(ends[0]), at(ends[1]), 0.012, color("--muted")));
+    for (const value of ticks) {
+      axes.add(rod(at(value), at(value).addScaledVector(out, 0.09), 0.012, color("--muted")));
+      const text = String(value).replace("-", "\u2212");
+      words.push({ text, at: at(value).addScaledVector(out, 0.3), color: color("--muted") });
+    }
+    words.push({ text: name, at: where, color: color("--ink") });
+  };
+  const [front, right, left] = [new Vector3(0, -1, 0), new Vector3(1, 0, 0), new Vector3(-1, 0, 0)];
+  const alongX = (value: number) => new Vector3(value, -y, floor);
+  draw(alongX, [-x, x], [-3, -2, -1, 0, 1, 2, 3], front, "x", new Vector3(0, -y - 0.72, floor));
+  const alongY = (value: number) => new Vector3(x, value, floor);
+  draw(alongY, [-y, y], [-1, 0, 1], right, "y", new Vector3(x + 0.72, 0, floor));
+  const upward = (value: number) => new Vector3(-x, -y, value);
+  draw(upward, [floor, 1], [-1, 0, 1], left, "height", new Vector3(0.6 - x, -y, 1.4));
+  labels.show(words);
+}
 
 /** The surface in space, with the path that a move takes on it. */
 export async function showSurface(page: Page<State>): Promise<void> {
@@ -40,8 +64,8 @@ export async function showSurface(page: Page<State>): Promise<void> {
     description:
       "The surface x over the length of (x, y), a ridge and a valley that meet at the origin, and a path on it.",
     caption:
-      "Height is the first coordinate of u. The line on it is the path that the input takes; its height is the activation curve.",
-    eye: [3.0, -6.5, 4.8],
+      "Height is the first coordinate of u. The line on it is the path that the input takes, with its shadow on the floor; its height is the activation curve.",
+    eye: [3.1, -7.6, 4.6],
     wide: 1.5,
     table: () => ({
       columns: ["x", "y", "height"],
@@ -66,10 +90,17 @@ export async function showSurface(page: Page<State>): Promise<void> {
     geometry,
     new MeshLambertMaterial({ vertexColors: true, side: DoubleSide, transparent: true, opacity: 0.85 }),
   );
-  const path = new Line(new BufferGeometry(), new LineBasicMaterial());
-  const shadow = new Line(new BufferGeometry(), new LineBasicMaterial());
-  for (const object of [sheet, path, shadow]) object.frustumCulled = false;
-  figure.add(sheet, path, shadow);
+  sheet.frustumCulled = false;
+  const axes = new Group();
+  const labels = new Labels();
+  page.keep(labels);
+  /** The path, its shadow and the lines between. */
+  const drawn = new Group();
+  const all = new Group().add(sheet, axes, drawn, labels.group);
+  // The middle of what is seen, floor included, comes to the middle of the picture.
+  all.position.z = 0.45;
+  figure.add(all);
+  let paper = "";
   const full = circle(240);
   await settled(
     page,
@@ -113,30 +144,18 @@ export async function showSurface(page: Page<State>): Promise<void> {
       geometry.computeVertexNormals();
       const closed = state.path !== "line";
       const points = (height: (i: number) => number) =>
-        Float32Array.from(
-          Array.from({ length: along.length + (closed ? 1 : 0) }, (_, i) => i % along.length).flatMap((i) => [
-            ...pair(taken, i),
-            height(i),
-          ]),
-        );
-      path.geometry.dispose();
-      path.geometry = new BufferGeometry().setAttribute(
-        "position",
-        new BufferAttribute(
-          points((i) => (along[i] ?? 0) + 0.015),
-          3,
-        ),
-      );
-      shadow.geometry.dispose();
-      shadow.geometry = new BufferGeometry().setAttribute(
-        "position",
-        new BufferAttribute(
-          points(() => -1.15),
-          3,
-        ),
-      );
-      path.material.color = new Color(color("--ink"));
-      shadow.material.color = new Color(color("--muted"));
+        Array.from(along, (_, i) => new Vector3(...pair(taken, i), height(i)));
+      figure.drop([...drawn.children]);
+      const onSheet = points((i) => along[i] ?? 0);
+      const below = points(() => floor);
+      drawn.add(tube(onSheet, 0.035, color("--ink"), closed), tube(below, 0.014, color("--muted"), closed));
+      for (let i = 0; i < onSheet.length; i += 20) drawn.add(rod(below[i]!, onSheet[i]!, 0.006, color("--muted")));
+      if (paper !== color("--paper")) {
+        paper = color("--paper");
+        figure.drop([...axes.children]);
+        drawAxes(axes, labels);
+      }
+      figure.element.dataset["words"] = labels.words;
       figure.element.dataset["path"] = `${state.path} ${Math.min(...along).toFixed(4)}`;
       figure.changed();
     },

@@ -43,6 +43,10 @@ const framePart = 12;
 /** Pictures of the training that opens the chapter. */
 const openingFrames = 120;
 
+/** Steps to the next of these pictures; on the octants most happens early. */
+const openingPortion = ({ data, trained }: State, steps: number): number =>
+  Math.ceil(data === "octants" ? Math.max(trained / 1000, steps / 24) : trained / openingFrames);
+
 /** The number of steps that take about `wanted` milliseconds, estimated from the last portion, which took `took`. */
 const nextPortion = (portion: number, took: number, wanted: number): number =>
   Math.max(5, Math.min(5000, Math.round(portion * Math.min(2, wanted / Math.max(1, took)))));
@@ -250,12 +254,16 @@ export default chapter<State>({
 
     async function reach(state: State): Promise<void> {
       notice.hidden = true;
-      if (running === null || running.key !== keyOf(state) || running.steps > state.trained) await begin(state);
+      if (running === null || running.key !== keyOf(state) || running.steps > state.trained) {
+        await begin(state);
+        // Its folds follow one another for thousands of steps, so whoever comes to it is shown them.
+        if (state.data === "octants" && opening === null && !still.matches && !left) openWithTraining();
+      }
       const run = running!;
       let portion = 20;
       while (run.steps < Math.min(state.trained, state.steps)) {
         const started = performance.now();
-        if (opening !== null) portion = Math.ceil(state.trained / openingFrames);
+        if (opening !== null) portion = openingPortion(state, run.steps);
         run.steps = (await run.training.advance(Math.min(portion, state.trained - run.steps))).steps;
         const took = performance.now() - started;
         portion = nextPortion(portion, took, slice);

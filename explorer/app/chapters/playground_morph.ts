@@ -52,6 +52,14 @@ export class Morph {
     new BufferGeometry(),
     new PointsMaterial({ size: 0.06, vertexColors: true, map: bead(), alphaTest: 0.5 }),
   );
+  /** The samples again, faint and in front of everything: those on the far side show through the sheet. */
+  private readonly far = new Points(
+    this.points.geometry,
+    new PointsMaterial({
+      ...{ size: 0.06, vertexColors: true, map: bead(), alphaTest: 0.2 },
+      ...{ transparent: true, opacity: 0.4, depthTest: false, depthWrite: false },
+    }),
+  );
   private readonly sheet = new Mesh(
     new BufferGeometry(),
     new MeshBasicMaterial({
@@ -80,7 +88,7 @@ export class Morph {
       id: "morph",
       description: "The samples in space, carried through the layers of the net.",
       caption:
-        "Dots are samples, the sheet is the whole input around them, coloured by the class the net gives it. " +
+        "Dots are samples, faint where the sheet is before them; the sheet is the whole input around them, coloured by the class the net gives it. " +
         "The thin sphere is where the norm puts everything; the grey plane is where the last, linear layer cuts.",
       eye: [2.8, -3.0, 2.0],
       table: () => ({
@@ -98,8 +106,9 @@ export class Morph {
         ),
       }),
     });
-    for (const object of [this.points, this.sheet]) object.frustumCulled = false;
-    this.turning.add(this.sheet, this.points, this.plane, this.axes, this.sphere.group);
+    for (const object of [this.points, this.far, this.sheet]) object.frustumCulled = false;
+    this.far.renderOrder = 1;
+    this.turning.add(this.sheet, this.points, this.far, this.plane, this.axes, this.sphere.group);
     this.figure.add(this.turning);
   }
 
@@ -121,7 +130,8 @@ export class Morph {
         .setAttribute("position", new BufferAttribute(new Float32Array(3 * count), 3))
         .setAttribute("color", new BufferAttribute(new Float32Array(3 * count), 3));
     }
-    this.points.material.size = count > 60 ? 0.06 : 0.13;
+    this.far.geometry = this.points.geometry;
+    for (const { material } of [this.points, this.far]) material.size = count > 60 ? 0.06 : 0.13;
     const tints = picture.colors.map((css) => new Color(css));
     const paint = (
       target: BufferAttribute,
@@ -144,6 +154,7 @@ export class Morph {
       paper,
     );
     this.sheet.visible = picture.sheet !== null;
+    this.far.visible = this.sheet.visible;
     if (picture.sheet !== null) {
       const vertices = picture.sheet.columns * picture.sheet.rows;
       if (

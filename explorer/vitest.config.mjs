@@ -1,9 +1,9 @@
 export default {
   // The core lies in a build folder, outside this one.
   server: { fs: { strict: false } },
-  // The page's own build reads CITATION.cff as text.
+  // The page's own build reads CITATION.cff and runs of the lab as text.
   plugins: [
-    { name: "texts", transform: (text, id) => (id.endsWith(".cff") ? `export default ${JSON.stringify(text)}` : null) },
+    { name: "texts", transform: (text, id) => (/\.(cff|jsonl)$/.test(id) ? `export default ${JSON.stringify(text)}` : null) },
   ],
   test: {
     include: ["{engine,app,report}/tests/*.test.ts"],

@@ -87,7 +87,7 @@ const pages = await build({
   splitting: true,
   chunkNames: "parts/[name]-[hash]",
   plugins: [texts],
-  loader: { ".cff": "text" },
+  loader: { ".cff": "text", ".jsonl": "text" },
   define: {
     HAS_DIGITS: String(mnist !== undefined),
     POSTERS: JSON.stringify(posters.map((file) => basename(file, ".webp"))),

@@ -37,6 +37,8 @@ interface PlaneOptions {
   yTitle?: string;
   /** Whether x numbers things: it has no ticks between two of them. */
   wholeX?: boolean;
+  /** The names of things that x numbers from 0. */
+  categories?: (index: number) => string;
   /** Height divided by width; by default both axes have the same scale. */
   aspect?: number;
   /** Without axes, where positions have no meaning of their own. */
@@ -170,6 +172,10 @@ export class PlaneFigure {
     const clip = "fill" in attributes ? { "clip-path": this.linesClip } : {};
     const d = `M${steps.join("L")}${"fill" in attributes ? "Z" : ""}`;
     this.marks.append(mark("path", { d, fill: "none", stroke: "var(--muted)", ...clip, ...attributes }));
+  }
+  /** The left end of what is visible. */
+  leftmost(): number {
+    return this.x[0];
   }
   /** A dot of `radius` pixels. */
   dot(at: Point, radius: number, attributes: Attributes = {}): void {
@@ -378,7 +384,7 @@ export class PlaneFigure {
   }
 
   private drawAxes(): void {
-    const { xTitle, yTitle, wholeX } = this.options;
+    const { xTitle, yTitle, wholeX, categories } = this.options;
     const [[left, bottom], [right, top]] = [this.place([this.x[0], this.y[0]]), this.place([this.x[1], this.y[1]])];
     const rule = (x1: number, y1: number, x2: number, y2: number, strong: boolean) =>
       mark("line", { x1, y1, x2, y2, stroke: "var(--rule)", "stroke-width": strong ? 1.5 : 0.5 });
@@ -386,9 +392,13 @@ export class PlaneFigure {
       mark("text", { x, y, "font-size": 11, fill: "var(--muted)", ...attributes }, words);
     const show = (value: number) => String(value).replace("-", "\u2212");
     const parts: Node[] = [];
-    for (const value of ticks(this.x, (right - left) / 70, wholeX === true ? 1 : 0)) {
+    const middle = { "text-anchor": "middle" };
+    for (const value of categories !== undefined
+      ? ticks(this.x, Infinity, 1)
+      : ticks(this.x, (right - left) / 70, wholeX === true ? 1 : 0)) {
       const [x] = this.place([value, 0]);
-      parts.push(rule(x, bottom, x, top, value === 0), label(x, bottom + 15, show(value), { "text-anchor": "middle" }));
+      if (categories === undefined) parts.push(rule(x, bottom, x, top, value === 0));
+      parts.push(label(x, bottom + 15, categories?.(value) ?? show(value), middle));
     }
     for (const value of ticks(this.y, (bottom - top) / 50)) {
       const [, y] = this.place([0, value]);

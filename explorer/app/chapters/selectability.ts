@@ -19,6 +19,7 @@ import { SpaceFigure } from "../scene";
 import { Labels } from "../space_marks";
 import { followStory } from "../scrolly";
 import { brody } from "../sources";
+import { mountLayers } from "./selectability_layers";
 import { paintPlane, paintSpace } from "./selectability_pictures";
 import type { Scene } from "./selectability_pictures";
 import { defaults, most, rules, sharpness } from "./selectability_state";
@@ -217,6 +218,7 @@ ${state.project || state.scale ? "const normscope::NormSpec norm{.width = width,
     page.onChange(draw);
     followStory(page, (step) => store.tell(reading[step] ?? {}));
     mountTable(page);
+    mountLayers(page);
   },
 });
 

@@ -19,6 +19,8 @@ export const defaults = {
   tableSeed: 1,
   tableNorm: false,
   tableMean: 0,
+  layerStep: 20000,
+  layerKeys: "layer",
 };
 export type State = typeof defaults;
 
@@ -35,6 +37,8 @@ const query = (width: number) => listOf(entry, (count) => count === width, `${wi
 
 export const sharpness = { min: 0, max: 20 };
 export const runs = { min: 5, max: 100 };
+/** Steps of the trained language models. */
+export const layerSteps = { min: 0, max: 20000 };
 export const rules: Rules<State> = {
   dimension: oneOf([2, 3]),
   keys: keys(2),
@@ -47,4 +51,6 @@ export const rules: Rules<State> = {
   runs: whole(runs),
   tableSeed: seed,
   tableMean: oneOf([0, 1]),
+  layerStep: oneOf(Array.from({ length: 21 }, (_, i) => 1000 * i)),
+  layerKeys: oneOf(["layer", "head"]),
 };

@@ -72,7 +72,7 @@ try {
     outfile: join(work, "chapters.mjs"),
     bundle: true,
     format: "esm",
-    loader: { ".html": "text" },
+    loader: { ".html": "text", ".jsonl": "text" },
     logLevel: "error",
   });
   // The browser functions that modules use when they are loaded.

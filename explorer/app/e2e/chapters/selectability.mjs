@@ -99,6 +99,13 @@ export async function check({ page, open, expect, settled, save }) {
     expect(download.suggestedFilename() === `normscope-keys.${format.toLowerCase()}`, download.suggestedFilename());
   }
 
+  // Keys lost by layer: as in the page of results.
+  await open("selectability?layerStep=20000");
+  await page.locator("#figure-lost-by-layer").scrollIntoViewIfNeeded();
+  await page.waitForFunction(() => document.querySelector("#figure-lost-by-layer")?.dataset.lost !== undefined);
+  const lost = await page.$eval("#figure-lost-by-layer", (figure) => [figure.dataset.lost, figure.dataset.lostScaled]);
+  expect(String(lost) === "0.272 0.252 0.322 0.422,0.000 0.000 0.000 0.000", `by layer are lost ${lost}`);
+
   await open("selectability?runs=5");
   await page.locator("#figure-random-keys").scrollIntoViewIfNeeded();
   await page.waitForFunction(() => document.querySelector("#figure-random-keys")?.dataset.done === "true", undefined, {

@@ -34,7 +34,8 @@ interface PlaneOptions {
   x: Range;
   y: Range;
   xTitle?: string;
-  yTitle?: string;
+  /** As a function, it is asked at every painting. */
+  yTitle?: string | (() => string);
   /** Whether x numbers things: it has no ticks between two of them. */
   wholeX?: boolean;
   /** The names of things that x numbers from 0. */
@@ -408,7 +409,9 @@ export class PlaneFigure {
     if (xTitle !== undefined) parts.push(label((left + right) / 2, bottom + 33, xTitle, title));
     if (yTitle !== undefined) {
       const y = (top + bottom) / 2;
-      parts.push(label(13, y, yTitle, { ...title, transform: `rotate(-90 13 ${y})` }));
+      parts.push(
+        label(13, y, typeof yTitle === "string" ? yTitle : yTitle(), { ...title, transform: `rotate(-90 13 ${y})` }),
+      );
     }
     this.axes.replaceChildren(...parts);
   }

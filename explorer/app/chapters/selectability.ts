@@ -7,7 +7,7 @@ import { button, el } from "../../shared/dom";
 import { number, percent, plural } from "../../shared/format";
 import { theme } from "../../shared/theme";
 import { chapter } from "../chapter";
-import type { Page } from "../chapter";
+import type { Doors, Page } from "../chapter";
 import { choice, controls, entrySlider, slider, toggle } from "../controls";
 import { cppOf, numbersOf, pythonOf } from "../doors";
 import { ChartFigure, ready } from "../figure";
@@ -20,6 +20,7 @@ import { Labels } from "../space_marks";
 import { followStory } from "../scrolly";
 import { brody } from "../sources";
 import { mountLayers } from "./selectability_layers";
+import { majorityDoors, mountMajority } from "./selectability_majority";
 import { paintPlane, paintSpace } from "./selectability_pictures";
 import type { Scene } from "./selectability_pictures";
 import { defaults, most, rules, sharpness } from "./selectability_state";
@@ -60,6 +61,25 @@ function wordsOf(state: State): string[] {
   return ["select", ...norm, "--", rowsOf(state)];
 }
 
+/** The selection of the state's keys, elsewhere. */
+const selectionDoors = (state: State): Doors => ({
+  command: `normscope ${wordsOf(state).slice(0, -1).join(" ")} '${rowsOf(state)}'`,
+  cpp: cppOf(
+    ["norm/norm", "selectability/select"],
+    `const std::size_t width = ${widthOf(state)};
+std::vector<double> values{${numbersOf(keysOf(state))}};
+const normscope::MatrixView<double> keys(values.data(), values.size() / width, width);
+${state.project || state.scale ? "const normscope::NormSpec norm{.width = width, .eps = 0.0};\n" : ""}${state.project ? "normscope::norm::project(norm, keys, keys);\n" : ""}${state.scale ? "normscope::norm::scale(norm, keys, keys);\n" : ""}for (const auto& key : normscope::selectability::select_keys(keys).keys) {
+  fmt::print("{} by {}\\n", to_string(key.answer), to_string(key.proof));
+}`,
+  ),
+  python: pythonOf(wordsOf(state)),
+});
+
+/** Whether a link is to the majority task: something of it differs from the defaults. */
+const asksForMajority = (state: State): boolean =>
+  (["taskWidth", "taskEqual", "taskAt", "taskSeed"] as const).some((key) => state[key] !== defaults[key]);
+
 export default chapter<State>({
   text,
   defaults,
@@ -92,24 +112,22 @@ export default chapter<State>({
       state: { dimension: 3, project: true, scale: true, query3: [1.2, 1.2, 1.2] },
     },
     {
+      name: "Queries in three numbers",
+      claim: "Below, the majority task: with LayerNorm all keys are on a circle, and queries turn towards its axis.",
+      state: { taskWidth: 3 },
+    },
+    {
+      name: "Majority at equal length",
+      claim: "Below, the majority task: without the projection but with keys as long, it is learned as fast.",
+      state: { taskEqual: true },
+    },
+    {
       name: "Two numbers are one sign",
       claim: "LayerNorm of two numbers leaves two points. Keys of one sign tie for every query, so none of them wins.",
       state: { project: true, scale: true, keys: [-2, 0.5, -1, 1.75, 1, 1.5, 2.25, 0, 1.25, -1.5], chosen: 1 },
     },
   ],
-  doors: (state) => ({
-    command: `normscope ${wordsOf(state).slice(0, -1).join(" ")} '${rowsOf(state)}'`,
-    cpp: cppOf(
-      ["norm/norm", "selectability/select"],
-      `const std::size_t width = ${widthOf(state)};
-std::vector<double> values{${numbersOf(keysOf(state))}};
-const normscope::MatrixView<double> keys(values.data(), values.size() / width, width);
-${state.project || state.scale ? "const normscope::NormSpec norm{.width = width, .eps = 0.0};\n" : ""}${state.project ? "normscope::norm::project(norm, keys, keys);\n" : ""}${state.scale ? "normscope::norm::scale(norm, keys, keys);\n" : ""}for (const auto& key : normscope::selectability::select_keys(keys).keys) {
-  fmt::print("{} by {}\\n", to_string(key.answer), to_string(key.proof));
-}`,
-    ),
-    python: pythonOf(wordsOf(state)),
-  }),
+  doors: (state) => (asksForMajority(state) ? majorityDoors(state) : selectionDoors(state)),
   mount(page) {
     const { store } = page;
     let shown: Scene | null = null;
@@ -219,6 +237,7 @@ ${state.project || state.scale ? "const normscope::NormSpec norm{.width = width,
     followStory(page, (step) => store.tell(reading[step] ?? {}));
     mountTable(page);
     mountLayers(page);
+    mountMajority(page);
   },
 });
 

@@ -21,6 +21,12 @@ export const defaults = {
   tableMean: 0,
   layerStep: 20000,
   layerKeys: "layer",
+  taskWidth: 8,
+  taskEqual: false,
+  taskAt: 1500,
+  taskSeed: 1,
+  taskCurve: "accuracy",
+  taskTurn: 30,
 };
 export type State = typeof defaults;
 
@@ -39,6 +45,8 @@ export const sharpness = { min: 0, max: 20 };
 export const runs = { min: 5, max: 100 };
 /** Steps of the trained language models. */
 export const layerSteps = { min: 0, max: 20000 };
+/** Steps of training the majority task. */
+export const taskSteps = { min: 0, max: 1500 };
 export const rules: Rules<State> = {
   dimension: oneOf([2, 3]),
   keys: keys(2),
@@ -53,4 +61,9 @@ export const rules: Rules<State> = {
   tableMean: oneOf([0, 1]),
   layerStep: oneOf(Array.from({ length: 21 }, (_, i) => 1000 * i)),
   layerKeys: oneOf(["layer", "head"]),
+  taskWidth: oneOf([3, 8]),
+  taskAt: whole(taskSteps),
+  taskSeed: seed,
+  taskCurve: oneOf(["accuracy", "loss"]),
+  taskTurn: whole({ min: 0, max: 360 }),
 };

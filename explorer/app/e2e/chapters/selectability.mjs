@@ -106,6 +106,22 @@ export async function check({ page, open, expect, settled, save }) {
   const lost = await page.$eval("#figure-lost-by-layer", (figure) => [figure.dataset.lost, figure.dataset.lostScaled]);
   expect(String(lost) === "0.272 0.252 0.322 0.422,0.000 0.000 0.000 0.000", `by layer are lost ${lost}`);
 
+  // Two networks learn the majority task to the step of the link; stopped, they wait.
+  await open("selectability?taskWidth=3&taskAt=60&taskEqual=1");
+  await page.locator("#figure-majority").scrollIntoViewIfNeeded();
+  const task = (name) => page.$eval("#figure-majority", (figure, key) => figure.dataset[key] ?? "", name);
+  await page.waitForFunction(() => document.querySelector("#figure-majority").dataset.step === "60");
+  const learned = (await task("accuracies")).split(" ").map(Number);
+  expect(
+    learned.every((part) => part > 0.35),
+    `after 60 steps ${learned} of the tokens are right`,
+  );
+  const angles = await task("angles");
+  await page.getByRole("slider", { name: "step", exact: true }).fill("20");
+  await page.waitForFunction(() => document.querySelector("#figure-majority").dataset.step === "20");
+  expect((await task("angles")) !== angles, "going back to step 20 changes nothing");
+  expect(page.url().includes("taskAt=20"), `the link says ${page.url()}`);
+
   await open("selectability?runs=5");
   await page.locator("#figure-random-keys").scrollIntoViewIfNeeded();
   await page.waitForFunction(() => document.querySelector("#figure-random-keys")?.dataset.done === "true", undefined, {

@@ -10,7 +10,7 @@
 #include <normscope/core/norm_kind.hpp>
 #include <normscope/core/norm_spec.hpp>
 
-#include "wordlist_gpt/recipe.hpp"
+#include "gpt/recipe.hpp"
 
 /// Networks with grouped LayerNorms (LN-G) or other norms in their place, computed by torch.
 namespace normscope::lab::grouped {

@@ -5,7 +5,7 @@
 
 #include <normscope/core/snapshot.hpp>
 
-#include "wordlist_gpt/adamw.hpp"
+#include "gpt/adamw.hpp"
 
 namespace normscope::lab::grouped {
 namespace {
@@ -36,9 +36,12 @@ void restore(State& state, std::span<const std::byte> bytes) {
 
 /// Settings common to all these trainings.
 Recipe recipe_of(const Run& run) {
+  const auto steps = run.get<std::size_t>("steps");
+  const auto warmup = run.get<std::size_t>("warmup");
   return {.seed = run.seed(),
-          .steps = run.get<std::size_t>("steps"),
-          .warmup_steps = run.get<std::size_t>("warmup"),
+          .steps = steps,
+          .warmup_steps = warmup,
+          .cooldown_steps = steps - std::min(steps, warmup),
           .peak_learning_rate = run.get<double>("rate"),
           .beta1 = 0.9,
           .beta2 = 0.98,

@@ -8,7 +8,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 
-#include "wordlist_gpt/words.hpp"
+#include "words.hpp"
 
 namespace normscope::lab::language {
 namespace {

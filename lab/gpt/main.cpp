@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <unistd.h>
 
@@ -27,7 +28,8 @@ void stop(int signal) {
 }
 
 struct Options {
-  std::filesystem::path words;
+  std::filesystem::path text;
+  std::vector<std::filesystem::path> besides;
   std::filesystem::path recipe;
   std::filesystem::path out;
   bool resume = false;
@@ -45,7 +47,7 @@ bool show(std::string_view what, std::size_t done, std::size_t total) {
 void run(const Options& options) {
   lab::Job job;
   job.recipe = lab::read_recipe(options.recipe);
-  job.words = lab::read_words(options.words, job.recipe.context - 1);
+  job.text = lab::read_text(options.text, options.besides, job.recipe);
   job.threads = options.threads;
   const std::filesystem::path state_path = options.out / "training_state.safetensors";
   lab::TrainingState state =
@@ -58,9 +60,8 @@ void run(const Options& options) {
   }
   lab::Network network(job.recipe, job.threads);
   lab::train(job, network, state, state_path, Progress(show));
-  lab::write_model(options.out, job.recipe, state.values);
-  lab::write_text(options.out / "README.md",
-                  lab::model_card(job, options.words.filename().string(), network, state));
+  lab::write_model(options.out, job, state.values);
+  lab::write_text(options.out / "README.md", lab::model_card(job, network, state));
   std::filesystem::remove(state_path);
   fmt::print("wrote {}\n", options.out.string());
 }
@@ -71,8 +72,9 @@ int main(int argc, char** argv) {
   std::signal(SIGINT, stop);
   std::signal(SIGTERM, stop);
   Options options;
-  CLI::App app("Trains a small GPT-2 on a word list, character by character.");
-  app.add_option("--words", options.words, "Word list, one word a line")->required();
+  CLI::App app("Trains a small GPT-2 on a text, with a byte-level BPE of its own.");
+  app.add_option("--text", options.text, "Text to train on")->required();
+  app.add_option("--tokenizer-text", options.besides, "Texts that the tokenizer is made of besides");
   app.add_option("--recipe", options.recipe, "Size, seed and training, as JSON")->required();
   app.add_option("--out", options.out, "Folder to write the model and its card to")->required();
   app.add_flag("--resume", options.resume, "Go on where an interrupted run stopped");

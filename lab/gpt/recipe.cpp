@@ -13,8 +13,6 @@
 #include <normscope/core/file.hpp>
 #include <normscope/core/random.hpp>
 
-#include "words.hpp"
-
 namespace normscope::lab {
 namespace {
 
@@ -24,6 +22,9 @@ using Json = nlohmann::ordered_json;
 template <typename AnyRecipe, typename Field>
 void for_each_field(AnyRecipe& recipe, const Field& field) {
   field("seed", recipe.seed, 0, 1e15);
+  field("tokens", recipe.tokens, 256, 65536);
+  field("reserved_tokens", recipe.reserved_tokens, 0, 65536);
+  field("besides_weight", recipe.besides_weight, 1, 1e6);
   field("width", recipe.width, 1, 4096);
   field("layers", recipe.layers, 1, 100);
   field("heads", recipe.heads, 1, 100);
@@ -33,6 +34,7 @@ void for_each_field(AnyRecipe& recipe, const Field& field) {
   field("steps", recipe.steps, 1, 1e7);
   field("batch_rows", recipe.batch_rows, 1, 1e5);
   field("warmup_steps", recipe.warmup_steps, 0, 1e7);
+  field("cooldown_steps", recipe.cooldown_steps, 0, 1e7);
   field("peak_learning_rate", recipe.peak_learning_rate, 0, 10);
   field("final_learning_rate", recipe.final_learning_rate, 0, 10);
   field("beta1", recipe.beta1, 0, 0.999999);
@@ -41,7 +43,7 @@ void for_each_field(AnyRecipe& recipe, const Field& field) {
   field("weight_decay", recipe.weight_decay, 0, 10);
   field("gradient_clip", recipe.gradient_clip, 1e-9, 1e9);
   field("measure_every", recipe.measure_every, 1, 1e7);
-  field("measure_words", recipe.measure_words, 1, 1e7);
+  field("measure_rows", recipe.measure_rows, 1, 1e7);
 }
 
 Json parse(const std::filesystem::path& path) {
@@ -106,8 +108,9 @@ double learning_rate(const Recipe& recipe, std::size_t step) {
     return recipe.peak_learning_rate * static_cast<double>(step + 1) /
            static_cast<double>(recipe.warmup_steps);
   }
-  const double done = static_cast<double>(step - recipe.warmup_steps) /
-                      static_cast<double>(recipe.steps - recipe.warmup_steps);
+  if (step + recipe.cooldown_steps < recipe.steps) return recipe.peak_learning_rate;
+  const double done = static_cast<double>(step + recipe.cooldown_steps - recipe.steps) /
+                      static_cast<double>(recipe.cooldown_steps);
   const double share = 0.5 * (1.0 + std::cos(std::numbers::pi * done));
   return recipe.final_learning_rate + share * (recipe.peak_learning_rate - recipe.final_learning_rate);
 }
@@ -130,7 +133,7 @@ class Layout {
     add({name + ".bias", {out}, 0, 0, 0.0, 0.0, false});
   }
   void head(const std::string& name, std::uint64_t in, std::uint64_t out) {
-    add({name + ".weight", {out, in}, 0, 0, 0.0, deviation_, true});
+    add({name + ".weight", {out, in}, 0, 0, 0.0, 0.0, true});
   }
 
   std::vector<Parameter> tensors;
@@ -153,7 +156,7 @@ std::vector<Parameter> parameters(const Recipe& recipe) {
   // Each block adds to the residual twice; shrunk by this, the sum keeps the deviation of one term.
   const double residual = 1.0 / std::sqrt(2.0 * static_cast<double>(recipe.layers));
   Layout layout(recipe);
-  layout.embedding("transformer.wte", alphabet.size(), width);
+  layout.embedding("transformer.wte", recipe.tokens, width);
   layout.embedding("transformer.wpe", recipe.context, width);
   for (std::size_t layer = 0; layer < recipe.layers; ++layer) {
     const std::string block = "transformer.h." + std::to_string(layer);
@@ -165,7 +168,7 @@ std::vector<Parameter> parameters(const Recipe& recipe) {
     layout.linear(block + ".mlp.c_proj", 4 * width, width, residual);
   }
   layout.norm("transformer.ln_f", width);
-  layout.head("lm_head", width, alphabet.size());
+  layout.head("lm_head", width, recipe.tokens);
   return std::move(layout.tensors);
 }
 

@@ -1,11 +1,11 @@
 #include "training.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 namespace normscope::lab {
 namespace {
 
-constexpr std::size_t words_at_once = 512;
+constexpr std::size_t rows_at_once = 32;
 
 /// ln sum exp(scores)
 double log_sum_exp(std::span<const float> scores) {
@@ -28,70 +28,86 @@ double log_sum_exp(std::span<const float> scores) {
 
 }  // namespace
 
-double model_loss(Network& network, std::span<const float> values, std::span<const std::string> words) {
+double model_loss(Network& network, const Recipe& recipe, std::span<const float> values,
+                  std::span<const std::int64_t> stream, std::size_t count) {
+  const std::size_t rows = (stream.size() - 1) / recipe.context;
+  const std::size_t kept = std::min(count, rows);
   double loss = 0.0;
-  std::size_t counted = 0;
-  for (std::size_t first = 0; first < words.size(); first += words_at_once) {
-    const Batch batch = one_word_a_row(words.subspan(first, std::min(words_at_once, words.size() - first)));
+  for (std::size_t first = 0; first < kept; first += rows_at_once) {
+    const std::size_t some = std::min(rows_at_once, kept - first);
+    Batch batch{0, recipe.context, {}, {}};
+    for (std::size_t row = first; row < first + some; ++row) {
+      append_row(batch, stream, row * rows / kept * recipe.context);
+    }
     const std::vector<float> logits = network.logits(values, batch);
     for (std::size_t i = 0; i < batch.targets.size(); ++i) {
-      if (batch.targets[i] == uncounted) continue;
-      const std::span scores(logits.data() + i * alphabet.size(), alphabet.size());
+      const std::span scores(logits.data() + i * recipe.tokens, recipe.tokens);
       loss += log_sum_exp(scores) - scores[static_cast<std::size_t>(batch.targets[i])];
-      ++counted;
     }
   }
-  return loss / static_cast<double>(counted);
+  return loss / static_cast<double>(kept * recipe.context);
 }
 
-double count_loss(std::span<const std::string> training, std::span<const std::string> words,
-                  std::size_t order) {
-  std::map<std::string, std::array<double, alphabet.size()>> counts;
-  const auto for_each_character = [order](std::span<const std::string> list, const auto& visit) {
-    for (const std::string& word : list) {
-      const std::string text = std::string(order, '\n') + word + '\n';
-      for (std::size_t i = order; i < text.size(); ++i) {
-        visit(text.substr(i - order, order), static_cast<std::size_t>(*token(text[i])));
-      }
-    }
+double count_loss(std::span<const std::int64_t> training, std::span<const std::int64_t> stream,
+                  std::size_t tokens, std::size_t order) {
+  struct Counts {
+    double total = 0.0;
+    std::map<std::int64_t, double> next;
   };
-  for_each_character(training, [&](const std::string& before, std::size_t next) { ++counts[before][next]; });
+  // By the tokens before, as one number each.
+  std::vector<std::map<std::uint64_t, Counts>> orders(order + 1);
+  const auto context = [tokens](std::span<const std::int64_t> part, std::size_t at, std::size_t length) {
+    std::uint64_t number = 0;
+    for (std::size_t i = at - length; i < at; ++i)
+      number = number * tokens + static_cast<std::uint64_t>(part[i]);
+    return number;
+  };
+  for (std::size_t length = 0; length <= order; ++length) {
+    for (std::size_t at = length; at < training.size(); ++at) {
+      Counts& counts = orders[length][context(training, at, length)];
+      ++counts.total;
+      ++counts.next[training[at]];
+    }
+  }
   double loss = 0.0;
-  std::size_t counted = 0;
-  for_each_character(words, [&](const std::string& before, std::size_t next) {
-    double total = alphabet.size();
-    for (const double count : counts[before]) total += count;
-    loss += std::log(total / (counts[before][next] + 1.0));
-    ++counted;
-  });
-  return loss / static_cast<double>(counted);
+  for (std::size_t at = order; at < stream.size(); ++at) {
+    double probability = 1.0 / static_cast<double>(tokens);
+    for (std::size_t length = 0; length <= order; ++length) {
+      const auto found = orders[length].find(context(stream, at, length));
+      if (found == orders[length].end()) break;
+      const auto next = found->second.next.find(stream[at]);
+      const double seen = next == found->second.next.end() ? 0.0 : next->second;
+      const auto distinct = static_cast<double>(found->second.next.size());
+      probability = (seen + distinct * probability) / (found->second.total + distinct);
+    }
+    loss -= std::log(probability);
+  }
+  return loss / static_cast<double>(stream.size() - order);
 }
 
-std::string sample_word(Network& network, const Recipe& recipe, std::span<const float> values,
-                        const std::string& prefix, double temperature, Random& random) {
-  std::string word = prefix;
-  while (word.size() + 1 < recipe.context) {
-    const Batch batch = one_word_a_row({&word, 1});
+std::string sample_text(Network& network, const Recipe& recipe, std::span<const float> values,
+                        const BytePairs& pairs, std::span<const std::int64_t> prompt, double temperature,
+                        Random& random) {
+  Tokens tokens(prompt.begin(), prompt.end());
+  while (tokens.size() < recipe.context) {
+    const Batch batch{1, tokens.size(), tokens, tokens};
     const std::vector<float> logits = network.logits(values, batch);
-    std::vector<float> scores(logits.end() - alphabet.size(), logits.end());
-    std::size_t next = std::max_element(scores.begin(), scores.end()) - scores.begin();
-    if (temperature > 0.0) {
-      for (float& score : scores) score /= static_cast<float>(temperature);
-      const double total = log_sum_exp(scores);
-      double left = random.uniform();
-      for (std::size_t i = 0; i < scores.size(); ++i) {
-        const double probability = std::exp(scores[i] - total);
-        if (left < probability) {
-          next = i;
-          break;
-        }
-        left -= probability;
-      }
+    std::vector<float> scores(logits.end() - static_cast<std::ptrdiff_t>(recipe.tokens), logits.end());
+    for (float& score : scores) score /= static_cast<float>(temperature);
+    const double total = log_sum_exp(scores);
+    std::size_t next = 0;
+    for (double left = random.uniform(); next + 1 < scores.size(); ++next) {
+      left -= std::exp(scores[next] - total);
+      if (left < 0.0) break;
     }
-    if (next == separator) break;
-    word += alphabet[next];
+    tokens.push_back(static_cast<std::int64_t>(next));
   }
-  return word;
+  std::string text;
+  for (const std::int64_t token : tokens) {
+    if (static_cast<std::size_t>(token) < pairs.tokens.size())
+      text += pairs.tokens[static_cast<std::size_t>(token)];
+  }
+  return text;
 }
 
 namespace {
@@ -112,21 +128,24 @@ void train(const Job& job, Network& network, TrainingState& state, const std::fi
            const Progress& progress) {
   const Recipe& recipe = job.recipe;
   const std::vector<Parameter> tensors = parameters(recipe);
-  const std::vector<std::string> seen = thinned(job.words.training, recipe.measure_words);
-  const std::vector<std::string> unseen = thinned(job.words.validation, recipe.measure_words);
   const auto measure = [&] {
-    state.curve.push_back(
-        {state.step, model_loss(network, state.values, seen), model_loss(network, state.values, unseen)});
+    const auto loss = [&](const Tokens& stream) {
+      return model_loss(network, recipe, state.values, stream, recipe.measure_rows);
+    };
+    state.curve.push_back({state.step, loss(job.text.training), loss(job.text.held_out)});
   };
   if (state.curve.empty()) measure();
 
   // The rows before the state's step are drawn again, which costs less than keeping where they were.
-  TrainingRows rows(job.words.training, recipe.context, recipe.seed + 1);
-  for (std::size_t step = 0; step < state.step; ++step) static_cast<void>(rows.next(recipe.batch_rows));
+  Random random(recipe.seed + 1);
+  const auto next_rows = [&] {
+    return random_rows(job.text.training, recipe.context, recipe.batch_rows, random);
+  };
+  for (std::size_t step = 0; step < state.step; ++step) static_cast<void>(next_rows());
 
   std::vector<float> gradient(state.values.size());
   while (state.step < recipe.steps) {
-    const double loss = network.loss_and_gradient(state.values, rows.next(recipe.batch_rows), gradient);
+    const double loss = network.loss_and_gradient(state.values, next_rows(), gradient);
     clip(gradient, recipe.gradient_clip);
     adamw_step(recipe, tensors, state.step, gradient, state.values, state.moments);
     ++state.step;
@@ -148,7 +167,7 @@ using Facts = std::map<std::string, std::string, std::less<>>;
 /// What must be equal for a state to go on where it stopped.
 Facts identity(const Job& job) {
   return {{"recipe", to_json(job.recipe)},
-          {"words", fmt::format("{:016x}", job.words.fingerprint)},
+          {"text", fmt::format("{:016x}", job.text.fingerprint)},
           {"threads", fmt::format("{}", job.threads)}};
 }
 
@@ -177,7 +196,7 @@ void save_state(const std::filesystem::path& path, const Job& job, const Trainin
   const std::uint64_t step = state.step;
   std::vector<double> curve;
   for (const CurvePoint& point : state.curve) {
-    curve.insert(curve.end(), {static_cast<double>(point.step), point.training_loss, point.validation_loss});
+    curve.insert(curve.end(), {static_cast<double>(point.step), point.training_loss, point.held_out_loss});
   }
   files::write_safetensors(
       path,

@@ -1,7 +1,7 @@
 #include "training.hpp"
 
+#include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include <gtest/gtest.h>
 #include <normscope/core/error.hpp>
@@ -15,8 +15,8 @@ namespace {
 class Training : public ::testing::Test {
  protected:
   Training() {
-    test::write_file(scratch_ / "words", test::tiny_words);
-    job_ = {test::tiny_recipe(), read_words(scratch_ / "words", 11), 1};
+    test::write_file(scratch_ / "text", test::tiny_text());
+    job_ = {test::tiny_recipe(), read_text(scratch_ / "text", {}, test::tiny_recipe()), 1};
   }
 
   TrainingState run(TrainingState state, const Progress& progress = {}) {
@@ -43,6 +43,27 @@ TEST_F(Training, GivesTheSameBitsTwice) {
   EXPECT_EQ(first.values, second.values);
 }
 
+TEST_F(Training, LeavesTokensThatItNeverMeetsOnOneRow) {
+  const TrainingState state = run(initial_state(job_.recipe));
+  const Parameter head = parameters(job_.recipe).back();
+  const auto row = [&](std::size_t token) {
+    const auto first =
+        state.values.begin() + static_cast<std::ptrdiff_t>(head.offset + token * job_.recipe.width);
+    return std::vector<float>(first, first + static_cast<std::ptrdiff_t>(job_.recipe.width));
+  };
+  const std::vector<float> reserved = row(job_.recipe.tokens - 1);
+  for (std::size_t token = 0; token < job_.recipe.tokens; ++token) {
+    const Tokens& met = job_.text.training;
+    double distance = 0.0;
+    for (std::size_t i = 0; i < reserved.size(); ++i) distance += std::abs(row(token)[i] - reserved[i]);
+    if (std::find(met.begin(), met.end(), token) == met.end()) {
+      EXPECT_LT(distance, 1e-6) << token;
+    } else {
+      EXPECT_GT(distance, 1e-3) << token;
+    }
+  }
+}
+
 TEST_F(Training, DependsOnTheSeed) {
   const TrainingState first = run(initial_state(job_.recipe));
   ++job_.recipe.seed;
@@ -60,7 +81,7 @@ TEST_F(Training, GoesOnAfterAnInterruptionToTheSameBits) {
     EXPECT_EQ(resumed.moments.second, whole.moments.second) << last;
     ASSERT_EQ(resumed.curve.size(), whole.curve.size()) << last;
     for (std::size_t i = 0; i < whole.curve.size(); ++i) {
-      EXPECT_EQ(resumed.curve[i].validation_loss, whole.curve[i].validation_loss) << last;
+      EXPECT_EQ(resumed.curve[i].held_out_loss, whole.curve[i].held_out_loss) << last;
     }
   }
 }
@@ -71,19 +92,23 @@ TEST_F(Training, RefusesTheStateOfAnotherJob) {
   other.recipe.peak_learning_rate = 0.02;
   EXPECT_THROW(static_cast<void>(load_state(path(), other)), Error);
   other = job_;
-  other.words.fingerprint ^= 1;
+  other.text.fingerprint ^= 1;
   EXPECT_THROW(static_cast<void>(load_state(path(), other)), Error);
   other = job_;
   other.threads = 2;
   EXPECT_THROW(static_cast<void>(load_state(path(), other)), Error);
 }
 
-TEST(LearningRate, WarmsUpAndFallsToTheFinalRate) {
-  const Recipe recipe = test::tiny_recipe();
+TEST(LearningRate, WarmsUpStaysAndFallsToTheFinalRate) {
+  Recipe recipe = test::tiny_recipe();
   EXPECT_NEAR(learning_rate(recipe, 0), 0.01 / 3.0, 1e-15);
   EXPECT_DOUBLE_EQ(learning_rate(recipe, 2), 0.01);
   EXPECT_DOUBLE_EQ(learning_rate(recipe, 3), 0.01);
   EXPECT_NEAR(learning_rate(recipe, 12), 0.001, 1e-15);
+  recipe.steps = 20;
+  for (std::size_t step = 3; step <= 11; ++step) EXPECT_DOUBLE_EQ(learning_rate(recipe, step), 0.01);
+  EXPECT_LT(learning_rate(recipe, 12), 0.01);
+  EXPECT_NEAR(learning_rate(recipe, 20), 0.001, 1e-15);
 }
 
 TEST(AdamW, FirstStepMovesByTheRateAgainstTheGradientsSign) {

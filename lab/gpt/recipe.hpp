@@ -8,10 +8,13 @@
 
 namespace normscope::lab {
 
-/// Everything that decides the trained weights, apart from the words.
+/// Everything that decides the trained weights, apart from the text.
 struct Recipe {
   std::uint64_t seed = 0;
 
+  std::size_t tokens = 0;           ///< of the vocabulary
+  std::size_t reserved_tokens = 0;  ///< of them, those that no text gives
+  std::size_t besides_weight = 0;   ///< how often the texts count that only the tokenizer is made of
   std::size_t width = 0;
   std::size_t layers = 0;
   std::size_t heads = 0;    ///< divides `width`
@@ -23,6 +26,7 @@ struct Recipe {
   std::size_t steps = 0;
   std::size_t batch_rows = 0;
   std::size_t warmup_steps = 0;
+  std::size_t cooldown_steps = 0;
   double peak_learning_rate = 0.0;
   double final_learning_rate = 0.0;
   double beta1 = 0.0;
@@ -32,7 +36,7 @@ struct Recipe {
   double gradient_clip = 0.0;  ///< largest norm of the whole gradient
 
   std::size_t measure_every = 0;  ///< steps between two points of the training curve
-  std::size_t measure_words = 0;  ///< words of either list that such a point is measured on
+  std::size_t measure_rows = 0;   ///< rows of either part of the text that such a point is measured on
 };
 
 /// Reads a recipe: one JSON object that holds every field of `Recipe` under its name, and no other.
@@ -43,8 +47,9 @@ struct Recipe {
 /// The recipe as JSON text that `read_recipe` takes; equal recipes give equal texts.
 [[nodiscard]] std::string to_json(const Recipe& recipe);
 
-/// Learning rate at `step` of 0 … steps − 1: linear up to the peak over the warm-up, then half a
-/// cosine down to the final rate.
+/// Learning rate at `step` of 0 … steps − 1: linear up to the peak over the warm-up, and half a cosine down
+/// to the final rate over the cool-down at the end. Until then, recipes that differ in their steps alone
+/// agree.
 [[nodiscard]] double learning_rate(const Recipe& recipe, std::size_t step);
 
 /// One tensor of the model, as a piece of the flat vector that holds all parameters.
@@ -60,7 +65,8 @@ struct Parameter {
 };
 
 /// The tensors in the order the forward pass meets them. Matrices of the blocks are in × out
-/// (Conv1D), the head is out × in; the head is not tied to the embedding.
+/// (Conv1D), the head is out × in; the head is not tied to the embedding and begins at zero, so that all
+/// tokens that the training never meets keep one row.
 [[nodiscard]] std::vector<Parameter> parameters(const Recipe& recipe);
 
 /// Number of values in all of `tensors`.

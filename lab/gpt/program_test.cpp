@@ -22,15 +22,22 @@ namespace {
 class Program : public ::testing::Test {
  protected:
   Program() {
-    test::write_file(scratch_ / "words", test::tiny_words);
+    test::write_file(scratch_ / "text", test::tiny_text());
+    test::write_file(scratch_ / "licence", test::tiny_licence);
     test::write_file(scratch_ / "recipe", to_json(test::tiny_recipe()));
   }
 
   /// Starts the program with `more` arguments; its error output goes to the file "stderr".
   pid_t start(const std::string& recipe, const std::string& out, const std::vector<std::string>& more = {}) {
-    std::vector<std::string> words = {
-        NORMSCOPE_LAB_WORDLIST_GPT,   "--words", (scratch_ / "words").string(), "--recipe",
-        (scratch_ / recipe).string(), "--out",   (scratch_ / out).string()};
+    std::vector<std::string> words = {NORMSCOPE_LAB_GPT,
+                                      "--text",
+                                      (scratch_ / "text").string(),
+                                      "--tokenizer-text",
+                                      (scratch_ / "licence").string(),
+                                      "--recipe",
+                                      (scratch_ / recipe).string(),
+                                      "--out",
+                                      (scratch_ / out).string()};
     words.insert(words.end(), more.begin(), more.end());
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
@@ -64,13 +71,15 @@ TEST_F(Program, WritesTheModelAndNothingElse) {
     names.push_back(entry.path().filename().string());
   }
   std::sort(names.begin(), names.end());
-  EXPECT_EQ(names, (std::vector<std::string>{"README.md", "config.json", "model.safetensors", "vocab.json"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"README.md", "config.json", "model.safetensors", "tokenizer.json"}));
   EXPECT_EQ(errors(), "");
 }
 
 TEST_F(Program, GoesOnAfterCtrlCToTheSameBytes) {
   Recipe recipe = test::tiny_recipe();
   recipe.steps = 1500;
+  recipe.measure_every = 500;
   test::write_file(scratch_ / "long", to_json(recipe));
   ASSERT_EQ(exit_code(start("long", "whole")), 0) << errors();
 
@@ -98,7 +107,7 @@ TEST_F(Program, SaysBadInputInOneLine) {
             "recipe: " + (scratch_ / "bad").string() + ": no JSON at byte 2, expected one object\n");
   EXPECT_EQ(exit_code(start("no such recipe", "out")), 3);
   EXPECT_EQ(exit_code(start("recipe", "out", {"--resume"})), 3);
-  EXPECT_EQ(exit_code(start("recipe", "words/out")), 3);
+  EXPECT_EQ(exit_code(start("recipe", "text/out")), 3);
 }
 
 TEST(Recipes, AreReadStrictly) {
@@ -115,7 +124,7 @@ TEST(Recipes, AreReadStrictly) {
   };
   expect_complaint("{", "no JSON at byte 2, expected one object");
   expect_complaint("[]", "a JSON array, expected one object");
-  expect_complaint("{\"seed\": 1}", "no \"width\"");
+  expect_complaint("{\"seed\": 1}", "no \"tokens\"");
   expect_complaint(std::string(recipe).replace(recipe.find("\"heads\": 2"), 10, "\"heads\": 3"),
                    "\"heads\" is 3, expected a divisor of the width 8");
   expect_complaint(std::string(recipe).replace(recipe.find("\"heads\": 2"), 10, "\"heads\": -2"),

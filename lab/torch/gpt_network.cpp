@@ -1,4 +1,4 @@
-#include "wordlist_gpt/network.hpp"
+#include "gpt/network.hpp"
 
 #include <ATen/core/ivalue.h>  // before torch's own headers, which clang++ does not compile without it
 #include <torch/types.h>
@@ -8,8 +8,8 @@
 #include <cmath>
 #include <limits>
 
+#include "gpt/recipe.hpp"
 #include "threads.hpp"
-#include "wordlist_gpt/recipe.hpp"
 
 namespace normscope::lab {
 namespace {
@@ -79,7 +79,7 @@ struct Network::Torch {
     return torch::matmul(weights, parts[2]).transpose(1, 2).reshape({rows * length, heads * head_width});
   }
 
-  /// Shapes    result (rows · length × alphabet)
+  /// Shapes    result (rows · length × tokens)
   Tensor forward(const std::vector<Tensor>& leaves, const Batch& batch) const {
     Layers layers(leaves, recipe.layer_norm_epsilon);
     const auto width = static_cast<std::int64_t>(recipe.width);
@@ -109,8 +109,7 @@ double Network::loss_and_gradient(std::span<const float> values, const Batch& ba
                                   std::span<float> gradient) {
   const std::vector<Tensor> leaves = torch_->leaves(values, true);
   const Tensor targets = token_tensor(batch.targets, batch).view({-1});
-  const Tensor loss =
-      torch::cross_entropy_loss(torch_->forward(leaves, batch), targets, {}, at::Reduction::Mean, uncounted);
+  const Tensor loss = torch::cross_entropy_loss(torch_->forward(leaves, batch), targets);
   loss.backward();
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     const Parameter& tensor = torch_->tensors[i];

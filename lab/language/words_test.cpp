@@ -1,19 +1,28 @@
 #include "words.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <set>
+#include <string>
 
 #include <gtest/gtest.h>
 #include <normscope/core/error.hpp>
 
 #include "support/scratch.hpp"
-#include "tiny.hpp"
 
 namespace normscope::lab {
 namespace {
 
-using test::tiny_words;
-using test::write_file;
+constexpr const char* tiny_words =
+    "apple\nbanana\ncherry\nDate\nelderberry\nfig\ngooseberry\ngrape\nhoneydew\nkiwi\n"
+    "lemon\nmango\nnectarine\norange\npapaya\nquince\nraspberry\nsatsuma\ntangerine\n"
+    "ugli\nvanilla\nwalnut\nwatermelon\nxigua\nyuzu\nzucchini\n"
+    "apple's\nbanana's\ncaf\xc3\xa9\nfig\ngrape's\nwalnut's\n";
+
+void write_file(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
 
 WordLists tiny_lists() {
   const normscope::test::Scratch scratch;
@@ -58,39 +67,6 @@ TEST(Words, RejectListsThatCannotBeUsed) {
   EXPECT_EQ(message("incomprehensible"),
             ": a word of 16 letters, expected at most 11 in the recipe's context");
   EXPECT_THROW(static_cast<void>(read_words("/no/such/list", 11)), Error);
-}
-
-TEST(Batches, OneWordARowEndsAtItsNewline) {
-  const std::vector<std::string> words = {"ab", "c"};
-  const Batch batch = one_word_a_row(words);
-  EXPECT_EQ(batch.length, 3U);
-  EXPECT_EQ(batch.inputs, (std::vector<std::int64_t>{0, 2, 3, 0, 4, 0}));
-  EXPECT_EQ(batch.targets, (std::vector<std::int64_t>{2, 3, 0, 4, 0, uncounted}));
-}
-
-TEST(Batches, TrainingRowsShowEveryWordWholeInEachPass) {
-  const std::vector<std::string> words = {"alpha", "beta", "gamma", "delta", "pi"};
-  TrainingRows rows(words, 9, 3);
-  const Batch batch = rows.next(40);
-  std::multiset<std::string> whole;
-  for (std::size_t row = 0; row < batch.rows; ++row) {
-    std::string text;
-    for (std::size_t i = 0; i < 9; ++i) {
-      const std::int64_t before = i == 0 ? separator : batch.targets[row * 9 + i - 1];
-      EXPECT_EQ(batch.inputs[row * 9 + i], before);
-      text += alphabet[static_cast<std::size_t>(batch.targets[row * 9 + i])];
-    }
-    for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n')) {
-      whole.insert(text.substr(0, end));
-      text.erase(0, end + 1);
-    }
-  }
-  const std::size_t passes = whole.size() / words.size();
-  EXPECT_GE(passes, 8U);
-  for (const std::string& word : words) {
-    EXPECT_GE(whole.count(word), passes);
-    EXPECT_LE(whole.count(word), passes + 1);
-  }
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "recipe.hpp"
-#include "words.hpp"
+#include "text.hpp"
 
 namespace normscope::lab {
 
@@ -26,7 +26,7 @@ class Network {
 
   /// Scores of every token at every position.
   ///
-  /// Shapes    result (rows × length × alphabet)
+  /// Shapes    result (rows × length × tokens)
   [[nodiscard]] std::vector<float> logits(std::span<const float> values, const Batch& batch);
 
  private:

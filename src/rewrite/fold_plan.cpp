@@ -89,27 +89,58 @@ void plan_streams(const Checkpoint& checkpoint, const Model& model, const Uses& 
 
 namespace {
 
-/// s_j = 2^k nearest to the largest |y_j| of the norm's outputs divided by the geometric mean of these; 1 if
-/// y_j is always 0.
+/// A feature of a norm's output that is not always 0.
+struct Feature {
+  std::size_t index;
+  double largest;
+  double typical;  ///< root mean square over inputs in all directions
+};
+
+/// The part of the largest feature's range that the median feature takes, once each is divided by its scale.
+double evenness(const std::vector<Feature>& features, const std::vector<double>& scales) {
+  double largest = 0.0;
+  std::vector<double> typical;
+  for (const Feature& feature : features) {
+    largest = std::max(largest, feature.largest / scales[feature.index]);
+    typical.push_back(feature.typical / scales[feature.index]);
+  }
+  const auto middle = typical.begin() + static_cast<std::ptrdiff_t>(typical.size() / 2);
+  std::nth_element(typical.begin(), middle, typical.end());
+  return *middle / largest;
+}
+
+/// Powers of two that let one int8 scale for all features serve the median one best: s_j = 2^k, k the integer
+/// nearest to log2(largest |y_j|) less the mean of these less t, for the best of 64 offsets t from -1/2 to
+/// 1/2. All are 1 where none of these is better than that; s_j is 1 if y_j is always 0.
 std::vector<double> even_scales(const NormSpec& spec) {
-  const double largest =
+  constexpr std::size_t offsets = 64;
+  const double length =
       spec.centers() ? std::sqrt(static_cast<double>(spec.block_width()) - 1.0) : spec.radius();
-  std::vector<double> logarithms(spec.width);
-  double sum = 0.0;
-  std::size_t count = 0;
+  std::vector<Feature> features;
   for (std::size_t j = 0; j < spec.width; ++j) {
-    const double range = std::abs(spec.gain_at(j)) * largest + std::abs(spec.bias_at(j));
-    if (!(range > 0.0)) continue;
-    logarithms[j] = std::log2(range);
-    sum += logarithms[j];
-    ++count;
+    const double gain = std::abs(spec.gain_at(j));
+    const double bias = std::abs(spec.bias_at(j));
+    if (gain * length + bias > 0.0) features.push_back({j, gain * length + bias, std::hypot(gain, bias)});
   }
+  std::vector<double> best(spec.width, 1.0);
+  if (features.empty()) return best;
+  double mean = 0.0;
+  for (const Feature& feature : features) {
+    mean += std::log2(feature.largest) / static_cast<double>(features.size());
+  }
+  double most = evenness(features, best);
   std::vector<double> scales(spec.width, 1.0);
-  for (std::size_t j = 0; j < spec.width; ++j) {
-    const bool is_zero = spec.gain_at(j) == 0.0 && spec.bias_at(j) == 0.0;
-    if (!is_zero) scales[j] = std::exp2(std::round(logarithms[j] - sum / static_cast<double>(count)));
+  for (std::size_t i = 0; i < offsets; ++i) {
+    const double offset = static_cast<double>(i) / offsets - 0.5;
+    for (const Feature& feature : features) {
+      scales[feature.index] = std::exp2(std::round(std::log2(feature.largest) - mean - offset));
+    }
+    const double found = evenness(features, scales);
+    if (found <= most) continue;
+    most = found;
+    best = scales;
   }
-  return scales;
+  return best;
 }
 
 /// Decides which fold the readers of one norm allow.
@@ -170,7 +201,7 @@ class FoldPlanner : Planner {
     }
     std::vector<double> scales = even_scales(spec);
     if (std::all_of(scales.begin(), scales.end(), [](double scale) { return scale == 1.0; })) {
-      result.reason = "the ranges of its features are even already";
+      result.reason = "no powers of two even the ranges of its features more";
       return result;
     }
     const Norm& norm = model_.norms[result.norm];

@@ -261,8 +261,8 @@ Command apply_command() {
       .options = joined({option("--step", options->step).one_of({"project", "scale", "stretch", "shift"})},
                         options->norm.arguments()),
       .examples = {"normscope apply '1,2,6;0,0,3'",
-                   "normscope apply models/wordlist_gpt:transformer.wte.weight -o y.npy --gain "
-                   "models/wordlist_gpt:transformer.ln_f.weight"},
+                   "normscope apply models/kjv_gpt:transformer.wte.weight -o y.npy --gain "
+                   "models/kjv_gpt:transformer.ln_f.weight"},
       .run = with(run_apply, options)};
 }
 

@@ -126,8 +126,8 @@ Command compare_command() {
           "  bias change  relative to the bias of OLD\n"
           "  composite    largest relative error of a row of a reader times the gain,\n"
           "               or of its bias",
-      .examples = {"normscope rewrite models/wordlist_gpt -o folded --fold gains",
-                   "normscope compare models/wordlist_gpt folded --check"},
+      .examples = {"normscope rewrite models/kjv_gpt -o folded --fold gains",
+                   "normscope compare models/kjv_gpt folded --check"},
       .run = with(run_compare, options)};
 }
 

@@ -109,7 +109,7 @@ Command curvature_command() {
           "  largest    largest ratio of a row\n"
           "  bound      proved lower bound of the ratio",
       .examples = {"normscope curvature --width 64 --rows 100",
-                   "normscope curvature models/wordlist_gpt:transformer.wte.weight --groups 1,4"},
+                   "normscope curvature models/kjv_gpt:transformer.wte.weight --groups 1,4"},
       .run = with(run_curvature, options)};
 }
 

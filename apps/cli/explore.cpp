@@ -90,7 +90,7 @@ Command explore_command() {
           .inputs = {input("MODEL", options->model, "Checkpoint to open in the explorer")},
           .options = {option("--port", options->port)},
           .without = {"--json"},
-          .examples = {"normscope explore models/wordlist_gpt --port 8000"},
+          .examples = {"normscope explore models/kjv_gpt --port 8000"},
           .run = with(run_explore, options)};
 }
 

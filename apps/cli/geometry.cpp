@@ -168,7 +168,7 @@ Command geometry_command() {
                option("--similar-to", options->similar_to),
                option("--width", options->width).says(", if neither --gain nor --bias gives it")},
               options->norm.arguments()),
-          .examples = {"normscope geometry --gain models/wordlist_gpt:transformer.ln_f.weight --axes 3",
+          .examples = {"normscope geometry --gain models/kjv_gpt:transformer.ln_f.weight --axes 3",
                        "normscope geometry --norm rms --gain 1,2,0.5 --null-space"},
           .run = with(run_geometry, options)};
 }

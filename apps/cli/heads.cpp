@@ -183,8 +183,8 @@ Command heads_command() {
               "  any distance        bound of the sharpest over contexts of any length\n"
               "  at distance 0       both, for keys at the query's own position\n"
               "  without projection  both, as if the norm did not centre",
-          .examples = {"normscope heads models/wordlist_gpt",
-                       "normscope heads models/wordlist_gpt --proofs --json heads.json"},
+          .examples = {"normscope heads models/kjv_gpt",
+                       "normscope heads models/kjv_gpt --proofs --json heads.json"},
           .run = with(run_heads, options)};
 }
 

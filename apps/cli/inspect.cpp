@@ -85,7 +85,7 @@ Command inspect_command() {
               "The columns, a tensor a line: the type it is stored in, its shape, its name.\nThen each norm, "
               "with "
               "the tensors that read its output and those that write its input.",
-          .examples = {"normscope inspect models/wordlist_gpt"},
+          .examples = {"normscope inspect models/kjv_gpt"},
           .run = with(run_inspect, file)};
 }
 

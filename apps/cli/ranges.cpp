@@ -181,9 +181,9 @@ Command ranges_command() {
               "             cover the range (for a norm's output, that of its median feature)\n"
               "  never > 0  number of rows that are never positive (dead units of a ReLU)\n"
               "  never < 0  number of rows that are never negative",
-          .examples = {"normscope ranges models/wordlist_gpt",
-                       "normscope ranges models/wordlist_gpt --only transformer.h.0.ln_2",
-                       "normscope ranges models/wordlist_gpt -o ranges.html"},
+          .examples = {"normscope ranges models/kjv_gpt",
+                       "normscope ranges models/kjv_gpt --only transformer.h.0.ln_2",
+                       "normscope ranges models/kjv_gpt -o ranges.html"},
           .run = with(run_ranges, options)};
 }
 

@@ -380,8 +380,8 @@ Command reach_command() {
               joined({option("--unembedding", head.unembedding).excludes({"MODEL"}),
                       option("--unembedding-bias", head.unembedding_bias).needs({"--unembedding"})},
                      std::move(norm))),
-          .examples = {"normscope reach models/wordlist_gpt",
-                       "normscope reach models/wordlist_gpt --check --certificates proofs --json reach.json"},
+          .examples = {"normscope reach models/kjv_gpt",
+                       "normscope reach models/kjv_gpt --certificates proofs --json reach.json"},
           .run = with(run_reach, options)};
 }
 

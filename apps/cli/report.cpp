@@ -176,8 +176,8 @@ Command report_command() {
                                  .usually("40; no limit with --deep"),
                              option("--no-vocabulary", options->no_vocabulary).excludes({"--budget"})},
                             model_options(options->model)),
-          .examples = {"normscope report models/wordlist_gpt",
-                       "normscope report models/wordlist_gpt --deep -o deep.html --json deep.json"},
+          .examples = {"normscope report models/kjv_gpt",
+                       "normscope report models/kjv_gpt --deep -o deep.html --json deep.json"},
           .run = with(run_report, options)};
 }
 

@@ -328,7 +328,7 @@ Command rewrite_command() {
           "  norm           name of the norm\n"
           "  read by        linear maps that read its output\n"
           "  gain and bias  what happens to them, and why if they are left",
-      .examples = {"normscope rewrite models/wordlist_gpt -o folded --fold gains",
+      .examples = {"normscope rewrite models/kjv_gpt -o folded --fold gains",
                    "normscope rewrite folded -o original --undo"},
       .run = with(run_rewrite, options)};
 }

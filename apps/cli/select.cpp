@@ -292,7 +292,7 @@ Command select_command() {
           "extent of all keys, is below --tolerance, in total and in each column; with 0, only if that "
           "is proved. For float32 keys that lie in a subspace, use --rank-tolerance 1e-5.\n"
           "The tables of --random-table have a row for each number of keys and a column for each width.",
-      .examples = {"normscope select models/wordlist_gpt:transformer.wte.weight",
+      .examples = {"normscope select models/kjv_gpt:transformer.wte.weight",
                    "normscope select '0,0;2,0;0,2;0.5,0.5' --exact"},
       .run = with(run_select, options)};
 }

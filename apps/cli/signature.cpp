@@ -380,7 +380,7 @@ Command compare_ellipses_command() {
                          .required(),
                      input("OTHER", options->other, "Another one of the same tokens").required()},
           .options = {option("--check", options->check).says("they are the same")},
-          .examples = {"normscope signature compare models/wordlist_gpt models/wordlist_gpt",
+          .examples = {"normscope signature compare models/kjv_gpt models/kjv_gpt",
                        "normscope signature compare ellipse.safetensors other.safetensors --check"},
           .run = with(run_signature_compare, options)};
 }
@@ -417,7 +417,7 @@ Command signature_command() {
   return {.name = "signature",
           .text = "Identify the model that given outputs come from",
           .footer = "The final norm puts a model's logits on an ellipsoid of its own.",
-          .examples = {"normscope signature compare models/wordlist_gpt models/wordlist_gpt",
+          .examples = {"normscope signature compare models/kjv_gpt models/kjv_gpt",
                        "normscope signature verify --help"},
           .commands = {verify_outputs_command(), signature_extract_command(), kind_command(),
                        compare_ellipses_command()}};

@@ -161,8 +161,8 @@ Command trace_command() {
               "  projects away   largest share of a token along all-ones, which centring erases\n"
               "  radius          smallest distance from the centre, 1 on the ellipsoid\n"
               "  farthest        largest coordinate of a token along the norm's longest axis",
-          .examples = {"normscope trace models/wordlist_gpt understanding",
-                       "normscope trace models/wordlist_gpt --tokens 0,22,15,5 -o trace.html"},
+          .examples = {"normscope trace models/kjv_gpt \"In the beginning\"",
+                       "normscope trace models/kjv_gpt --tokens 10,73,110 -o trace.html"},
           .run = with(run_trace, options)};
 }
 

@@ -303,7 +303,7 @@ Command verify_command() {
           "Exit status 0 if every statement is proved, 1 if one does not hold, 4 if all that fail to "
           "be proved are without a proof in the result. `heads --proofs`, and --certificates of the others, "
           "keep the proofs of large results.",
-      .examples = {"normscope heads models/wordlist_gpt --proofs --json heads.json",
+      .examples = {"normscope heads models/kjv_gpt --proofs --json heads.json",
                    "normscope verify heads.json"},
       .run = with(run_verify, options)};
 }

@@ -102,10 +102,16 @@ const worker = await build({
 for (const file of ["drawing.mjs", "drawing.wasm", "normscope.mjs", "normscope.wasm"])
   copyFileSync(join(wasm, file), join(output, file));
 for (const file of ["icon.svg", "preview.jpg"]) copyFileSync(join(here, file), join(output, file));
-const example = join(output, "example/wordlist_gpt");
-mkdirSync(example, { recursive: true });
-for (const file of ["config.json", "model.safetensors", "vocab.json"])
-  copyFileSync(join(root, "../models/wordlist_gpt", file), join(example, file));
+// The chapter "trace" reads the small model of letters, "checkpoint" the one of a text.
+for (const [model, vocabulary] of [
+  ["wordlist_gpt", "vocab.json"],
+  ["kjv_gpt", "tokenizer.json"],
+]) {
+  const example = join(output, "example", model);
+  mkdirSync(example, { recursive: true });
+  for (const file of ["config.json", "model.safetensors", vocabulary])
+    copyFileSync(join(root, "../models", model, file), join(example, file));
+}
 
 /** The first of MNIST's digits as the page's own module packs them. */
 async function digits(folder) {

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import shutil
 import signal
 import struct
@@ -12,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from command import CHECKPOINTS, COMMAND, OWN_MODEL, SANITIZED, CommandTest, safetensors
+from command import CHECKPOINTS, COMMAND, OWN_MODEL, SANITIZED, SOURCE, CommandTest, safetensors
 from snapshots import NOTHING_SHARP, opened, reach_payload, reach_tokens, sealed
 
 
@@ -58,6 +59,20 @@ class Reach(CommandTest):
             document = self.json("reach", *self.arrays(weights, bias), "--certificates", "c")
             self.assertEqual(document["undecided"], [])
             yield document, [exact(int(width**0.5) * row) for row in weights], exact(bias)
+
+    @unittest.skipIf(SANITIZED, "takes minutes there")
+    def test_tokens_that_a_training_never_met_are_those_out_of_reach(self):
+        """The card, which the training wrote, counts them and names all that are not single bytes."""
+        card = (SOURCE / "models/kjv_gpt/README.md").read_text()
+        count, bytes_alone = (int(number) for number in re.search(r"(\d+) never occur in the training: (\d+) bytes", card).groups())
+        named = set(re.findall(r"`([^`]+)`", card.partition("never occur in the training")[2].partition("## ")[0]))
+        self.ok("reach", SOURCE / "models/kjv_gpt", "--json", "reach.json", "-q")
+        document = json.loads((self.folder / "reach.json").read_text())
+        self.assertEqual(document["undecided"], [])
+        unreachable = document["unreachable"]
+        self.assertEqual(len(unreachable), count)
+        self.assertEqual({token["name"] for token in unreachable if token["token"] >= 256}, named)
+        self.assertEqual(len(named) + bytes_alone, count)
 
     def test_unreachable_tokens_are_so_in_rational_arithmetic(self):
         seen = 0

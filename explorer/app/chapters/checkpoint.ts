@@ -20,13 +20,13 @@ import { axes, mountProfile, norms, profileDefaults } from "./checkpoint_profile
 import text from "./checkpoint.html";
 
 /**
- * `example`: "wordlist_gpt", served with the site; "served/" and a random name, the folder of what `normscope explore
+ * `example`: "kjv_gpt", served with the site; "served/" and a random name, the folder of what `normscope explore
  * MODEL` was given; or none.
  */
 const defaults = { example: "", ...profileDefaults };
 type State = typeof defaults;
 
-const exampleFiles = ["config.json", "model.safetensors", "vocab.json"];
+const exampleFiles = ["config.json", "model.safetensors", "tokenizer.json"];
 
 async function fetched(path: string): Promise<Response> {
   const response = await fetch(new URL(path, document.baseURI));
@@ -55,7 +55,7 @@ const parsed = ({ report, charts }: Documents): Side => ({
 
 /** Where the model is from the repository's root, for the example, or next to the reader otherwise. */
 const pathOf = ({ example }: State): string =>
-  example === "wordlist_gpt" ? "models/wordlist_gpt" : "model.safetensors";
+  example === "kjv_gpt" ? "models/kjv_gpt" : "model.safetensors";
 
 const isServed = (example: string): boolean => example.startsWith("served/");
 
@@ -102,8 +102,8 @@ export default chapter<State>({
   defaults,
   rules: {
     example: matching(
-      /^(|wordlist_gpt|served\/[0-9a-f]{32})$/,
-      "wordlist_gpt, or the link that normscope explore prints",
+      /^(|kjv_gpt|served\/[0-9a-f]{32})$/,
+      "kjv_gpt, or the link that normscope explore prints",
     ),
     norm: between(norms),
     axis: whole(axes),
@@ -112,8 +112,8 @@ export default chapter<State>({
   presets: [
     {
       name: "A small GPT",
-      claim: "Trained in this repository on English words: nine norms, and a vocabulary small enough to decide.",
-      state: { example: "wordlist_gpt" },
+      claim: "Trained in this repository on the King James Bible: nine norms, gains that stand out, and tokens that it can never say.",
+      state: { example: "kjv_gpt" },
     },
   ],
   doors: (state) => ({
@@ -288,7 +288,7 @@ fmt::print("{}\\n", normscope::json_text(normscope::results::report(report), 1))
           page.store.commit({ example: "" });
           void read(() => files);
         },
-        [button("Try a small GPT", () => page.store.commit({ example: "wordlist_gpt" }), { class: "action" })],
+        [button("Try a small GPT", () => page.store.commit({ example: "kjv_gpt" }), { class: "action" })],
       ),
     );
 
@@ -313,12 +313,12 @@ fmt::print("{}\\n", normscope::json_text(normscope::results::report(report), 1))
       if (now.example === example) return void shown?.redraw();
       example = now.example;
       if (isServed(example)) void arrive(() => served(now.example));
-      else if (example !== "") void read(() => exampleNamed("wordlist_gpt"));
+      else if (example !== "") void read(() => exampleNamed("kjv_gpt"));
       else forget();
     });
     page.onLeave(clear);
     const brought = takeBrought();
     if (brought !== null) void read(() => brought);
-    await mountProfile(page, async () => (await fetched("example/wordlist_gpt/model.safetensors")).arrayBuffer());
+    await mountProfile(page, async () => (await fetched("example/kjv_gpt/model.safetensors")).arrayBuffer());
   },
 });

@@ -12,8 +12,8 @@ import { player } from "../player";
 export const profileDefaults = { norm: 1, axis: 1 };
 /** Norms of the small GPT, and axes of the ellipsoid of each. */
 export const norms = { min: 1, max: 9 };
-export const axes = { min: 1, max: 63 };
-const width = 64;
+export const axes = { min: 1, max: 127 };
+const width = 128;
 const eps = 1e-5;
 
 interface Profile {
@@ -53,9 +53,9 @@ export async function mountProfile(page: Page<Shown>, weights: () => Promise<Arr
     id: "profile",
     description: "The lengths of the axes of each norm's ellipsoid, the longest first.",
     caption:
-      "Blue: the norm that is chosen. Grey: the other eight. Dashed: the radius √64 = 8 of the sphere before the gain.",
+      "Blue: the norm that is chosen. Grey: the other eight. Dashed: the radius √128 ≈ 11.3 of the sphere before the gain.",
     x: [0, axes.max + 1],
-    y: [0, 16],
+    y: [0, 25],
     xTitle: "axis",
     yTitle: "length",
     aspect: 0.42,

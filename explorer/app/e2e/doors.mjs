@@ -64,7 +64,7 @@ expectToRun("headers of others", compiler, [...reads, "-x", "c++-header", common
 const models = join(here, "../../../models");
 symlinkSync(models, join(work, "models"));
 if (withDigits) symlinkSync(mnist, join(work, "mnist"));
-symlinkSync(join(models, "wordlist_gpt/model.safetensors"), join(work, "model.safetensors"));
+symlinkSync(join(models, "kjv_gpt/model.safetensors"), join(work, "model.safetensors"));
 
 try {
   await build({

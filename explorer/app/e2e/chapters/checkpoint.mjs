@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const model = fileURLToPath(new URL("../../../../models/wordlist_gpt/", import.meta.url));
+const model = fileURLToPath(new URL("../../../../models/kjv_gpt/", import.meta.url));
 const shown = (page, name) =>
   page.waitForFunction((wanted) => document.querySelector('[data-slot="report"]')?.dataset.model === wanted, name, {
     timeout: 120_000,
@@ -10,8 +10,8 @@ const shown = (page, name) =>
 const files = (page) => page.locator('[data-slot="drop"] input[type="file"][multiple]');
 
 export async function check({ page, accessible, open, expect, host }) {
-  await open("checkpoint?example=wordlist_gpt");
-  await shown(page, "wordlist_gpt");
+  await open("checkpoint?example=kjv_gpt");
+  await shown(page, "kjv_gpt");
   const norms = await page.locator("table.norms > tbody > tr").count();
   expect(norms > 1, `the report has ${norms} norms`);
   await page.locator("#charts figure").first().scrollIntoViewIfNeeded();
@@ -95,8 +95,8 @@ export async function check({ page, accessible, open, expect, host }) {
 
   // Undo and redo move between the example and none.
   await page.getByRole("button", { name: "Try a small GPT" }).click();
-  await shown(page, "wordlist_gpt");
-  expect(page.url().includes("example=wordlist_gpt"), `the link says ${page.url()}`);
+  await shown(page, "kjv_gpt");
+  expect(page.url().includes("example=kjv_gpt"), `the link says ${page.url()}`);
   await page.keyboard.press("Control+z");
   await page.waitForFunction(() => document.querySelector("table.norms") === null);
 }

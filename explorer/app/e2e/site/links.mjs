@@ -13,7 +13,7 @@ const refused = {
   "counting?n=": "n=: expected a whole number",
   "signature?gain=1,2&precision=int8": "precision=int8: expected one of float32, float16, bfloat16",
   "digits?width=5": "width=5: expected one of 3, 6, 16, 32",
-  "checkpoint?example=../secret": "example=../secret: expected wordlist_gpt",
+  "checkpoint?example=../secret": "example=../secret: expected kjv_gpt",
 };
 const drawn = {
   geometry: "#figure-geometry[data-semi-axes]",

@@ -93,7 +93,7 @@ TEST(CountLoss, MatchesACountDoneByHand) {
   EXPECT_NEAR(count_loss(training, Tokens{2, 3}, 5, 1), -std::log(0.6 / 7.0), 1e-12);
 }
 
-TEST(CommittedModel, KnowsItsTextBetterThanAGuess) {
+TEST(CommittedModel, KnowsItsTextBetterThanAnyCounts) {
   const std::filesystem::path source = NORMSCOPE_SOURCE_DIR;
   const Recipe recipe = read_recipe(source / "lab/gpt/recipe.json");
   const files::Checkpoint file(source / "models/kjv_gpt");
@@ -117,7 +117,7 @@ TEST(CommittedModel, KnowsItsTextBetterThanAGuess) {
   batch.inputs.pop_back();
   batch.length = batch.inputs.size();
   std::vector<float> gradient(values.size());
-  EXPECT_LT(Network(recipe, 1).loss_and_gradient(values, batch, gradient), 3.0);
+  EXPECT_LT(Network(recipe, 1).loss_and_gradient(values, batch, gradient), 3.3);
 }
 
 }  // namespace

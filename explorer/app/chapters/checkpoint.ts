@@ -54,8 +54,7 @@ const parsed = ({ report, charts }: Documents): Side => ({
 });
 
 /** Where the model is from the repository's root, for the example, or next to the reader otherwise. */
-const pathOf = ({ example }: State): string =>
-  example === "kjv_gpt" ? "models/kjv_gpt" : "model.safetensors";
+const pathOf = ({ example }: State): string => (example === "kjv_gpt" ? "models/kjv_gpt" : "model.safetensors");
 
 const isServed = (example: string): boolean => example.startsWith("served/");
 
@@ -101,10 +100,7 @@ export default chapter<State>({
   text,
   defaults,
   rules: {
-    example: matching(
-      /^(|kjv_gpt|served\/[0-9a-f]{32})$/,
-      "kjv_gpt, or the link that normscope explore prints",
-    ),
+    example: matching(/^(|kjv_gpt|served\/[0-9a-f]{32})$/, "kjv_gpt, or the link that normscope explore prints"),
     norm: between(norms),
     axis: whole(axes),
   },
@@ -112,7 +108,8 @@ export default chapter<State>({
   presets: [
     {
       name: "A small GPT",
-      claim: "Trained in this repository on the King James Bible: nine norms, gains that stand out, and tokens that it can never say.",
+      claim:
+        "Trained in this repository on the King James Bible: nine norms, gains that stand out, and tokens that it can never say.",
       state: { example: "kjv_gpt" },
     },
   ],

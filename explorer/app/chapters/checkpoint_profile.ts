@@ -9,7 +9,7 @@ import type { Point } from "../plane";
 import { player } from "../player";
 
 /** The part of the state that this figure shows. */
-export const profileDefaults = { norm: 1, axis: 1 };
+export const profileDefaults = { norm: 3, axis: 1 };
 /** Norms of the small GPT, and axes of the ellipsoid of each. */
 export const norms = { min: 1, max: 9 };
 export const axes = { min: 1, max: 127 };

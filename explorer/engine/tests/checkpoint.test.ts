@@ -18,7 +18,7 @@ beforeAll(async () => {
 
 const quiet = () => undefined;
 const repository = fileURLToPath(new URL("../../../", import.meta.url));
-const model = join(repository, "models/kjv_gpt");
+const model = join(repository, "models/wordlist_gpt");
 describe("a dropped checkpoint", () => {
   it("is one file, one folder, or several files as one folder", () => {
     const file = (name: string) => ofText(name, "");
@@ -35,12 +35,12 @@ describe("a dropped checkpoint", () => {
   });
 
   it("is read as a folder with its configuration and its vocabulary", () => {
-    const files = readdirSync(model).map((name) => ({ ...onDisk(join(model, name)), name: `kjv_gpt/${name}` }));
+    const files = readdirSync(model).map((name) => ({ ...onDisk(join(model, name)), name: `wordlist_gpt/${name}` }));
     const heard: string[] = [];
     const { report, charts } = readCheckpoint(core, files, (what) => heard.push(what));
     const document = JSON.parse(report);
     expect(document.schema).toBe("normscope.report/1");
-    expect(document.model.name).toBe("kjv_gpt");
+    expect(document.model.name).toBe("wordlist_gpt");
     expect(document.norms.length).toBeGreaterThan(0);
     expect(JSON.parse(charts).length).toBeGreaterThan(0);
     expect(departures("report", document)).toEqual([]);

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from command import COMMAND, SOURCE, CommandTest
 
-PAGES = [SOURCE / "README.md", SOURCE / "docs/tour.md", SOURCE / "docs/ranges.md", SOURCE / "docs/attribution.md"]
+PAGES = [SOURCE / "README.md", SOURCE / "docs/tour.md", SOURCE / "docs/ranges.md", SOURCE / "docs/int8.md", SOURCE / "docs/attribution.md"]
 
 
 def blocks(page, language):

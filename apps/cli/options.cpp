@@ -63,6 +63,8 @@ const std::vector<Word>& table() {
       {"--no-vocabulary", "", "Analyse only norms and heads"},
       {"--tokens", "I1,I2,...", "Tokens (ids) in place of a text"},
       {"--likeliest", "N", "Next tokens listed for each position", "10", counts(1, 1000)},
+      {"--attention", "N", "Attention weights in the JSON, of all heads together: those of the last tokens",
+       "65536", counts(0, 1'000'000'000)},
       {"--activations", "FILE",
        "Write statistics of the norms' inputs, as the Python package's watch does, as JSON"},
       {"--context", "N", "Largest context, in positions, for the bounds of rotary heads", "the model's own",

@@ -153,6 +153,7 @@ Command trace_command() {
                    .usually("8")
                    .within(counts(1, 256)),
                option("--likeliest", options->trace.likeliest),
+               option("--attention", options->trace.attention),
                option("--budget", options->budget).says("for the keys and, again, for reach").usually("100")},
               text_options(options->input)),
           .footer =

@@ -1,3 +1,4 @@
+import type { Attribute } from "../generated/attribute";
 import type { TokenTrace } from "../generated/token-trace";
 import { parseDocument } from "../shared/printable";
 import type { NamedFile } from "./checkpoint";
@@ -17,6 +18,15 @@ export interface Limits {
   positions: number;
   /** Why texts cannot be turned into tokens; empty if they can. */
   unspelled: string;
+}
+
+/** Probabilities of a token: of the model, and without a component, as the norm divides what is left and frozen. */
+export interface ChangedToken {
+  token: number;
+  name: string | null;
+  before: number;
+  exact: number;
+  frozen: number;
 }
 
 /** Tokens of the longest text that a page shows. */
@@ -52,6 +62,21 @@ export class Tracer {
   /** Traces tokens in place of a text. */
   traceTokens(tokens: number[]): Promise<TokenTrace> {
     return this.traced("traceTokens", Float64Array.from(tokens));
+  }
+
+  /** What each norm makes of a token of the last text: x, then x behind its four steps, norm after norm. */
+  async normSteps(position: number): Promise<Float64Array> {
+    return this.remote.call("normSteps", position);
+  }
+
+  /** What each component of the stream gives the logit of the likeliest token after a position of the last text. */
+  async effects(position: number): Promise<Attribute> {
+    return parseDocument(await this.remote.call<string>("effects", position)) as Attribute;
+  }
+
+  /** The likeliest tokens with and without the component of that index, at the position of the last `effects`. */
+  async without(component: number, likeliest: number): Promise<ChangedToken[]> {
+    return this.remote.call("without", component, likeliest);
   }
 
   private async traced(method: string, input: unknown): Promise<TokenTrace> {

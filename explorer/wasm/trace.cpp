@@ -2,6 +2,7 @@
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -9,11 +10,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <normscope/analysis/attribution.hpp>
 #include <normscope/analysis/trace.hpp>
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/forward/decoder.hpp>
 #include <normscope/forward/tokenizer.hpp>
 #include <normscope/models/token_names.hpp>
+#include <normscope/norm/norm.hpp>
 #include <normscope/results/documents.hpp>
 
 #include "values.hpp"
@@ -77,7 +80,7 @@ class Tracer {
   }
 
   /// The document of `normscope trace` for a text of at most `most` tokens.
-  [[nodiscard]] std::string trace(const std::string& text, double most) const {
+  [[nodiscard]] std::string trace(const std::string& text, double most) {
     return guarded([&] {
       if (!tokenizer_) throw Error(ErrorCode::Unsupported, unspelled_);
       return traced(tokenizer_->encode(text), most);
@@ -85,11 +88,74 @@ class Tracer {
   }
 
   /// Traces tokens in place of a text.
-  [[nodiscard]] std::string trace_tokens(const val& tokens, double most) const {
+  [[nodiscard]] std::string trace_tokens(const val& tokens, double most) {
     return guarded([&] {
       std::vector<std::size_t> ids;
       for (const double id : numbers(tokens)) ids.push_back(static_cast<std::size_t>(id));
       return traced(ids, most);
+    });
+  }
+
+  /// What each norm makes of the token at a position of the text that was traced last: x, then x behind each
+  /// of the four steps, norm after norm, row-major.
+  [[nodiscard]] val norm_steps(double position) const {
+    return guarded([&] {
+      const std::size_t at = expect_position(position);
+      std::vector<double> result;
+      for (const analysis::TracedNorm& traced : last_->norms) {
+        const NormSpec& spec = traced.observer.spec();
+        // A text of a page is shorter than a sample, which then has its rows in order.
+        const std::span<const double> entering = traced.observer.sample().row(at);
+        std::vector<double> row(entering.begin(), entering.end());
+        result.insert(result.end(), row.begin(), row.end());
+        for (const norm::Step step :
+             {norm::Step::project, norm::Step::scale, norm::Step::stretch, norm::Step::shift}) {
+          norm::apply(step, spec, {row.data(), 1, row.size()}, {row.data(), 1, row.size()});
+          result.insert(result.end(), row.begin(), row.end());
+        }
+      }
+      return float64_array(result);
+    });
+  }
+
+  /// The document of `normscope attribute --no-rerun` for the likeliest token after a position of that text.
+  [[nodiscard]] std::string effects(double position) {
+    return guarded([&] {
+      const std::size_t at = expect_position(position);
+      attribution_.emplace(analysis::attribute(checkpoint_, model_, last_->tokens,
+                                               {.target = last_->predictions[at].likeliest.front().token,
+                                                .at = at,
+                                                .rerun = false,
+                                                .subsets = {.most_removed = 1},
+                                                .threads = 1}));
+      return json_text(results::attribution(checkpoint_, *attribution_, names()));
+    });
+  }
+
+  /// [{token, name, before, exact, frozen}]: the likeliest tokens at the position of the last `effects`, with
+  /// and without the component of that index there.
+  [[nodiscard]] val without(double component, double likeliest) const {
+    return guarded([&] {
+      if (!attribution_ ||
+          !(component >= 0.0 && component < static_cast<double>(attribution_->components.size())))
+        throw Error(ErrorCode::Argument, "without: there is no such component");
+      const analysis::TracedNorm& last = last_->norms.back();
+      const std::size_t width = last.observer.spec().width;
+      val result = val::array();
+      for (const analysis::ChangedToken& changed : analysis::tokens_after_change(
+               decoder_, last.observer.spec(), last.observer.sample().row(attribution_->at),
+               {attribution_->changes.data() + static_cast<std::size_t>(component) * width, width},
+               static_cast<std::size_t>(likeliest))) {
+        val token = val::object();
+        const std::vector<std::string> known = names();
+        token.set("token", static_cast<double>(changed.token));
+        token.set("name", changed.token < known.size() ? val(known[changed.token]) : val::null());
+        token.set("before", changed.before);
+        token.set("exact", changed.exact);
+        token.set("frozen", changed.frozen);
+        result.call<void>("push", token);
+      }
+      return result;
     });
   }
 
@@ -128,14 +194,24 @@ class Tracer {
     return count;
   }
 
-  [[nodiscard]] std::string traced(const std::vector<std::size_t>& tokens, double most) const {
+  [[nodiscard]] std::string traced(const std::vector<std::size_t>& tokens, double most) {
     if (static_cast<double>(tokens.size()) > most) {
       throw Error(ErrorCode::Argument,
                   fmt::format("the text has {} tokens, expected at most {} in a page", tokens.size(), most));
     }
-    return json_text(results::token_trace(
-        checkpoint_, analysis::trace(checkpoint_, model_, tokens, {.budget = 1e10, .threads = 1}),
-        tokenizer_ ? tokenizer_->names() : std::vector<std::string>()));
+    attribution_.reset();
+    last_.emplace(analysis::trace(checkpoint_, model_, tokens, {.budget = 1e10, .threads = 1}));
+    return json_text(results::token_trace(checkpoint_, *last_, names()));
+  }
+
+  [[nodiscard]] std::vector<std::string> names() const {
+    return tokenizer_ ? tokenizer_->names() : std::vector<std::string>();
+  }
+
+  [[nodiscard]] std::size_t expect_position(double position) const {
+    if (!last_ || !(position >= 0.0 && position < static_cast<double>(last_->tokens.size())))
+      throw Error(ErrorCode::Argument, "no token of the text is at that position");
+    return static_cast<std::size_t>(position);
   }
 
   Files files_;
@@ -143,6 +219,8 @@ class Tracer {
   models::Model model_;
   forward::Decoder decoder_;
   std::optional<forward::Tokenizer> tokenizer_{};
+  std::optional<analysis::TokenTrace> last_{};
+  std::optional<analysis::Attribution> attribution_{};  ///< of `last_`
   std::string unspelled_ = "the model has no tokenizer beside it";
 };
 
@@ -153,7 +231,10 @@ EMSCRIPTEN_BINDINGS(trace) {
       .constructor(&Tracer::make, emscripten::allow_raw_pointers())
       .function("limits", &Tracer::limits)
       .function("trace", &Tracer::trace)
-      .function("traceTokens", &Tracer::trace_tokens);
+      .function("traceTokens", &Tracer::trace_tokens)
+      .function("normSteps", &Tracer::norm_steps)
+      .function("effects", &Tracer::effects)
+      .function("without", &Tracer::without);
 }
 
 }  // namespace normscope::wasm

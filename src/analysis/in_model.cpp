@@ -78,8 +78,37 @@ struct KeyMap {
   }
 };
 
+/// `ContextKeys::lost_from` of keys whose answers among all are given. A key in the hull of some is in that of
+/// more, so that its first position is found by bisection.
+std::vector<std::size_t> positions_lost_from(MatrixView<const double> keys,
+                                             const std::vector<selectability::Selectability>& answers) {
+  constexpr auto unselectable = selectability::Selectability::unselectable;
+  const std::size_t count = keys.rows();
+  std::map<std::size_t, std::vector<selectability::Verdict>> among_first;
+  const auto is_lost = [&](std::size_t key, std::size_t position) {
+    const auto [found, is_new] = among_first.try_emplace(position);
+    if (is_new) {
+      const MatrixView<const double> first(keys.data(), position + 1, keys.width());
+      found->second = selectability::select_keys(first, {.threads = 1}).keys;
+    }
+    return found->second[key].answer == unselectable;
+  };
+  std::vector<std::size_t> from(count, count);
+  for (std::size_t key = 0; key < count; ++key) {
+    if (answers[key] != unselectable) continue;
+    std::size_t low = key;  // A key is not lost before there is another one.
+    std::size_t high = count - 1;
+    while (high - low > 1) {
+      const std::size_t middle = low + (high - low) / 2;
+      (is_lost(key, middle) ? high : low) = middle;
+    }
+    from[key] = low < high && low > 0 && is_lost(key, low) ? low : high;
+  }
+  return from;
+}
+
 ContextKeys measured(const files::Checkpoint& checkpoint, const models::Model& model, std::size_t index,
-                     const NormContexts& contexts) {
+                     const NormContexts& contexts, bool positions) {
   const models::Head& head = model.heads[index];
   const models::Linear* const between = head.between ? &*head.between : nullptr;
   ContextKeys result{.head = index, .norm = head.norm};
@@ -118,6 +147,9 @@ ContextKeys measured(const files::Checkpoint& checkpoint, const models::Model& m
       result.counts[part].undecided += found.count(selectability::Selectability::undecided);
       if (result.contexts == 1 && part == static_cast<std::size_t>(result.own)) {
         for (const selectability::Verdict& key : found.keys) result.first_context.push_back(key.answer);
+        if (positions && head.window.value_or(rows.rows()) >= rows.rows()) {
+          result.lost_from = positions_lost_from({keys.data(), rows.rows(), map.head_dim}, result.first_context);
+        }
       }
     }
   }
@@ -172,7 +204,8 @@ std::vector<ContextKeys> selectable_context_keys(const files::Checkpoint& checkp
     result.resize(std::min(within, first + together));
     parallel_for(result.size() - first, 1, options.threads, [&](std::size_t begin, std::size_t end) {
       for (std::size_t i = first + begin; i < first + end; ++i) {
-        result[i] = measured(checkpoint, model, heads[i], *contexts_of(contexts, model.heads[heads[i]].norm));
+        result[i] = measured(checkpoint, model, heads[i], *contexts_of(contexts, model.heads[heads[i]].norm),
+                             options.positions);
       }
     });
   }

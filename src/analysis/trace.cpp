@@ -9,6 +9,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/norm/image.hpp>
+#include <normscope/norm/norm.hpp>
 
 namespace normscope::analysis {
 namespace {
@@ -39,17 +40,29 @@ class NormRecord {
     }
   }
 
+  /// `before` has the rows that entered the norm before, or nothing.
   [[nodiscard]] TracedNorm record(std::size_t index, MatrixView<const double> rows,
-                                  std::size_t key_positions) const {
+                                  std::span<const double> before, std::size_t key_positions) const {
     Observer observer(spec_, {.axes = axes_.size(), .contexts = 1, .positions = key_positions});
     observer.add(rows);
     observer.add_contexts(rows, rows.rows());
     TracedNorm traced{.norm = index, .axes = axes_, .observer = std::move(observer)};
-    for (std::size_t t = 0; t < rows.rows(); ++t) traced.tokens.push_back(of(rows.row(t)));
+    for (std::size_t t = 0; t < rows.rows(); ++t) {
+      traced.tokens.push_back(of(rows.row(t)));
+      TokenAtNorm& token = traced.tokens.back();
+      token.added = before.empty() ? token.length
+                                   : distance(rows.row(t), before.subspan(t * rows.width(), rows.width()));
+    }
     return traced;
   }
 
  private:
+  [[nodiscard]] static double distance(std::span<const double> a, std::span<const double> b) {
+    double squares = 0.0;
+    for (std::size_t i = 0; i < a.size(); ++i) squares += (a[i] - b[i]) * (a[i] - b[i]);
+    return std::sqrt(squares);
+  }
+
   [[nodiscard]] std::span<const double> axis(std::size_t k) const {
     return {vectors_.data() + k * spec_.width, spec_.width};
   }
@@ -86,6 +99,17 @@ class NormRecord {
   std::vector<TracedAxis> axes_{};
 };
 
+/// The first of `tokens` queries of which, with those after it, each of `heads` has at most `most` weights
+/// together.
+std::size_t first_query_of(std::size_t tokens, std::size_t heads, std::size_t most) {
+  std::size_t first = tokens;
+  for (std::size_t weights = 0; first > 0; --first) {
+    weights += heads * first;
+    if (weights > most) break;
+  }
+  return first;
+}
+
 void add_reach(const files::Checkpoint& checkpoint, const TraceOptions& options, const Progress& progress,
                TokenTrace& trace) {
   const models::Linear& map = *trace.model->vocabulary->unembedding;
@@ -117,13 +141,22 @@ TokenTrace trace(const files::Checkpoint& checkpoint, const models::Model& model
   const forward::Decoder decoder(checkpoint, model, options.threads);
   TokenTrace result{.model = &model, .tokens = {tokens.begin(), tokens.end()}};
   result.key_positions = std::min(tokens.size(), most_keys);
+  result.first_query = first_query_of(tokens.size(), model.heads.size(), options.attention);
+  std::vector<double> before;
   const std::vector<double> hidden = decoder.run(
       tokens,
       [&](std::size_t norm, MatrixView<const double> rows) {
-        result.norms.push_back(
-            NormRecord(checkpoint, model, norm, options.axes).record(norm, rows, result.key_positions));
+        result.norms.push_back(NormRecord(checkpoint, model, norm, options.axes)
+                                   .record(norm, rows, before, result.key_positions));
+        before.assign(rows.data(), rows.data() + rows.rows() * rows.width());
       },
-      progress);
+      progress, {.first = result.first_query, .see = [&](std::size_t head, MatrixView<const double> weights) {
+                   result.attention.push_back({.head = head});
+                   for (std::size_t r = 0; r < weights.rows(); ++r) {
+                     const std::span<const double> row = weights.row(r).first(result.first_query + r + 1);
+                     result.attention.back().weights.emplace_back(row.begin(), row.end());
+                   }
+                 }});
   result.predictions = decoder.predict(tokens, hidden, options.likeliest, progress);
   result.within.model = &model;
   result.within.final_norm = model.norms[decoder.norms().back()].name;
@@ -131,11 +164,77 @@ TokenTrace trace(const files::Checkpoint& checkpoint, const models::Model& model
   for (const TracedNorm& norm : result.norms) {
     contexts.push_back({model.norms[norm.norm].name, norm.observer.contexts()});
   }
-  result.within.heads = selectable_context_keys(
-      checkpoint, model, contexts,
-      {.most_heads = model.heads.size(), .budget = options.budget, .threads = options.threads}, progress);
+  result.within.heads = selectable_context_keys(checkpoint, model, contexts,
+                                                {.most_heads = model.heads.size(),
+                                                 .budget = options.budget,
+                                                 .positions = true,
+                                                 .threads = options.threads},
+                                                progress);
   add_reach(checkpoint, options, progress, result);
   return result;
+}
+
+namespace {
+
+/// Softmax of logits, in their place.
+void to_probabilities(std::span<double> logits) {
+  const double most = *std::max_element(logits.begin(), logits.end());
+  double sum = 0.0;
+  for (double& logit : logits) sum += logit = std::exp(logit - most);
+  for (double& logit : logits) logit /= sum;
+}
+
+/// Indices of the largest values, the largest first.
+std::vector<std::size_t> largest(std::span<const double> values, std::size_t count) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto end = order.begin() + static_cast<std::ptrdiff_t>(std::min(count, order.size()));
+  std::partial_sort(order.begin(), end, order.end(),
+                    [&](std::size_t a, std::size_t b) { return values[a] > values[b]; });
+  order.erase(end, order.end());
+  return order;
+}
+
+}  // namespace
+
+std::vector<ChangedToken> tokens_after_change(const forward::Decoder& decoder, const NormSpec& norm,
+                                              std::span<const double> row, std::span<const double> change,
+                                              std::size_t likeliest, const Progress& progress) {
+  if (norm.groups != 1 || norm.elementwise()) {
+    throw Error(ErrorCode::Unsupported, "not modelled: a final norm that is elementwise or has groups");
+  }
+  const std::size_t width = row.size();
+  std::vector<double> rows(3 * width);
+  const auto all = [&](std::size_t first, std::size_t count) {
+    return MatrixView<double>(rows.data() + first * width, count, width);
+  };
+  for (std::size_t i = 0; i < width; ++i) {
+    rows[i] = row[i];
+    rows[width + i] = rows[2 * width + i] = row[i] + change[i];
+  }
+  norm::project(norm, all(0, 3), all(0, 3));
+  double squares = 0.0;
+  for (const double value : all(0, 1).row(0)) squares += value * value;
+  const double sigma = std::sqrt(squares / norm.squared_radius() + norm.eps);
+  norm::scale(norm, all(0, 2), all(0, 2));
+  for (double& value : all(2, 1).row(0)) value = sigma > 0.0 ? value / sigma : 0.0;
+  norm::stretch(norm, all(0, 3), all(0, 3));
+  norm::shift(norm, all(0, 3), all(0, 3));
+  const std::size_t vocabulary = decoder.vocabulary();
+  std::vector<double> logits(3 * vocabulary);
+  const MatrixView<double> probabilities(logits.data(), 3, vocabulary);
+  decoder.logits(all(0, 3), probabilities, progress);
+  for (std::size_t r = 0; r < 3; ++r) to_probabilities(probabilities.row(r));
+  std::vector<std::size_t> tokens = largest(probabilities.row(1), likeliest);
+  for (const std::size_t token : largest(probabilities.row(0), likeliest)) {
+    if (std::find(tokens.begin(), tokens.end(), token) == tokens.end()) tokens.push_back(token);
+  }
+  std::vector<ChangedToken> changed;
+  for (const std::size_t token : tokens) {
+    changed.push_back(
+        {token, probabilities.row(0)[token], probabilities.row(1)[token], probabilities.row(2)[token]});
+  }
+  return changed;
 }
 
 std::vector<ObservedNorm> observed_norms(const TokenTrace& trace) {

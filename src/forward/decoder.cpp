@@ -141,14 +141,16 @@ struct Decoder::State {
     return inner;
   }
 
-  [[nodiscard]] std::vector<double> inner(const Branch& branch, MatrixView<const double> normed) const {
+  [[nodiscard]] std::vector<double> inner(const Branch& branch, MatrixView<const double> normed,
+                                          const AttentionObserver& attention = {}) const {
     return branch.heads.empty() ? mlp(branch, normed)
-                                : attended(checkpoint, model, branch.heads, normed, threads);
+                                : attended(checkpoint, model, branch.heads, normed, attention, threads);
   }
 
-  void add(const Branch& branch, MatrixView<const double> normed, std::vector<double>& stream) const {
+  void add(const Branch& branch, MatrixView<const double> normed, const AttentionObserver& attention,
+           std::vector<double>& stream) const {
     const std::size_t rows = normed.rows();
-    const std::vector<double> hidden = inner(branch, normed);
+    const std::vector<double> hidden = inner(branch, normed, attention);
     const MatrixView<const double> view(hidden.data(), rows, hidden.size() / rows);
     std::vector<double> output = apply(checkpoint, *branch.out, view, threads);
     if (branch.after != nullptr) {
@@ -297,7 +299,7 @@ const std::vector<std::size_t>& Decoder::norms() const { return state_->norms; }
 const std::vector<Component>& Decoder::components() const { return state_->components; }
 
 std::vector<double> Decoder::run(std::span<const std::size_t> tokens, const Observe& observe,
-                                 const Progress& progress) const {
+                                 const Progress& progress, const AttentionObserver& attention) const {
   const State& state = *state_;
   state.expect_tokens(tokens);
   std::vector<double> stream = state.embedded(tokens);
@@ -306,7 +308,7 @@ std::vector<double> Decoder::run(std::span<const std::size_t> tokens, const Obse
   return state.pass(
       std::move(stream), observe,
       [&](const Branch& branch, MatrixView<const double> normed, std::vector<double>& sum) {
-        state.add(branch, normed, sum);
+        state.add(branch, normed, attention, sum);
       },
       progress);
 }

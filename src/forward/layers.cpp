@@ -75,8 +75,9 @@ void softmax(std::span<double> scores) {
   for (double& score : scores) score /= sum;
 }
 
+/// `weights` gets the attention weights of the last queries, as many as it has rows.
 void attend(const models::Head& head, MatrixView<const double> queries, MatrixView<const double> keys,
-            MatrixView<const double> values, MatrixView<double> output) {
+            MatrixView<const double> values, MatrixView<double> output, MatrixView<double> weights) {
   const std::size_t rows = queries.rows();
   std::vector<double> scores(rows);
   for (std::size_t t = 0; t < rows; ++t) {
@@ -94,6 +95,9 @@ void attend(const models::Head& head, MatrixView<const double> queries, MatrixVi
       if (head.soft_cap > 0.0) score = head.soft_cap * std::tanh(score / head.soft_cap);
     }
     softmax(row.row(0));
+    if (const std::size_t unseen = rows - weights.rows(); t >= unseen) {
+      std::copy_n(scores.begin(), count, weights.row(t - unseen).begin() + static_cast<std::ptrdiff_t>(first));
+    }
     multiply(row, MatrixView<const double>(values.row(first).data(), count, values.width(), values.stride()),
              MatrixView<double>(output.row(t).data(), 1, output.width()));
   }
@@ -106,7 +110,7 @@ constexpr std::size_t most_weights = std::size_t{1} << 24;
 
 std::vector<double> attended(const files::Checkpoint& checkpoint, const models::Model& model,
                              std::span<const std::size_t> heads, MatrixView<const double> normed,
-                             unsigned threads) {
+                             const AttentionObserver& observer, unsigned threads) {
   std::vector<const models::Head*> all;
   std::vector<const models::Head*> sharing;  // the first head of each key
   std::vector<const models::Linear*> query_maps;
@@ -136,11 +140,17 @@ std::vector<double> attended(const files::Checkpoint& checkpoint, const models::
   Parts result{
       .rows = normed.rows(), .dim = values.dim, .maps = std::vector<const models::Linear*>(all.size())};
   result.values.resize(result.rows * result.width());
+  const std::size_t seen = observer.see ? normed.rows() - std::min(normed.rows(), observer.first) : 0;
+  std::vector<double> weights(all.size() * seen * normed.rows());
+  const auto weights_of = [&](std::size_t i) {
+    return MatrixView<double>(weights.data() + i * seen * normed.rows(), seen, normed.rows());
+  };
   parallel_for(all.size(), 1, threads, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
-      attend(*all[i], queries.of(i), keys.of(key_of[i]), values.of(key_of[i]), result.of(i));
+      attend(*all[i], queries.of(i), keys.of(key_of[i]), values.of(key_of[i]), result.of(i), weights_of(i));
     }
   });
+  for (std::size_t i = 0; i < all.size() && observer.see; ++i) observer.see(heads[i], weights_of(i));
   return std::move(result.values);
 }
 

@@ -7,6 +7,7 @@
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/view.hpp>
 #include <normscope/files/checkpoint.hpp>
+#include <normscope/forward/decoder.hpp>
 #include <normscope/models/model.hpp>
 
 namespace normscope::forward {
@@ -30,7 +31,7 @@ void apply(const files::Checkpoint& checkpoint, const models::Linear& map, Matri
                                             std::size_t index);
 
 /// Causal attention of `heads`, indices in `model.heads`, over the outputs of the norm that they read: the
-/// sums of values, head after head, row-major.
+/// sums of values, head after head, row-major. `observer` is called with their weights.
 ///
 /// Shapes    normed (tokens, width)
 ///
@@ -38,6 +39,7 @@ void apply(const files::Checkpoint& checkpoint, const models::Linear& map, Matri
 ///           nor of all heads
 [[nodiscard]] std::vector<double> attended(const files::Checkpoint& checkpoint, const models::Model& model,
                                            std::span<const std::size_t> heads,
-                                           MatrixView<const double> normed, unsigned threads);
+                                           MatrixView<const double> normed, const AttentionObserver& observer,
+                                           unsigned threads);
 
 }  // namespace normscope::forward

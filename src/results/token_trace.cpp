@@ -56,11 +56,24 @@ template <class V>
 void fields(V& v, const analysis::TokenAtNorm& token) {
   v.define("token_at_norm", "the row x of one token that enters the norm");
   v("length", number(token.length), "|x|");
+  v("added", number(token.added),
+    "length of what was added to the stream since the norm before; |x| at the first norm");
   v("ones_share", number(token.ones_share), "share of |x|² along all-ones: what a projection removes");
   v("sigma", number(token.sigma), "what the norm divides by");
   v("radius", number(token.radius), "1 on the surface of the ellipsoid, less by eps");
   v("place", each(token.place, [](double along) { return number(along); }),
     "the output without bias along each of the axes, in units of the semi-axis");
+}
+
+/// What the maps that read the norm's output belong to, each once.
+std::vector<std::string> reader_kinds(const models::Norm& norm) {
+  std::vector<std::string> readers;
+  for (const models::Linear& map : norm.readers) {
+    const bool is_mlp = map.role == "mlp in" || map.role == "mlp gate";
+    const std::string reader = is_mlp ? "mlp" : map.role == "unembedding" ? map.role : "attention";
+    if (std::find(readers.begin(), readers.end(), reader) == readers.end()) readers.push_back(reader);
+  }
+  return readers;
 }
 
 struct TracedNormFields {
@@ -76,12 +89,49 @@ void fields(V& v, const TracedNormFields& x) {
   v("name", x.norm.name);
   v("role", x.norm.role);
   v("layer", x.norm.layer);
+  v("readers", reader_kinds(x.norm), "what reads its output: attention, mlp or unembedding");
   v("kind", to_string(x.norm.kind));
   v("centers", x.centers, "whether it subtracts the mean, the part along all-ones");
   v("width", positive(x.norm.width));
   v("eps", not_negative(x.norm.eps));
   v("axes", x.axes, "the longest, in order");
   v("tokens", x.tokens);
+}
+
+struct LostKey {
+  std::size_t position = 0;
+  std::size_t from = 0;
+};
+
+template <class V>
+void fields(V& v, const LostKey& x) {
+  v.define("lost_key");
+  v("position", x.position);
+  v("from", x.from, "the first position from which on no query gives the key the highest score so far");
+}
+
+std::vector<LostKey> lost_keys(const analysis::ContextKeys& keys) {
+  std::vector<LostKey> lost;
+  for (std::size_t t = 0; t < keys.lost_from.size(); ++t) {
+    if (keys.lost_from[t] < keys.lost_from.size()) lost.push_back({t, keys.lost_from[t]});
+  }
+  return lost;
+}
+
+struct TracedAttentionFields {
+  const models::Head& head;
+  const analysis::TracedAttention& attention;
+};
+
+template <class V>
+void fields(V& v, const TracedAttentionFields& x) {
+  v.define("attention");
+  v("layer", not_negative(x.head.layer));
+  v("head", not_negative(x.head.head));
+  v("key", not_negative(x.head.key_value_head), "index of its key-value head in the layer");
+  v("norm", x.head.norm, "that it reads");
+  v("weights", x.attention.weights,
+    "of the queries at first_query and later, one for each position up to the query's own");
 }
 
 struct TracedHead {
@@ -99,6 +149,8 @@ void fields(V& v, const TracedHead& x) {
   v("selectable", positions_with(x.keys, Selectability::selectable),
     "positions whose keys some query gives the highest score of all");
   v("undecided", positions_with(x.keys, Selectability::undecided));
+  v("lost", each(lost_keys(x.keys), [](const LostKey& key) { return key; }),
+    "keys that no query selects; none of a head whose window is shorter than the text");
   v("refused", x.keys.refused, "why there are none; empty otherwise");
 }
 
@@ -159,6 +211,12 @@ void fields(V& v, const TokenTraceFields& x) {
          }),
     "of heads that share their keys only the first");
   v("key_positions", trace.key_positions, "first tokens whose keys were compared");
+  v("first_query", trace.first_query, "position of the first query whose attention weights are given");
+  v("attention", each(trace.attention, [&](const analysis::TracedAttention& attention) {
+      const bool known = attention.head < x.model.heads.size();
+      return TracedAttentionFields{known ? x.model.heads[attention.head] : empty<models::Head>(), attention};
+    }),
+    "of every head, in the order of the forward pass");
   v("predictions",
     each(trace.predictions,
          [&](const forward::Prediction& prediction) {

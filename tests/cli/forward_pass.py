@@ -166,6 +166,10 @@ class Decoder:
             scale = 1.0
         return scale / (layer + 1 if self.config.get("scale_attn_by_inverse_layer_idx") else 1)
 
+    def weighted(self, weights, values):
+        """Sums of values, heads x queries x dims."""
+        return weights @ values
+
     def attention(self, x, at, layer):
         q, k, v = self.queries_keys_values(x, at)
         count, dims = q.shape[1:]
@@ -188,7 +192,7 @@ class Decoder:
         if alibi:
             scores = scores + alibi_slopes(self.config, self.heads)[:, None, None] * np.arange(count) * (scale if self.kind == "falcon" else 1)
         apart = np.arange(count)[:, None] - np.arange(count)
-        attended = softmax(np.where((apart >= 0) & (apart < window), scores, -np.inf)) @ v
+        attended = self.weighted(softmax(np.where((apart >= 0) & (apart < window), scores, -np.inf)), v)
         return self.linear(attended.transpose(1, 0, 2).reshape(count, -1), self.named(at, OUTPUTS))
 
     def act(self, x):

@@ -15,11 +15,16 @@ IDS = [json.loads((OWN_MODEL / "vocab.json").read_text())[letter] for letter in 
 
 
 class Recorded(Decoder):
-    """Keeps what enters each norm of the residual stream."""
+    """Keeps what enters each norm of the residual stream, and the attention weights of each layer."""
 
     def __init__(self, folder):
         super().__init__(folder)
         self.rows = []
+        self.weights = []
+
+    def weighted(self, weights, values):
+        self.weights.append(weights)
+        return super().weighted(weights, values)
 
     def norm(self, x, name, of_stream=True):
         self.rows.append((name, x))
@@ -64,6 +69,39 @@ class Trace(CommandTest):
                 for token, x in zip(norm["tokens"], rows, strict=True):
                     y = gain * (x - x.mean()) / token["sigma"]
                     self.assertAlmostEqual(token["place"][k], y @ vector / axis["length"] * np.sign(axis["weight"]), delta=1e-6)
+
+    def test_attention_weights_are_those_of_the_definition(self):
+        # Heads of their own keys; heads that share keys; windows.
+        for folder, tokens in ((OWN_MODEL, IDS), (fixture("llama"), range(9)), (fixture("mistral"), range(9))):
+            document = self.json("trace", folder, "--tokens", ",".join(map(str, tokens)), "-q")
+            model = Recorded(folder)
+            model.logits(np.array(tokens))
+            before = np.zeros_like(model.rows[0][1])
+            for norm, (_, rows) in zip(document["norms"], model.rows, strict=True):
+                added = np.linalg.norm(rows - before, axis=1)
+                np.testing.assert_allclose([token["added"] for token in norm["tokens"]], added, rtol=1e-9)
+                before = rows
+            self.assertEqual(document["first_query"], 0)
+            expected = [(layer, head, weights[head]) for layer, weights in enumerate(model.weights) for head in range(len(weights))]
+            for told, (layer, head, weights) in zip(document["attention"], expected, strict=True):
+                self.assertEqual((told["layer"], told["head"]), (layer, head))
+                for position, row in enumerate(told["weights"]):
+                    np.testing.assert_allclose(row, weights[position, : position + 1], atol=1e-9)
+            readers = [norm["readers"] for norm in document["norms"]]
+            self.assertEqual(readers, [["attention"], ["mlp"]] * len(model.weights) + [["unembedding"]])
+        # 16 heads have 16 * 13 + 16 * 12 weights at the last two positions.
+        last = self.json("trace", OWN_MODEL, WORD, "--attention", 16 * 25, "-q")
+        self.assertEqual((last["first_query"], [len(row) for row in last["attention"][0]["weights"]]), (11, [12, 13]))
+        self.assertEqual(self.json("trace", OWN_MODEL, WORD, "--attention", 0, "-q")["first_query"], len(WORD))
+
+    def test_a_lost_key_stays_selectable_until_it_is_lost(self):
+        ids = [7 * i % 29 for i in range(12)]
+        traced = lambda count: self.json("trace", fixture("phi"), "--tokens", ",".join(map(str, ids[:count])), "-q")["heads"]
+        lost = [(index, key) for index, head in enumerate(traced(12)) for key in head["lost"]]
+        self.assertGreater(len(lost), 0)
+        for index, key in lost:
+            self.assertIn(key["position"], traced(key["from"])[index]["selectable"])
+            self.assertNotIn(key["position"], traced(key["from"] + 1)[index]["selectable"])
 
     def test_what_follows_has_a_rank(self):
         document = self.json("trace", OWN_MODEL, "--tokens", ",".join(map(str, IDS)), "-q")

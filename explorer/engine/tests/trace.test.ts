@@ -34,6 +34,24 @@ describe("a text through a model", () => {
     ) as typeof trace;
     expect(trace.tokens).toEqual(told.tokens);
     expect(trace.heads).toEqual(told.heads);
+    expect(trace.attention).toHaveLength(16);
+    trace.attention.forEach(({ weights }, head) =>
+      weights.flat().forEach((weight, i) => expect(weight).toBeCloseTo(told.attention[head]!.weights.flat()[i]!, 12)),
+    );
+    // x, and what the norm's steps make of it, is what the document's numbers are of.
+    const values = await tracer.normSteps(3);
+    trace.norms.forEach(({ width, tokens, kind }, norm) => {
+      const rows = Array.from({ length: 5 }, (_, k) => [
+        ...values.subarray((5 * norm + k) * width, (5 * norm + k + 1) * width),
+      ]);
+      const [x, centered, scaled] = rows.map((row) => Math.hypot(...row));
+      const { length, ones_share, radius } = tokens[3]!;
+      expect(kind).toBe("layer");
+      expect(x).toBeCloseTo(length!, 10);
+      expect((centered! / x!) ** 2).toBeCloseTo(1 - ones_share!, 10);
+      expect(scaled).toBeCloseTo(radius! * Math.sqrt(width), 9);
+    });
+    await expect(tracer.normSteps(6)).rejects.toThrow("no token of the text is at that position");
     trace.norms.forEach((norm, i) =>
       norm.tokens.forEach((token, t) => {
         const other = told.norms[i]!.tokens[t]!;
@@ -49,6 +67,38 @@ describe("a text through a model", () => {
       }),
     );
     await tracer.delete();
+  });
+
+  it("removes a component at the final norm", async () => {
+    const tracer = await Tracer.open(engine, files);
+    const trace = await tracer.trace("\nunder");
+    const effects = await tracer.effects(5);
+    expect(departures("attribute", effects)).toEqual([]);
+    const [first, other] = trace.predictions[5]!.likeliest;
+    expect(effects.target.token).toBe(first!.token);
+    const tokens = trace.tokens.map(({ token }) => token).join(",");
+    const targets = ["--target", String(first!.token), "--against", String(other!.token), "--no-rerun"];
+    const told = JSON.parse(
+      execFileSync(process.env["NORMSCOPE"]!, ["attribute", model, "--tokens", tokens, ...targets, "--json", "-"], {
+        encoding: "utf8",
+      }),
+    ) as typeof effects;
+    for (const [index, { name }] of effects.components.entries()) {
+      const tokens = await tracer.without(index, 28);
+      expect(tokens.map(({ token }) => token).sort((a, b) => a - b)).toEqual(Array.from({ length: 28 }, (_, i) => i));
+      const target = tokens.find(({ token }) => token === first!.token)!;
+      expect(target.before).toBeCloseTo(first!.probability!, 12);
+      for (const key of ["before", "exact", "frozen"] as const)
+        expect(tokens.reduce((sum, token) => sum + token[key], 0)).toBeCloseTo(1, 12);
+      const against = tokens.find(({ token }) => token === other!.token)!;
+      // How the difference of the two logits changes.
+      const change = (key: "exact" | "frozen") =>
+        Math.log(target[key] / against[key]) - Math.log(target.before / against.before);
+      expect(told.components[index]!.name).toBe(name);
+      expect(change("exact")).toBeCloseTo(told.components[index]!.exact, 9);
+      expect(change("frozen")).toBeCloseTo(told.components[index]!.frozen, 9);
+    }
+    await expect(tracer.without(-1, 10)).rejects.toThrow("there is no such component");
   });
 
   it("refuses in one line", async () => {

@@ -44,18 +44,31 @@ function norms({ norms }: TokenTrace): HTMLElement {
   return table("The tokens of this text at each norm", heads, rows, [1, 2, 3, 4]);
 }
 
-function heads({ heads, key_positions }: TokenTrace): HTMLElement {
-  const rows = heads.map((head) => [
-    String(head.layer),
-    String(head.head),
-    head.refused === "" ? `${head.selectable.length} of ${key_positions}` : head.refused,
-    head.refused === "" ? String(head.undecided.length) : "",
-  ]);
+/** What a head looks at from the last token, and the keys of the text that it can select and has lost. */
+function heads({ heads, key_positions, tokens, attention, first_query }: TokenTrace): HTMLElement {
+  const last = tokens.length - 1;
+  const rows = attention.map(({ layer, head, key, weights }) => {
+    const keys = heads.find((other) => other.layer === layer && other.key === key);
+    const row = weights[last - first_query] ?? [];
+    const most = row.reduce((best, weight, t) => (weight > (row[best] ?? 0) ? t : best), 0);
+    const lost = keys?.lost.flatMap(({ position }, i) => [i === 0 ? "" : ", ", shown(tokens[position]!)]) ?? [];
+    return [
+      ...[String(layer), String(head)],
+      row.length === 0 ? unknown : shown(tokens[most]!),
+      row.length === 0 ? unknown : percent(row[most] ?? 0),
+      keys === undefined
+        ? unknown
+        : keys.refused === ""
+          ? `${keys.selectable.length} of ${key_positions}`
+          : keys.refused,
+      lost.length === 0 ? unknown : el("span", {}, ...lost),
+    ];
+  });
   return table(
-    "Keys of this text that each head can select",
-    ["Layer", "Head", "Selectable", "Undecided"],
+    "What each head attends to most from the last token, and the keys of this text that it can select; a lost key gets the highest score of no query",
+    ["Layer", "Head", "Attends to", "Its weight", "Selectable", "Lost"],
     rows,
-    [0, 1],
+    [0, 1, 3],
   );
 }
 

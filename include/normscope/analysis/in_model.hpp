@@ -47,6 +47,9 @@ struct ContextKeys {
   std::array<KeyCounts, norm_parts> counts{};  ///< by NormParts
   /// The answer for each key of the first context, with what the model's norm does.
   std::vector<selectability::Selectability> first_context{};
+  /// For each key of the first context the first position of a query from which on no query selects it among
+  /// the keys so far; the number of keys if there is none. Empty unless `ContextKeyOptions::positions`.
+  std::vector<std::size_t> lost_from{};
   std::string refused{};  ///< why there are none; empty otherwise
 
   [[nodiscard]] const KeyCounts& of(NormParts parts) const { return counts[static_cast<std::size_t>(parts)]; }
@@ -56,6 +59,9 @@ struct ContextKeyOptions {
   std::size_t most_heads = 48;  ///< heads that are measured, spread evenly over all that can be
   /// Estimated multiplications after which no further head is started.
   double budget = std::numeric_limits<double>::infinity();
+  /// Whether `ContextKeys::lost_from` is wanted. Heads whose window is shorter than the context have none:
+  /// their later queries compare other keys.
+  bool positions = false;
   unsigned threads = 0;
 };
 
@@ -71,7 +77,8 @@ struct ContextKeyOptions {
 ///
 /// Accuracy  (test: test_selectable_keys_are_those_of_the_definition)
 ///
-/// Cost      four `selectability::select_keys` of positions × head_dim for each context and head
+/// Cost      four `selectability::select_keys` of positions × head_dim for each context and head; with
+///           `positions` up to log2(positions) more for each key of the first context that is not selectable
 [[nodiscard]] std::vector<ContextKeys> selectable_context_keys(const files::Checkpoint& checkpoint,
                                                                const models::Model& model,
                                                                const std::vector<NormContexts>& contexts,

@@ -19,7 +19,8 @@ namespace normscope::analysis {
 
 /// The row x of one token that enters a norm y = g ⊙ (x − m)/σ + b.
 struct TokenAtNorm {
-  double length = 0.0;      ///< |x|
+  double length = 0.0;  ///< |x|
+  double added = 0.0;   ///< length of what was added to the stream since the norm before; |x| at the first
   double ones_share = 0.0;  ///< share of |x|² along all-ones, which a projection removes
   double sigma = 0.0;
   double radius = 0.0;  ///< |x − m|/(R σ): 1 on the surface of the ellipsoid, less by eps
@@ -41,9 +42,18 @@ struct TracedNorm {
   Observer observer;  ///< has seen the rows
 };
 
+/// The attention weights of one head.
+struct TracedAttention {
+  std::size_t head = 0;  ///< index in `model.heads`
+  /// Of the queries at `TokenTrace::first_query` and later: one for each position up to the query's own.
+  std::vector<std::vector<double>> weights{};
+};
+
 struct TraceOptions {
   std::size_t axes = 8;        ///< longest axes of a norm in which places are given
   std::size_t likeliest = 10;  ///< tokens a position
+  /// Attention weights that are kept, of all heads together: those of the last queries.
+  std::size_t attention = std::size_t{1} << 16;
   /// Multiplications after which no further head, then no further token, is started.
   double budget = 1e11;
   /// Entries of the unembedding up to which it is decided which likely tokens are in reach.
@@ -54,7 +64,9 @@ struct TraceOptions {
 struct TokenTrace {
   const models::Model* model = nullptr;  ///< the description used; it must outlive this
   std::vector<std::size_t> tokens{};
-  std::vector<TracedNorm> norms{};  ///< of the residual stream, in the order of the forward pass
+  std::vector<TracedNorm> norms{};           ///< of the residual stream, in the order of the forward pass
+  std::size_t first_query = 0;               ///< position of the first query whose attention weights are kept
+  std::vector<TracedAttention> attention{};  ///< of every head, in the order of the forward pass
   std::vector<forward::Prediction> predictions{};
   /// Keys of each head; whether the likely tokens are in reach.
   InModel within{};
@@ -67,6 +79,29 @@ struct TokenTrace {
 [[nodiscard]] TokenTrace trace(const files::Checkpoint& checkpoint, const models::Model& model,
                                std::span<const std::size_t> tokens, const TraceOptions& options = {},
                                const Progress& progress = {});
+
+/// The probability of a token after some row x of the final norm's input, and after x + δ.
+struct ChangedToken {
+  std::size_t token = 0;
+  double before = 0.0;  ///< after x
+  double exact = 0.0;   ///< after x + δ
+  double frozen = 0.0;  ///< after x + δ, if the norm divided by what it divides x by
+};
+
+/// The `likeliest` tokens after `row` and those after `row` + `change`, the likeliest of these first. With
+/// the change of `Attribution::changes`, what follows without a component of the stream.
+///
+/// Shapes    row, change (norm.width)
+///
+/// Errors    Unsupported for elementwise norms, which divide by nothing, and for several groups; as
+///           `forward::Decoder::logits`
+///
+/// Accuracy  (test: "removes a component" of explorer/engine/tests/trace.test.ts, against `attribute`)
+[[nodiscard]] std::vector<ChangedToken> tokens_after_change(const forward::Decoder& decoder,
+                                                            const NormSpec& norm, std::span<const double> row,
+                                                            std::span<const double> change,
+                                                            std::size_t likeliest,
+                                                            const Progress& progress = {});
 
 /// The norms in the form of `results::activations`. Refers to `trace`.
 [[nodiscard]] std::vector<ObservedNorm> observed_norms(const TokenTrace& trace);

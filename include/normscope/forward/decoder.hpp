@@ -57,6 +57,14 @@ struct Apart {
   Observe observe{};
 };
 
+/// Called with the attention weights of heads, once for each head of the model.
+struct AttentionObserver {
+  std::size_t first = 0;  ///< position of the first query whose weights are wanted
+  /// The index of the head in `model.heads`; row r has the weights of the query at position first + r, one a
+  /// position, 0 behind that query and outside of its window.
+  std::function<void(std::size_t head, MatrixView<const double> weights)> see{};
+};
+
 /// Largest number of tokens of a pass, for models that state no smaller one. Scores take its square.
 inline constexpr std::size_t most_tokens = 4096;
 
@@ -80,7 +88,8 @@ class Decoder {
   /// final norm.
   [[nodiscard]] const std::vector<std::size_t>& norms() const;
 
-  /// The output of the final norm for each token, row-major. `observe` is called with each of `norms()`.
+  /// The output of the final norm for each token, row-major. `observe` is called with each of `norms()`,
+  /// `attention` with each head behind the norm that it reads.
   ///
   /// Errors    Argument for no tokens, more than `positions()`, or a token outside the vocabulary; as
   ///           `models::read_weight`; Cancelled
@@ -91,7 +100,8 @@ class Decoder {
   /// Cost      2 · tokens · parameters operations, and attention; memory: the largest matrix of weights, and
   ///           rows of the stream
   [[nodiscard]] std::vector<double> run(std::span<const std::size_t> tokens, const Observe& observe = {},
-                                        const Progress& progress = {}) const;
+                                        const Progress& progress = {},
+                                        const AttentionObserver& attention = {}) const;
 
   /// The addends of the stream, in the order in which they are added.
   [[nodiscard]] const std::vector<Component>& components() const;

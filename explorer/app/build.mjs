@@ -102,7 +102,7 @@ const worker = await build({
 for (const file of ["drawing.mjs", "drawing.wasm", "normscope.mjs", "normscope.wasm"])
   copyFileSync(join(wasm, file), join(output, file));
 for (const file of ["icon.svg", "preview.jpg"]) copyFileSync(join(here, file), join(output, file));
-// The chapter "trace" reads the small model of letters, "checkpoint" the one of a text.
+// The chapters "trace" and "checkpoint" read the model of a text; a test drops the one of letters.
 for (const [model, vocabulary] of [
   ["wordlist_gpt", "vocab.json"],
   ["kjv_gpt", "tokenizer.json"],

@@ -48,7 +48,7 @@ export const chapters: Entry[] = [
   {
     id: "trace",
     title: "A token through a model",
-    question: "What do norms do with the letters of a word?",
+    question: "What becomes of a text in a model, and what is lost?",
     load: () => import("./chapters/trace"),
   },
   {

@@ -1,56 +1,46 @@
 import { newest } from "../../engine/client";
-import type { Engine } from "../../engine/client";
-import { Tracer } from "../../engine/trace";
+import { mostTokens } from "../../engine/trace";
 import type { TokenTrace } from "../../generated/token-trace";
 import { button, el } from "../../shared/dom";
 import { chapter } from "../chapter";
 import type { Page } from "../chapter";
 import { controls } from "../controls";
 import { cppOf } from "../doors";
-import { figure } from "../figure";
+import { figure, ready } from "../figure";
 import type { Table } from "../figure";
 import { boundInText, numberInText } from "../numbers";
 import { player } from "../player";
 import { riechers, brody, gupta } from "../sources";
-import { messageOf, mountOwn, noticePlace, ownModel, traceOwn } from "./trace_own";
-import { bars, keys, keyTable, named, nextTable, normCards, normTable, readout, spoken } from "./trace_pictures";
-import { cleaned, defaults, longest, nexts, rules } from "./trace_state";
+import { svgPixels, svgText } from "../svg";
+import { messageOf, mountModels, noticePlace } from "./trace_own";
+import type { OpenModel } from "./trace_own";
+import { draw } from "./trace_picture";
+import type { Drawn, NormSteps } from "./trace_picture";
+import { titleOf } from "./trace_removal";
+import type { Removal } from "./trace_removal";
+import { bundled, defaults, firstLayer, nexts, rules } from "./trace_state";
 import type { State } from "./trace_state";
+import { captionOf, headsOf, lostAt, spoken, stepsOf, weightsAt } from "./trace_steps";
+import type { Step } from "./trace_steps";
 import text from "./trace.html";
 
-const model = "wordlist_gpt";
-
-let opened: { engine: Engine; tracer: Promise<Tracer> } | null = null;
-
-/** The model in the core of this page, read once. */
-function tracerOf(engine: Engine): Promise<Tracer> {
-  if (opened?.engine === engine) return opened.tracer;
-  const files = Promise.all(
-    ["config.json", "model.safetensors", "vocab.json"].map(async (name) => {
-      const response = await fetch(new URL(`example/${model}/${name}`, document.baseURI));
-      if (!response.ok) throw new Error(`${name} of the model is not there: ${response.status}`);
-      return { name, bytes: new Uint8Array(await response.arrayBuffer()) };
-    }),
-  );
-  const tracer = files.then((read) => Tracer.open(engine, read));
-  tracer.catch(() => (opened = null));
-  opened = { engine, tracer };
-  return tracer;
+/** What is on show: a text through a model, and what its norms make of one token. */
+interface Shown {
+  trace: TokenTrace;
+  steps: Step[];
+  at: number;
+  position: number;
+  norms: NormSteps | undefined;
+  removal: Removal | undefined;
 }
 
-const wordTraced = async (engine: Engine, word: string): Promise<TokenTrace> =>
-  (await tracerOf(engine)).trace(`\n${word}`);
+const clamp = (value: number, last: number): number => Math.max(0, Math.min(value, last));
 
-const positionOf = (state: State, trace: TokenTrace): number => Math.min(state.at, trace.tokens.length - 1);
-
-/** The tokens of the end of a line and a word, as models/wordlist_gpt/vocab.json numbers them. */
-const tokensOf = (word: string): string =>
-  [0, ...Array.from(word, (one) => (one === "'" ? 1 : one.charCodeAt(0) - 95))].join(",");
-
-/** Stands for the trace of `word` until there is one, out of sight, so that nothing moves when it comes. */
-function placeholder(word: string): TokenTrace {
-  const tokens = ["\n", ...word].map((name) => ({ token: 0, name }));
-  const token = { length: 0, ones_share: 0, sigma: 0, radius: 0, place: [] };
+/** Stands for the trace of the first text until there is one, so that nothing moves when it comes. */
+function placeholder(text: string): TokenTrace {
+  const tokens = Array.from({ length: bundled.tokens }, (_, i) => ({ token: 0, name: text.split(/\b/)[2 * i] ?? "a" }));
+  const token = { length: 0, added: 0, ones_share: 0, sigma: 0, radius: 0, place: [] };
+  const names = Array.from({ length: 2 * bundled.layers + 1 }, (_, i) => `norm ${i}`);
   const likely = { token: 0, name: "a", logit: 0, probability: 0, reach: null };
   return {
     schema: "normscope.token-trace/1",
@@ -58,14 +48,18 @@ function placeholder(word: string): TokenTrace {
     path: "",
     architecture: "",
     tokens,
-    norms: Array.from({ length: 9 }, (_, i) => ({
-      ...{ name: `h.${i}.ln_1`, role: "", layer: i, kind: "layer", centers: true, width: 64, eps: 0, axes: [] },
+    norms: names.map((name, i) => ({
+      ...{ name, role: "", layer: i >> 1, kind: "layer", centers: true, width: 1, eps: 0, axes: [] },
+      readers: i === 2 * bundled.layers ? ["unembedding"] : i % 2 === 0 ? ["attention"] : ["mlp"],
       tokens: tokens.map(() => token),
     })),
-    heads: Array.from({ length: 16 }, (_, i) => ({
-      ...{ layer: i >> 2, head: i % 4, key: i % 4, norm: "", selectable: [], undecided: [], refused: "" },
-    })),
+    heads: [],
     key_positions: tokens.length,
+    first_query: 0,
+    attention: Array.from({ length: bundled.layers * bundled.heads }, (_, i) => ({
+      ...{ layer: Math.floor(i / bundled.heads), head: i % bundled.heads, key: 0, weights: [] },
+      norm: names[2 * Math.floor(i / bundled.heads)]!,
+    })),
     predictions: tokens.map(() => ({ likeliest: Array.from({ length: 10 }, () => likely), next: null })),
     final_norm: "",
     reach_refused: "",
@@ -73,59 +67,133 @@ function placeholder(word: string): TokenTrace {
   };
 }
 
-/** Letter by letter through the word, or as far as the model has read. */
-const reader = (page: Page<State>, seen: HTMLElement, last: () => number): HTMLElement =>
-  player(page, {
-    read: (state) => state.at,
-    write: (value) => ({ at: Math.floor(value) }),
-    from: 0,
-    to: last,
-    pace: 700,
-    seen: { element: seen, opens: true, until: defaults.at },
-  });
+/** The numbers of the step that is open. */
+function tableOf({ trace, steps, at, position, removal }: Shown): Table {
+  const step = steps[at]!;
+  const named = trace.tokens.map(({ name }) => spoken(name));
+  if (step.kind === "next")
+    return {
+      columns: ["token", "logit", "probability", "in reach"],
+      rows: trace.predictions[position]!.likeliest.map(({ name, logit, probability, reach }) => [
+        ...[spoken(name), logit ?? "", probability ?? "", reach ?? ""],
+      ]),
+    };
+  if (step.kind === "removal" && removal !== undefined)
+    return {
+      columns: ["component", "frozen", "price", "exact"],
+      rows: removal.effects.components.map(({ name, frozen, price, exact }) => [name, frozen, price, exact]),
+    };
+  if (step.kind === "heads")
+    return {
+      columns: ["head", "key", "token", "weight", "lost"],
+      rows: headsOf(trace, step.norm).flatMap((head) => {
+        const lost = new Set(lostAt(trace, head, position));
+        return (weightsAt(trace, head, position) ?? []).map((weight, key) => [
+          ...[head.head, key, named[key]!, weight, lost.has(key) ? "yes" : "no"],
+        ]);
+      }),
+    };
+  return {
+    columns: ["norm", "length", "added", "share along all-ones", "sigma", "radius", "place on axis 1", "on axis 2"],
+    rows: trace.norms.map(({ name, tokens }) => {
+      const { length, added, ones_share, sigma, radius, place } = tokens[position]!;
+      return [name, ...[length, added, ones_share, sigma, radius, place[0], place[1]].map((value) => value ?? "")];
+    }),
+  };
+}
 
-function wordControls(page: Page<State>): { element: HTMLElement; show(trace: TokenTrace, chosen: number): void } {
-  const input = el("input", {
-    id: "trace-word",
-    type: "text",
-    maxlength: longest,
-    autocomplete: "off",
-    spellcheck: "false",
-    autocapitalize: "none",
+/** A picture that a pointer and the arrow keys move through. */
+function pictureOf(page: Page<State>): { element: HTMLElement; show(shown: Shown): void; svg(): SVGSVGElement | null } {
+  const { store } = page;
+  const element = el("div", {
+    class: "trace-picture",
+    tabindex: 0,
+    role: "group",
+    "aria-label":
+      "The text through the model. Up and down arrows go from step to step, left and right from token to token.",
   });
-  input.addEventListener("input", () => {
-    const word = cleaned(input.value);
-    if (word !== input.value) input.value = word;
-    if (word !== "") page.store.drag({ word, at: word.length });
+  let now: { shown: Shown; drawn: Drawn } | null = null;
+  const paint = (shown: Shown) => {
+    const drawn = draw({ ...shown, next: store.get().next, width: Math.max(300, element.clientWidth) });
+    drawn.svg.setAttribute("role", "img");
+    drawn.svg.setAttribute("aria-label", captionOf(shown.trace, shown.steps[shown.at]!, shown.position, shown.removal));
+    element.replaceChildren(drawn.svg);
+    now = { shown, drawn };
+  };
+  element.addEventListener("click", ({ clientX, clientY }) => {
+    if (now === null) return;
+    const { left, top } = now.drawn.svg.getBoundingClientRect();
+    const { step, position, component } = now.drawn.hit(clientX - left, clientY - top);
+    if (component !== null) return store.commit({ without: component === store.get().without ? "" : component });
+    // What is open has other things in its columns than tokens.
+    const isOpen = step === now.shown.at;
+    store.commit({
+      ...(step === null || isOpen ? {} : { step }),
+      ...(position === null || (isOpen && now.shown.steps[step]!.kind !== "heads") ? {} : { at: position }),
+    });
   });
-  input.addEventListener("change", () => page.store.commit());
-  page.onChange(({ word }) => {
-    if (cleaned(input.value) !== word) input.value = word;
+  element.addEventListener("keydown", (event) => {
+    if (now === null || event.ctrlKey || event.metaKey || event.altKey) return;
+    const { shown } = now;
+    const [steps, tokens] = [shown.steps.length - 1, shown.trace.tokens.length - 1];
+    const moves: Record<string, Partial<State>> = {
+      ArrowUp: { step: clamp(shown.at + 1, steps) },
+      ArrowDown: { step: clamp(shown.at - 1, steps) },
+      ArrowRight: { at: clamp(shown.position + 1, tokens) },
+      ArrowLeft: { at: clamp(shown.position - 1, tokens) },
+      Home: { step: 0 },
+      End: { step: steps },
+    };
+    const move = moves[event.key];
+    if (move === undefined) return;
+    event.preventDefault();
+    store.commit(move);
   });
-  const row = el("div", { class: "trace-letters", role: "group", "aria-label": "Chosen letter" });
-  const asked = el("div", { class: "control" }, el("label", { for: "trace-word" }, "Word, a to z"), input);
-  const element = controls("The word", el("div", { class: "trace-word" }, asked, row));
+  const sizes = new ResizeObserver(() => {
+    if (now !== null && now.drawn.svg.clientWidth !== element.clientWidth) paint(now.shown);
+  });
+  sizes.observe(element);
+  page.onLeave(() => sizes.disconnect());
+  return { element, show: paint, svg: () => now?.drawn.svg ?? null };
+}
+
+/** A choice of what is removed, on show at the last step. */
+function removalChoice({ store }: Page<State>): { element: HTMLElement; show(removal: Removal | undefined): void } {
+  const input = el("select", { id: "trace-without" });
+  input.addEventListener("change", () => store.commit({ without: input.value }));
+  const element = el("div", { class: "control", hidden: true }, el("label", { for: "trace-without" }, "Remove"), input);
+  let listed: Removal["effects"] | null = null;
   return {
     element,
-    show(trace, chosen) {
-      asked.hidden = ownModel(page.whole()) !== null;
-      while (row.children.length > trace.tokens.length) row.lastElementChild?.remove();
-      while (row.children.length < trace.tokens.length) {
-        const position = row.children.length;
-        row.append(button("", () => page.store.commit({ at: position })));
+    show(removal) {
+      element.hidden = removal === undefined;
+      if (removal === undefined) return;
+      if (listed !== removal.effects) {
+        listed = removal.effects;
+        const names = listed.components.map(({ name }) => el("option", { value: name }, titleOf(name)));
+        input.replaceChildren(el("option", { value: "" }, "nothing"), ...names);
       }
-      trace.tokens.forEach((token, position) => {
-        const one = row.children[position] as HTMLButtonElement;
-        one.textContent = named(token);
-        one.setAttribute(
-          "aria-label",
-          `${token.name === null ? named(token) : spoken(token.name)}, position ${position}`,
-        );
-        one.setAttribute("aria-pressed", String(position === chosen));
-      });
+      input.value = removal.without?.component ?? "";
     },
   };
 }
+
+/** What `known`, of the same position, lacks for the last step. */
+async function removed(
+  { tracer }: OpenModel,
+  known: Removal | undefined,
+  position: number,
+  without: string,
+): Promise<Removal> {
+  const effects = known?.effects ?? (await tracer.effects(position));
+  const index = effects.components.findIndex(({ name }) => name === without);
+  if (index < 0) return { effects, without: null };
+  if (known?.without?.component === without) return known;
+  return { effects, without: { component: without, tokens: await tracer.without(index, nexts.max) } };
+}
+
+/** A text as a word of the shell. */
+const shellWord = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 export default chapter<State>({
   text,
@@ -134,127 +202,140 @@ export default chapter<State>({
   sources: [riechers, brody, gupta],
   presets: [
     {
-      name: "A word half read",
+      name: "A phrase of the book",
+      claim: "After “children of” comes Israel, with 91 %, of 1024 tokens. Step down to see which heads look where.",
+      state: { text: "And Moses spake unto the children of Israel, saying", at: 6, step: 18 },
+    },
+    {
+      name: "Frozen, or not",
       claim:
-        "After “unders” a t leads with 39 %, and h, i and e are not far behind: the model does not know the word yet. Choose the letters after it.",
-      state: { at: 6 },
+        "With σ frozen, the MLP of layer 0 seems to be worth 2.97 of the logit of “be”. Without it the final norm divides by another σ, and the logit falls by 1.64.",
+      state: { at: 6, step: 19, without: "0.mlp" },
     },
     {
-      name: "Only q knows",
-      claim: "After q comes u, with 98 %: one letter decides the next.",
-      state: { word: "quick", at: 1 },
-    },
-    {
-      name: "Nobody's word",
-      claim: "No word is spelled “zzzzzzzz”, yet each z lands on the same ellipsoids as the letters of words do.",
-      state: { word: "zzzzzzzz", at: 8 },
+      name: "A head that knows",
+      claim: "Head 2 of layer 2 gives 0.96 of the logit of “be” after “Let there”: freezing says 1.16.",
+      state: { at: 6, step: 19, without: "2.2" },
     },
   ],
-  doors: ({ word }) => ({
-    command: `normscope trace models/${model} --tokens ${tokensOf(word)}`,
+  doors: ({ text }) => ({
+    command: `normscope trace models/${bundled.folder} ${shellWord(text)}`,
     cpp: cppOf(
       ["files/checkpoint", "forward/tokenizer", "analysis/trace", "models/model"],
-      `const normscope::files::Checkpoint checkpoint("models/${model}");
+      `const normscope::files::Checkpoint checkpoint("models/${bundled.folder}");
 const auto model = normscope::models::describe(checkpoint);
-const normscope::forward::Tokenizer tokenizer("models/${model}/vocab.json", model.vocabulary->size);
-const auto trace = normscope::analysis::trace(checkpoint, model, tokenizer.encode("\\n${word}"));
+const normscope::forward::Tokenizer tokenizer("models/${bundled.folder}/${bundled.files.at(-1)}", model.vocabulary->size);
+const auto trace = normscope::analysis::trace(checkpoint, model, tokenizer.encode(${JSON.stringify(text)}));
 for (const auto& norm : trace.norms) {
-  fmt::print("{} divides the last letter by {}\\n", model.norms[norm.norm].name, norm.tokens.back().sigma);
+  fmt::print("{} divides the last token by {}\\n", model.norms[norm.norm].name, norm.tokens.back().sigma);
 }`,
     ),
     python: `import json, subprocess
 
-words = ["normscope", "trace", "models/${model}", "--tokens", "${tokensOf(word)}", "--json", "-"]
+words = ["normscope", "trace", "models/${bundled.folder}", ${JSON.stringify(text)}, "--json", "-"]
 trace = json.loads(subprocess.run(words, check=True, capture_output=True).stdout)
-for norm in trace["norms"]:
-    print(norm["name"], norm["tokens"][-1]["sigma"])
+for head in trace["attention"]:
+    print(head["layer"], head["head"], head["weights"][-1])
 `,
   }),
   async mount(page) {
-    let shown: { trace: TokenTrace; chosen: number } | null = null;
-    const word = wordControls(page);
-    const lastPosition = () => (shown?.trace.tokens.length ?? defaults.word.length + 1) - 1;
-    word.element.append(reader(page, page.slot("word"), lastPosition));
-    page.slot("word").append(word.element);
-    const position = {
-      read: (state: State) => Math.min(state.at, lastPosition()),
-      write: (at: number) => ({ at: Math.min(at, lastPosition()) }),
-    };
-    boundInText(page, "at", "position of the chosen letter, in the text", position, { min: 0, max: longest, step: 1 });
-    numberInText(page, "likeliest tokens, in the text", "next", { ...nexts, step: 1 });
-    const cards = el("div", { class: "trace-norms" });
-    const keyHost = el("div", {
-      class: "trace-scroll",
-      tabindex: 0,
-      role: "region",
-      "aria-label": "Keys of each head",
+    const { store } = page;
+    let shown: Shown | null = null;
+    const picture = pictureOf(page);
+    const caption = el("p", { class: "readout trace-caption" });
+    const placeOf = (trace: TokenTrace, steps: Step[], state: State) => ({
+      at: clamp(state.step, steps.length - 1),
+      position: clamp(state.at, trace.tokens.length - 1),
     });
-    const next = el("div", { class: "trace-next", role: "list", "aria-label": "Likeliest next tokens" });
-    const empty: Table = { columns: [], rows: [] };
-    const parts: [string, HTMLElement, string, (trace: TokenTrace, chosen: number) => Table][] = [
-      ["norms", cards, "The letters on the ellipsoid of each norm, along its two longest axes.", normTable],
-      ["keys", keyHost, "The keys of the word that each head can select.", (trace) => keyTable(trace)],
-      ["next", next, "The likeliest tokens after the chosen letter.", nextTable],
-    ];
-    for (const [name, content, caption, table] of parts) {
-      page.slot(name).append(
-        figure({
-          id: `trace-${name}`,
-          content,
-          caption,
-          table: () => (shown === null ? empty : table(shown.trace, shown.chosen)),
-        }),
-      );
-    }
-    const show = (trace: TokenTrace, state: State) => {
-      const chosen = positionOf(state, trace);
-      shown = { trace, chosen };
-      word.show(trace, chosen);
-      cards.replaceChildren(...normCards(trace, chosen));
-      keyHost.replaceChildren(keys(trace, chosen));
-      next.replaceChildren(...bars(trace, chosen, state.next));
-      cards.closest("figure")!.dataset["at"] = String(chosen);
-      page.slot("readout").textContent = readout(trace, chosen);
+    const lastStep = () => (shown?.steps.length ?? defaults.step + 1) - 1;
+    const lastPosition = () => (shown?.trace.tokens.length ?? defaults.text.length + 1) - 1;
+    const show = (trace: TokenTrace, norms: NormSteps | undefined, removal: Removal | undefined, state: State) => {
+      const steps = stepsOf(trace);
+      shown = { trace, steps, norms, removal, ...placeOf(trace, steps, state) };
+      picture.show(shown);
+      const told = captionOf(trace, steps[shown.at]!, shown.position, removal);
+      caption.textContent = `${shown.at + 1} of ${steps.length}. ${told}`;
+      remove.show(steps[shown.at]!.kind === "removal" ? removal : undefined);
+      Object.assign(framed.dataset, { step: shown.at, at: shown.position });
     };
-    const arrived = (word: string) => (cards.closest("figure")!.dataset["word"] = word);
+    const remove = removalChoice(page);
+    const go = (by: number) => () => shown !== null && store.commit({ step: clamp(shown.at + by, lastStep()) });
+    const framed = figure({
+      id: "trace",
+      content: picture.element,
+      svg: () => Promise.resolve(svgText(picture.svg()!)),
+      png: () => svgPixels(picture.svg()!),
+      table: () => (shown === null ? { columns: [], rows: [] } : tableOf(shown)),
+    });
+    const play = player(page, {
+      read: (state) => clamp(state.step, lastStep()),
+      write: (value) => ({ step: Math.floor(value) }),
+      from: 0,
+      to: lastStep,
+      pace: 1600,
+      seen: { element: framed, opens: true, until: firstLayer },
+    });
+    const stepping = controls(
+      "Steps",
+      button("Back", go(-1), { class: "action" }),
+      play,
+      button("Next step", go(1), { class: "action" }),
+      remove.element,
+    );
+    page.slot("picture").append(framed, caption, stepping);
     const notice = noticePlace();
-    page.slot("word").append(notice.element);
-    let last: { key: string; trace: TokenTrace } | null = null;
-    const draw = newest(async (state: State) => {
-      const from = ownModel(page.whole());
-      const key = from === null ? state.word : `${from.title}: ${state.text}`;
-      own.show();
-      if (last?.key !== key) {
-        if (from !== null) notice.say("The model runs…");
-        try {
-          last = {
-            key,
-            trace: await (from === null ? wordTraced(page.whole(), state.word) : traceOwn(from, state.text)),
-          };
-        } catch (error) {
-          return notice.say(messageOf(error), true);
-        }
-        notice.say("");
+    const models = mountModels(page, notice);
+    page.slot("text").append(models.element, notice.element);
+    boundInText(
+      page,
+      "at",
+      "position of the chosen token, in the text",
+      { read: (state) => clamp(state.at, lastPosition()), write: (at) => ({ at: clamp(at, lastPosition()) }) },
+      { min: 0, max: mostTokens, step: 1 },
+    );
+    numberInText(page, "likeliest tokens, in the text", "next", { ...nexts, step: 1 });
+
+    // What the core has answered last.
+    let last: { key: string; model: OpenModel; trace: TokenTrace } | null = null;
+    let asked: { trace: TokenTrace; position: number; norms: NormSteps; removal: Removal | undefined } | null = null;
+    const update = async (state: State): Promise<void> => {
+      const model = await models.open();
+      const key = `${model.title}: ${state.text}`;
+      if (last?.key !== key || last.model !== model) last = { key, model, trace: await model.trace(state.text) };
+      const { trace } = last;
+      const steps = stepsOf(trace);
+      const { at, position } = placeOf(trace, steps, state);
+      if (asked?.trace !== trace || asked.position !== position) {
+        const values = await model.tracer.normSteps(position);
+        asked = { trace, position, norms: { width: trace.norms[0]!.width, values }, removal: undefined };
       }
-      show(last.trace, state);
-      arrived(key);
-      page.say(page.slot("readout").textContent ?? "");
+      if (steps[at]!.kind === "removal") asked.removal = await removed(model, asked.removal, position, state.without);
+      show(trace, asked.norms, asked.removal, store.get());
+      framed.dataset["text"] = state.text;
+      framed.dataset["without"] = asked.removal?.without?.component ?? "";
+      models.describe(model, trace);
+      page.say(caption.textContent ?? "");
+    };
+    const redraw = newest(async (state: State) => {
+      try {
+        await update(state);
+        notice.say("");
+      } catch (error) {
+        notice.say(messageOf(error), true);
+      }
     });
-    const own = mountOwn(page, () => draw(page.store.get()));
-    own.show();
     let alive = true;
     page.onLeave(() => (alive = false));
-    const first = page.store.get();
-    const hosts = ["readout", "norms", "keys", "next"].map((name) => page.slot(name));
-    if (ownModel(page.whole()) === null) {
-      for (const host of hosts) host.style.visibility = "hidden";
-      show(placeholder(first.word), first);
-      last = { key: first.word, trace: await wordTraced(page.whole(), first.word) };
-      if (!alive) return;
-      show(last.trace, first);
-      for (const host of hosts) host.style.visibility = "";
-      arrived(first.word);
-    }
-    page.onChange(draw);
+    const first = store.get();
+    // Until the core has answered nothing is said, and a poster stands in the picture's place if there is one.
+    const waiting = [picture.element, caption];
+    for (const part of waiting) part.style.visibility = "hidden";
+    show(placeholder(first.text), undefined, undefined, first);
+    await update(first).catch((error: unknown) => notice.say(messageOf(error), true));
+    if (!alive) return;
+    for (const part of waiting) part.style.visibility = "";
+    ready(framed);
+    models.onChange(() => redraw(store.get()));
+    page.onChange(redraw);
   },
 });

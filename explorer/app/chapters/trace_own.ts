@@ -1,35 +1,54 @@
 import type { NamedFile } from "../../engine/checkpoint";
 import type { Engine } from "../../engine/client";
-import { modelFiles, readFiles, tokensOf, Tracer } from "../../engine/trace";
+import { modelFiles, mostTokens, readFiles, tokensOf, Tracer } from "../../engine/trace";
 import type { TokenTrace } from "../../generated/token-trace";
 import { button, el, name } from "../../shared/dom";
-import { number } from "../../shared/format";
+import { number, plural } from "../../shared/format";
 import type { Page } from "../chapter";
 import { controls } from "../controls";
 import { dropZone } from "../drop";
+import { bundled, defaults } from "./trace_state";
 import type { State } from "./trace_state";
 
-/** A model of the reader's, open in the core. */
-export interface OwnModel {
-  engine: Engine;
+/** A model that texts are traced through. */
+export interface OpenModel {
   title: string;
+  isBundled: boolean;
   tracer: Tracer;
+  trace(text: string): Promise<TokenTrace>;
 }
 
-/** It stays when the chapter is left. */
-let kept: OwnModel | null = null;
+const opened = (title: string, tracer: Tracer, isBundled: boolean): OpenModel => ({
+  title,
+  isBundled,
+  tracer,
+  trace: (text) =>
+    tracer.limits.unspelled === ""
+      ? tracer.trace(text)
+      : Promise.resolve().then(() => tracer.traceTokens(tokensOf(text))),
+});
 
-export const ownModel = (engine: Engine): OwnModel | null => (kept?.engine === engine ? kept : null);
+async function openBundled(engine: Engine): Promise<OpenModel> {
+  const files = bundled.files.map(async (name) => {
+    const response = await fetch(new URL(`example/${bundled.folder}/${name}`, document.baseURI));
+    if (!response.ok) throw new Error(`${name} of the model is not there: ${response.status}`);
+    return { name, bytes: new Uint8Array(await response.arrayBuffer()) };
+  });
+  return opened(bundled.folder, await Tracer.open(engine, await Promise.all(files)), true);
+}
+
+/** The models of this page's core, which stay when the chapter is left: the bundled one, and one of the reader's. */
+let kept: { engine: Engine; bundled: Promise<OpenModel>; own: OpenModel | null } | null = null;
+
+function modelsOf(engine: Engine): NonNullable<typeof kept> {
+  if (kept?.engine === engine) return kept;
+  kept = { engine, bundled: openBundled(engine), own: null };
+  kept.bundled.catch(() => (kept = null));
+  return kept;
+}
 
 /** What is traced first. */
 const firstText = ({ limits }: Tracer): string => (limits.unspelled === "" ? "Once upon a time" : "0 1 2");
-
-export const traceOwn = ({ tracer }: OwnModel, text: string): Promise<TokenTrace> => {
-  const given = text === "" ? firstText(tracer) : text;
-  return tracer.limits.unspelled === ""
-    ? tracer.trace(given)
-    : Promise.resolve().then(() => tracer.traceTokens(tokensOf(given)));
-};
 
 const titleOf = (files: NamedFile[]): string => {
   const named = files.map((file) => file.name);
@@ -37,8 +56,13 @@ const titleOf = (files: NamedFile[]): string => {
   return folder ?? named.find((one) => /\.(safetensors|gguf)$/.test(one)) ?? "a model";
 };
 
+interface Notice {
+  element: HTMLElement;
+  say(words: string, alarm?: boolean): void;
+}
+
 /** A place for what is under way or went wrong. */
-export function noticePlace(): { element: HTMLElement; say(words: string, alarm?: boolean): void } {
+export function noticePlace(): Notice {
   const element = el("p", { class: "notice", hidden: true });
   return {
     element,
@@ -52,74 +76,103 @@ export function noticePlace(): { element: HTMLElement; say(words: string, alarm?
 
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** Opens a model of the reader's and asks for a text. `changed` is called when another model is to be traced. */
-export function mountOwn(page: Page<State>, changed: () => void): { show(): void } {
-  const input = el("input", {
+/** A text to type, and a place to drop a model of the reader's. */
+export interface Models {
+  element: HTMLElement;
+  /** The model that is open. */
+  open(): Promise<OpenModel>;
+  describe(model: OpenModel, trace: TokenTrace): void;
+  /** Called when another model has been opened. */
+  onChange(changed: () => void): void;
+}
+
+/** Milliseconds without a key after which a text is traced: a larger model takes seconds a text. */
+const pause = 350;
+
+export function mountModels(page: Page<State>, notice: Notice): Models {
+  const { store } = page;
+  const engine = page.whole();
+  let changed = () => {};
+  const input = el("textarea", {
     id: "trace-text",
-    type: "text",
+    rows: 2,
     maxlength: 300,
     autocomplete: "off",
     spellcheck: "false",
+    autocapitalize: "none",
   });
   let later: number | undefined;
   input.addEventListener("input", () => {
-    // A larger model takes seconds a text, so it waits until one pauses.
     clearTimeout(later);
-    later = setTimeout(() => page.store.commit({ text: input.value, at: 0 }), 350);
+    if (input.value !== "") later = setTimeout(() => store.commit({ text: input.value, at: mostTokens }), pause);
   });
   page.onLeave(() => clearTimeout(later));
+  page.onChange(({ text }) => {
+    if (document.activeElement !== input) input.value = text;
+  });
   const label = el("label", { for: "trace-text" }, "Text");
   const facts = el("p", { class: "readout" });
   const forget = () => {
-    void kept?.tracer.delete();
-    kept = null;
+    const models = modelsOf(engine);
+    void models.own?.tracer.delete();
+    models.own = null;
   };
   const close = button(
-    "Back to the words",
+    "Back to the model of this page",
     () => {
       forget();
-      page.store.commit({ text: "", at: page.store.defaults.at });
+      store.commit(defaults);
       changed();
     },
-    { class: "quiet" },
+    { class: "quiet", hidden: true },
   );
-  const asked = controls("Text for your model", el("div", { class: "control word" }, label, input), close);
-  const open = async (dropped: Promise<NamedFile[]>): Promise<void> => {
-    notice.say("Opening the model…");
+  const own = el("div");
+  const openFiles = async (dropped: Promise<NamedFile[]>): Promise<void> => {
+    ownNotice.say("Opening the model…");
     try {
       const files = modelFiles(await dropped);
       const title = titleOf(await dropped);
-      const tracer = await Tracer.open(page.whole(), await readFiles(files));
+      const tracer = await Tracer.open(engine, await readFiles(files));
       forget();
-      kept = { engine: page.whole(), title, tracer };
-      page.store.commit({ text: firstText(tracer), at: 0 });
+      modelsOf(engine).own = opened(title, tracer, false);
+      ownNotice.say("");
       notice.say("");
+      store.commit({ text: firstText(tracer), at: mostTokens });
       changed();
-      page.slot("word").scrollIntoView({ block: "start" });
+      page.slot("text").scrollIntoView({ block: "start" });
     } catch (error) {
-      notice.say(messageOf(error), true);
+      ownNotice.say(messageOf(error), true);
     }
   };
-  const notice = noticePlace();
-  page.slot("own").append(
-    dropZone((files) => void open(files)),
-    notice.element,
+  const ownNotice = noticePlace();
+  own.append(
+    dropZone((files) => void openFiles(files)),
+    ownNotice.element,
   );
-  facts.hidden = asked.hidden = true;
-  page.slot("word").prepend(facts, asked);
+  page.slot("own").append(own);
   return {
-    show() {
-      const own = ownModel(page.whole());
-      facts.hidden = asked.hidden = own === null;
-      if (own === null) return;
-      const { architecture, parameters, vocabulary, unspelled } = own.tracer.limits;
+    element: el(
+      "div",
+      {},
+      controls("The text", el("div", { class: "control trace-text" }, label, input), close),
+      facts,
+    ),
+    open: () => {
+      const models = modelsOf(engine);
+      return models.own === null ? models.bundled : Promise.resolve(models.own);
+    },
+    describe(model, trace) {
+      const { architecture, parameters, vocabulary, unspelled } = model.tracer.limits;
+      close.hidden = model.isBundled;
       label.textContent = unspelled === "" ? "Text" : "Tokens, as numbers";
-      if (document.activeElement !== input) input.value = page.store.get().text;
+      const layers = new Set(trace.attention.map(({ layer }) => layer)).size;
       facts.replaceChildren(
-        name(own.title),
-        `: ${architecture}, ${number(parameters / 1e6)} million parameters, ${vocabulary} tokens.` +
+        name(model.title),
+        `: ${architecture}, ${plural(layers, "layer")}, ${plural(trace.attention.length, "head")}, ` +
+          `${number(parameters / 1e6)} million parameters, ${vocabulary} tokens.` +
           (unspelled === "" ? "" : ` Texts cannot be read: ${unspelled}.`),
       );
     },
+    onChange: (then) => (changed = then),
   };
 }

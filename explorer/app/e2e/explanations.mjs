@@ -10,7 +10,7 @@ const openings = {
   selectability: ["[data-slot=picture]", "query"],
   nonlinearity: ["#figure-xor", "angle"],
   counting: ["#figure-trace-lstm", "n"],
-  trace: ["#figure-trace-norms", "at"],
+  trace: ["#figure-trace", "step"],
   signature: ["#figure-signature", "gain"],
   digits: ["#figure-digits", "step"],
   checkpoint: ["#figure-profile", "at"],

@@ -172,6 +172,9 @@ void FeatureCollector::measure(std::size_t index, std::span<const double> gain, 
   for (std::size_t i = 0; i < gain.size(); ++i) {
     const double ratio = std::abs(gain[i]) / typical;
     row.ratios.push_back(static_cast<float>(ratio));
+    if (!report.largest_gain || ratio > report.largest_gain->ratio_to_median) {
+      report.largest_gain = {i, gain[i], ratio};
+    }
     if (ratio >= outlier_ratio) report.outliers.push_back({i, gain[i], ratio});
     if (ratio <= off_ratio) {
       report.switched_off.push_back({i, gain[i], ratio});
@@ -317,7 +320,114 @@ std::optional<Reader> measured(const files::Checkpoint& checkpoint, std::size_t 
                 .features = largest_components(all.squares, listed_coordinates)};
 }
 
+/// Adds the squares of the rows of `linear` to `squares`; false if they cannot be read.
+bool add_squares(const files::Checkpoint& checkpoint, const models::Linear& linear, const NormSpec& norm,
+                 std::vector<double>& squares, const Progress& progress) {
+  if (linear.in != norm.width) return false;
+  const ReaderSums sums(checkpoint, linear, norm, {});
+  try {
+    for (std::size_t first = 0; first < linear.out; first += rows_at_once) {
+      progress("reading weights", first, linear.out);
+      const Sums part = sums.rows(first, std::min<std::size_t>(rows_at_once, linear.out - first));
+      for (std::size_t j = 0; j < norm.width; ++j) squares[j] += part.squares[j];
+    }
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::Cancelled) throw;
+    return false;
+  }
+  return true;
+}
+
+/// A reader of a norm made of one linear map or several.
+std::optional<CoordinateReader> reader_of(const files::Checkpoint& checkpoint,
+                                          const std::vector<const models::Linear*>& parts,
+                                          const NormSpec& norm, std::size_t coordinate,
+                                          const Progress& progress) {
+  std::vector<double> squares(norm.width);
+  for (const models::Linear* part : parts) {
+    if (!add_squares(checkpoint, *part, norm, squares, progress)) return {};
+  }
+  double total = 0.0;
+  for (const double square : squares) total += square;
+  if (!(total > 0.0) || !std::isfinite(total)) return {};
+  const double share = squares[coordinate] / total;
+  return CoordinateReader{.share = share, .over_mean = share * static_cast<double>(norm.width)};
+}
+
+bool is_of_heads(const models::Linear& linear) {
+  return linear.role == "query" || linear.role == "key" || linear.role == "value";
+}
+
+/// The heads and the other maps that read `index`, by how they use the cause's coordinate.
+void add_readers_of(const files::Checkpoint& checkpoint, const Report& report, std::size_t index,
+                    const NormSpec& spec, const Progress& progress, Cause& cause) {
+  const models::Norm& norm = report.norms[index].norm;
+  const auto add = [&](std::optional<CoordinateReader> reader) {
+    if (!reader) return;
+    reader->norm = index;
+    cause.readers.push_back(std::move(*reader));
+  };
+  for (std::size_t i = 0; i < report.model.heads.size(); ++i) {
+    const models::Head& head = report.model.heads[i];
+    if (head.norm != norm.name || head.between || !head.query || !head.key || !head.value) continue;
+    auto reader = reader_of(checkpoint, {&*head.query, &*head.key, &*head.value}, spec, cause.coordinates.front(),
+                            progress);
+    if (reader) reader->head = i;
+    add(std::move(reader));
+  }
+  for (const models::Linear& linear : norm.readers) {
+    if (is_of_heads(linear)) continue;
+    auto reader = reader_of(checkpoint, {&linear}, spec, cause.coordinates.front(), progress);
+    if (reader) reader->role = linear.role;
+    add(std::move(reader));
+  }
+}
+
+/// The head and the other map that use the coordinate most, of those that use it more than a typical one.
+void keep_most(std::vector<CoordinateReader>& readers) {
+  std::stable_sort(readers.begin(), readers.end(), [](const CoordinateReader& a, const CoordinateReader& b) {
+    return a.over_mean > b.over_mean;
+  });
+  std::vector<CoordinateReader> kept;
+  for (CoordinateReader& reader : readers) {
+    if (reader.over_mean <= 1.0) break;
+    const bool other = std::any_of(kept.begin(), kept.end(), [&](const CoordinateReader& one) {
+      return one.head.has_value() == reader.head.has_value();
+    });
+    if (!other) kept.push_back(std::move(reader));
+  }
+  readers = std::move(kept);
+}
+
 }  // namespace
+
+void add_coordinate_details(const files::Checkpoint& checkpoint, const Progress& progress, Report& report) {
+  for (std::size_t k = 0; k < std::min(report.causes.size(), first_causes); ++k) {
+    Cause& cause = report.causes[k];
+    if (cause.coordinates.empty() || cause.norms.empty()) continue;
+    const models::Norm& first = report.norms[cause.norms.front()].norm;
+    std::vector<std::pair<std::size_t, NormSpec>> others;
+    for (std::size_t i = 0; i < report.norms.size(); ++i) {
+      const NormReport& one = report.norms[i];
+      if (one.norm.stack != first.stack || one.norm.width != first.width ||
+          one.norm.placement == models::Placement::inside || !one.gain || one.gain->median_abs == 0.0) {
+        continue;
+      }
+      NormSpec spec = models::read_norm(checkpoint, one.norm);
+      cause.ratios.push_back({i, std::abs(spec.gain_at(cause.coordinates.front())) / one.gain->median_abs});
+      if (std::binary_search(cause.norms.begin(), cause.norms.end(), i)) {
+        add_readers_of(checkpoint, report, i, spec, progress, cause);
+      } else {
+        others.emplace_back(i, std::move(spec));
+      }
+    }
+    // The file may lack what reads the unusual norms.
+    if (cause.readers.empty() && !cause.switched_off) {
+      for (const auto& [i, spec] : others) add_readers_of(checkpoint, report, i, spec, progress, cause);
+    }
+    keep_most(cause.readers);
+  }
+}
 
 void measure_readers(const files::Checkpoint& checkpoint, const NormSpec& norm,
                      std::span<const double> longest, unsigned threads, const Progress& poll,

@@ -16,20 +16,13 @@ using Findings = std::vector<Finding>;
 
 /// Findings that one rule makes about single norms or features, at most; others are counted.
 constexpr std::size_t most_of_a_rule = 3;
-/// Ratio of the number of axes to the effective dimension from which an image counts as concentrated.
-constexpr double concentrated = 1.5;
 /// Condition number from which the range of condition numbers is a finding.
 constexpr double ill_conditioned = 10.0;
-/// Similarity below which a change of the image from a norm to the next is a finding.
-constexpr double changed = 0.9;
 /// Condition number from which an image differs from a sphere by more than rounding.
 constexpr double stretched_at_all = 1.0 + 1e-9;
-/// Length of a bias, in radii of the image, from which it is a finding.
-constexpr double long_bias = 0.5;
 /// Largest over smallest median gain from which their range is a finding.
 constexpr double widespread = 2.0;
-/// Share of a reader's squared weights from which its removal is a finding, also as a multiple of chance.
-constexpr double much_removed = 0.05;
+/// Share of a reader's squared weights, as a multiple of chance, from which its removal is a finding.
 constexpr double times_chance = 10.0;
 /// Multiple of the mean share from which a reader is said to read a feature.
 constexpr double times_mean = 20.0;
@@ -96,9 +89,9 @@ void find_concentrated_image(const Report& report, Findings& findings) {
   if (order.empty()) return;
   const Image& image = *report.norms[order[0]].image;
   const double value = concentration(report.norms[order[0]]);
-  if (value < concentrated) return;
+  if (value < concentrated_from) return;
   if (!are_finite({image.effective_dimension, image.energy_top_1, image.energy_top_8})) return;
-  findings.push_back({order[0], 0.2 + 0.6 * log_severity(value, concentrated, 50.0),
+  findings.push_back({order[0], 0.2 + 0.6 * log_severity(value, concentrated_from, 50.0),
                       ConcentratedImage{image.effective_dimension, image.energy_top_1, image.energy_top_8}});
 }
 
@@ -143,7 +136,8 @@ void find_image_change(const Report& report, Findings& findings) {
     const std::optional<Neighbour>& next = report.norms[i].next;
     // A similarity can be computed again from two stored gains.
     if (!next || !report.norms[i].norm.gain || !report.norms[next->index].norm.gain) continue;
-    if (next->similarity < changed && (!least || next->similarity < report.norms[*least].next->similarity)) {
+    if (next->similarity < changed_similarity &&
+        (!least || next->similarity < report.norms[*least].next->similarity)) {
       least = i;
     }
   }
@@ -355,7 +349,7 @@ void find_never_uniform(const Report& report, Findings& findings) {
   NeverUniform found;
   for (std::size_t i = 0; i < report.heads.size(); ++i) {
     const std::optional<heads::Attention>& attention = report.heads[i].attention;
-    if (!attention || attention->most_uniform.lower < 1.0) continue;
+    if (!attention || attention->most_uniform.lower < never_uniform_from) continue;
     if (found.heads.empty() || attention->most_uniform.lower > found.spread) {
       found.extreme = i;
       found.spread = attention->most_uniform.lower;
@@ -364,7 +358,7 @@ void find_never_uniform(const Report& report, Findings& findings) {
   }
   if (found.heads.empty() || !are_finite({found.spread})) return;
   found.different = count_heads(report, found.heads);
-  findings.push_back({{}, log_severity(found.spread, 1.0, 100.0), found});
+  findings.push_back({{}, log_severity(found.spread, never_uniform_from, 100.0), found});
 }
 
 void find_never_sharp(const Report& report, Findings& findings) {

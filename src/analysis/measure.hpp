@@ -68,6 +68,13 @@ class FeatureCollector {
 /// Cost      reads the embedding once; memory a block of its rows
 void add_embedding_uses(const files::Checkpoint& checkpoint, Report& report, const Progress& progress);
 
+/// Fills `ratios` and `readers` of those of the first causes that are about a coordinate.
+///
+/// Errors    Cancelled
+///
+/// Cost      reads the gains of the stream, and the weights of all that reads the causes' norms
+void add_coordinate_details(const files::Checkpoint& checkpoint, const Progress& progress, Report& report);
+
 /// Fills `report.readers` with statistics of how each reader uses the norm; readers whose weights are
 /// missing, not finite or of an unsupported type are left out. `longest` is the unit vector of the image's
 /// longest axis, or empty.

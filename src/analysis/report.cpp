@@ -246,7 +246,9 @@ Report audit(const files::Checkpoint& checkpoint, models::Model model, unsigned 
       selectability::reach_of_vocabulary(checkpoint, report.model, vocabulary, threads, progress);
   add_embedding_uses(checkpoint, report, progress);
   report.findings = find(report);
-  report.headlines = headlines(report);
+  report.measures = compare_measures(report);
+  report.causes = find_causes(report);
+  add_coordinate_details(checkpoint, progress, report);
   return report;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <set>
 
 #include <fmt/format.h>
@@ -15,24 +16,6 @@ using Indices = std::vector<std::size_t>;
 
 /// Norms, heads or tokens that a sentence names; the others are counted.
 constexpr std::size_t named = 3;
-
-/// `text` quoted for a shell, as one word for any bytes.
-std::string shell_quoted(const std::string& text) {
-  const std::string plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:+=@%,";
-  if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
-  const bool printable = std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
-  std::string quoted = printable ? "'" : "$'";
-  for (const char c : text) {
-    if (printable) {
-      quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    } else if (c >= 0x20 && c < 0x7f && c != '\'' && c != '\\') {
-      quoted += c;
-    } else {
-      quoted += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    }
-  }
-  return quoted + "'";
-}
 
 double as_number(std::size_t count) { return static_cast<double>(count); }
 
@@ -111,11 +94,12 @@ class Description {
     std::string without;
     if (found.without_switched_off) {
       without = fmt::format(
-          " {} switches off {}; without as many of its shortest axes, its condition number is {}.", name(),
-          counted(found.switched_off, "feature"), format_number(*found.without_switched_off));
+          " {} switches off {}: without its {} shortest axes the ratio would be {}.", name(),
+          counted(found.switched_off, "feature"), found.switched_off,
+          format_number(*found.without_switched_off));
     }
     return {"condition_range",
-            fmt::format("The images' condition numbers run from {} ({}) to {} ({}).{}",
+            fmt::format("The longest axis of an image is {} ({}) to {} ({}) times its shortest.{}",
                         format_number(found.least), name(found.least_norm), format_number(found.most), name(),
                         without),
             {{"least", found.least}, {"most", found.most}},
@@ -127,10 +111,10 @@ class Description {
   FindingText operator()(const analysis::NullDirection& found) const {
     return {"null_direction",
             fmt::format(
-                "After its gain, {} removes a direction {}{}, in place of all-ones (cosine "
-                "{:.3f}): its output does not vary along it. In {} of {} norms this cosine is below {:g}.",
-                name(), along(found.largest), found.switched_off ? ", which the norm switches off" : "",
-                found.cosine_to_ones, found.tilted, found.norms, analysis::tilted_cosine),
+                "The output of {} does not vary along one direction, which lies {}{}. With equal gains it "
+                "would be all-ones (cosine: {:.3f}; below {:g} in {} of {} norms).",
+                name(), along(found.largest), found.switched_off ? ", a feature that the norm switches off" : "",
+                found.cosine_to_ones, analysis::tilted_cosine, found.tilted, found.norms),
             {{"cosine_to_ones", found.cosine_to_ones},
              {"coordinate", as_number(found.largest.coordinate)},
              {"weight", found.largest.weight}},
@@ -142,13 +126,13 @@ class Description {
     const models::Norm& next = report_.norms[found.next].norm;
     return {"image_change",
             fmt::format(
-                "From one norm to the next, the image changes most between {} and {}: their similarity is "
-                "{:.3f} (1 is the same shape).",
+                "Of norms that follow each other, {} and {} stretch the most different directions: the "
+                "similarity of their images is {:.3f} (1 is the same shape).",
                 name(), next.name, found.similarity),
             {{"similarity", found.similarity}, {"top_axis_cosine", found.top_axis_cosine}},
             "The two norms stretch different directions: a probe or a feature of one layer's input does not "
             "carry over to the next without their gains.",
-            geometry() + " --similar-to " + shell_quoted(report_.path + ":" + next.gain->selector())};
+            geometry() + " --similar-to " + shell_quoted(command_path(report_.path) + ":" + next.gain->selector())};
   }
 
   FindingText operator()(const analysis::LargeBias& found) const {
@@ -160,14 +144,14 @@ class Description {
                     name(), format_number(ratio), ratio >= 1.0 ? "mostly" : "in good part"),
         {{"shift_over_radius", ratio}},
         "All outputs share this constant: it raises their cosine similarities and shifts attention scores.",
-        geometry() + " --bias " + shell_quoted(report_.path + ":" + norm().norm.bias->selector())};
+        geometry() + " --bias " + shell_quoted(command_path(report_.path) + ":" + norm().norm.bias->selector())};
   }
 
   FindingText operator()(const analysis::NormalizationOff& found) const {
     return about(
         found.norms, "normalization_off",
-        fmt::format("Normalization is off in {}: eps ({:g}) exceeds the mean square m of any row, so each "
-                    "is a linear map within m/(2 eps) relative. No bounds are given for what reads them.",
+        fmt::format("Normalization is off in {}: eps ({:g}) exceeds the mean square of any row. Nothing is "
+                    "scaled by its size, and no bounds are given for what reads the output.",
                     names(found.norms), found.eps));
   }
 
@@ -197,18 +181,17 @@ class Description {
   }
 
   FindingText operator()(const analysis::SwitchedOff& found) const {
-    const bool one = found.gains == 1;
     std::string recurring;
     if (found.recurring) {
       recurring = fmt::format(" Coordinate {} is switched off in {} of {} norms.",
                               found.recurring->coordinate, found.recurring->off, found.recurring->norms);
     }
     return {"switched_off",
-            fmt::format("{} in {} of {} norms {} at most {:g} % of the norm's median and {} off, the first "
-                        "coordinate {} in {}.{}",
-                        counted(found.gains, "gain"), found.norms, found.of_norms, one ? "is" : "are",
-                        100.0 * off_ratio, one ? "switches its feature" : "switch their features",
-                        found.first_coordinate, name(), recurring),
+            fmt::format("{} of {} {} off {} in all, with gains of at most {:g} % of the norm's median; the "
+                        "first is coordinate {} in {}.{}",
+                        found.norms, counted(found.of_norms, "norm"), found.norms == 1 ? "switches" : "switch",
+                        counted(found.gains, "feature"), 100.0 * off_ratio, found.first_coordinate, name(),
+                        recurring),
             {{"gains", as_number(found.gains)}, {"norms", as_number(found.norms)}},
             "Readers of these norms hardly see the features; small gains also tilt null directions and make "
             "condition numbers large.",
@@ -283,16 +266,15 @@ class Description {
 
   FindingText operator()(const analysis::HugeEps& found) const {
     return about(found.norms, "huge_eps",
-                 fmt::format("An eps of {:g} makes the divisor nearly constant for rows whose mean square is "
-                             "smaller, so that they are hardly normalized: {}.",
+                 fmt::format("Rows whose mean square is below eps ({:g}) are hardly normalized in {}.",
                              found.eps, names(found.norms)));
   }
 
   FindingText operator()(const analysis::GainOffset& found) const {
     return about(
         found.norms, "gain_offset",
-        fmt::format("The file stores the gains less {:g}; every number here is of the gain that the model "
-                    "uses: {}.",
+        fmt::format("The file stores gain minus {:g} for {}; every number here is of the gain that the model "
+                    "uses.",
                     found.offset, names(found.norms)));
   }
 
@@ -300,7 +282,7 @@ class Description {
     std::set<std::string> values;
     for (const double eps : found.eps) values.insert(fmt::format("{:g}", eps));
     return {"assumed_eps",
-            fmt::format("No file states eps; {} was assumed, which changes no axis and no null direction.",
+            fmt::format("No file states eps; {} was assumed. Axes and null directions do not depend on it.",
                         fmt::join(values, " or ")),
             {},
             "Rows much smaller than the square root of eps are scaled less than others; bounds that depend "
@@ -320,8 +302,8 @@ class Description {
   FindingText operator()(const analysis::RemovedWeight& found) const {
     return {
         "removed_weight",
-        fmt::format("{} % of the squared weight of {} lies along what the projection of {} removes, against "
-                    "{} % by chance: it has no effect.",
+        fmt::format("{} % of the squared weight of {} has no effect, because it lies along what {} removes; "
+                    "of random weights, {} % would.",
                     format_number(100.0 * found.removed), reader(found.reader), name(),
                     format_number(100.0 * found.chance)),
         {{"removed", found.removed}, {"chance", found.chance}},
@@ -332,10 +314,10 @@ class Description {
   FindingText operator()(const analysis::FeatureReader& found) const {
     return {
         "feature_reader",
-        fmt::format("Coordinate {}, which {} of {} norms switch off or give an outlier gain, is read most by "
-                    "{}: it has {} % of that map's squared weight with the gain, {} times the mean of all "
-                    "coordinates.",
-                    found.coordinate, found.unusual, found.norms, reader(found.reader),
+        fmt::format("{} of {} norms amplify coordinate {} or switch it off. The map that reads it most is {}: "
+                    "{} % of its squared weight, with the gain, is on that coordinate, {} times the mean of "
+                    "all coordinates.",
+                    found.unusual, found.norms, found.coordinate, reader(found.reader),
                     format_number(100.0 * found.share), format_number(found.over_mean)),
         {{"coordinate", as_number(found.coordinate)}, {"share", found.share}},
         "A layer that depends on one feature is most sensitive to its quantization or pruning.",
@@ -345,8 +327,8 @@ class Description {
   FindingText operator()(const analysis::NeverUniform& found) const {
     return {"never_uniform",
             fmt::format(
-                "{} can never attend to all keys alike, in any context: {}. For every query there are two "
-                "possible keys whose weights differ by a factor of at least e (for one of these heads, {}).",
+                "{} can never attend to all keys alike: {}. Whatever the query, some possible key has at "
+                "least e times the weight of another (in one of these heads, {} times).",
                 counted(found.different, "head"), head_names(found.heads), format_exp_at_least(found.spread)),
             {{"heads", as_number(found.different)}, {"spread", found.spread}},
             "Such a head cannot average over every context: whatever the query, some possible keys get more "
@@ -369,8 +351,8 @@ class Description {
   FindingText operator()(const analysis::UnreachableTokens& found) const {
     return {
         "unreachable_tokens",
-        fmt::format("{} of {} can never have the largest logit after the final norm: {}. Without the norm's "
-                    "bound on hidden states it would be {}.",
+        fmt::format("{} of {} can never have the largest logit after the final norm: {}. If hidden "
+                    "states of any length were possible, it would be {}.",
                     found.tokens.size(), counted(report_.vocabulary.survey->tokens.size(), "token"),
                     token_names(report_, found.tokens), found.without_bound),
         {{"unreachable", as_number(found.tokens.size())}, {"without_bound", as_number(found.without_bound)}},
@@ -381,10 +363,10 @@ class Description {
   FindingText operator()(const analysis::TiedTokens& found) const {
     return {"tied_tokens",
             fmt::format(
-                "{} of {} have the weights of another token, so that their logits are always equal: {} in "
-                "the first of {}.",
+                "{} of {} share their weights with another token, so that their logits are always equal. "
+                "They form {}, the first of {}.",
                 found.tokens, counted(report_.vocabulary.survey->tokens.size(), "token"),
-                token_names(report_, report_.vocabulary.ties.front()), counted(found.groups, "group")),
+                counted(found.groups, "group"), token_names(report_, report_.vocabulary.ties.front())),
             {{"tokens", as_number(found.tokens)}, {"groups", as_number(found.groups)}},
             "Which of them greedy decoding produces is decided by the order of ids, not by the model.",
             command("reach")};
@@ -443,7 +425,7 @@ class Description {
   }
 
   [[nodiscard]] std::string command(const char* name) const {
-    return fmt::format("normscope {} {}", name, shell_quoted(report_.path));
+    return fmt::format("normscope {} {}", name, shell_quoted(command_path(report_.path)));
   }
   /// Findings about the whole file are reproduced by its description.
   [[nodiscard]] std::string inspect() const { return command("inspect"); }
@@ -465,6 +447,29 @@ class Description {
 
 }  // namespace
 
+std::string shell_quoted(const std::string& text) {
+  const std::string plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:+=@%,";
+  if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
+  const bool printable = std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
+  std::string quoted = printable ? "'" : "$'";
+  for (const char c : text) {
+    if (printable) {
+      quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    } else if (c >= 0x20 && c < 0x7f && c != '\'' && c != '\\') {
+      quoted += c;
+    } else {
+      quoted += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    }
+  }
+  return quoted + "'";
+}
+
+std::string command_path(const std::string& path) {
+  const std::filesystem::path whole(path);
+  if (!whole.is_absolute()) return path;
+  return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
+}
+
 FindingText describe(const analysis::Finding& finding, const analysis::Report& report) {
   FindingText text = std::visit(Description(finding, report), finding.property);
   text.norm = finding.norm;
@@ -475,7 +480,7 @@ FindingText describe(const analysis::Finding& finding, const analysis::Report& r
 std::string geometry_command(const std::string& path, const models::Norm& norm) {
   std::string command = "normscope geometry";
   if (norm.gain && norm.gain->count == norm.width) {
-    command += " --gain " + shell_quoted(path + ":" + norm.gain->selector());
+    command += " --gain " + shell_quoted(command_path(path) + ":" + norm.gain->selector());
   } else {
     command += fmt::format(" --width {}", norm.width);
   }

@@ -21,7 +21,7 @@ using analysis::ParameterStatistics;
 using analysis::Report;
 
 template <>
-inline constexpr auto last_value<analysis::Topic> = analysis::Topic::tokens;
+inline constexpr auto last_value<analysis::Measure> = analysis::measures.back().measure;
 
 namespace {
 
@@ -402,14 +402,79 @@ void fields(V& v, const analysis::UnusualFeature& feature) {
 }
 
 template <class V>
-void fields(V& v, const HeadlineText& headline) {
-  v.define("headline");
-  v("topic", headline.topic, "different for each");
-  v("number", headline.number, "as printed, with its unit");
-  v("of", headline.of, "what it is the number of");
-  v("why", headline.why, "what follows for this model");
-  v("norm_index", headline.norm, "index into `norms`");
-  v("finding", headline.finding, "index into `findings`; null where nothing is unusual");
+void fields(V& v, const analysis::Usual& usual) {
+  v.define("usual", "what reference models show, of which none is the model itself");
+  v("limit", usual.limit, "usual values are at most this, or at least, by the measure");
+  v("within", usual.within, "reference models of which every norm or head is within the limit");
+  v("of", usual.of, "reference models that have the measure");
+}
+
+struct ReportedMeasure {
+  const analysis::ComparedMeasure& compared;
+  const Report& report;
+};
+
+template <class V>
+void fields(V& v, const ReportedMeasure& x) {
+  v.define("compared_measure", "the most unusual value of a measure, and what is usual");
+  v("measure", defined("measure", x.compared.measure));
+  v("unusual", one_of<"small", "large">(facts(x.compared.measure).large ? "large" : "small"),
+    "which values are unusual");
+  v("extreme", finite_or_null(x.compared.extreme.value));
+  v("usual", x.compared.usual, "null for fewer than 4 reference models");
+}
+
+template <class V>
+void fields(V& v, const NumberText& number) {
+  v.define("unusual_number");
+  v("measure", defined("measure", number.measure));
+  v("name", number.name);
+  v("text", number.text, "the value with its unit");
+  v("usual", number.usual, "the limit, and how many reference models stay within it");
+  v("value", number.value);
+  v("limit", number.limit);
+  v("within", number.within, "reference models of which every norm or head is within the limit");
+  v("of", number.of, "reference models that have the measure");
+  v("norm_index", number.norm, "index into `norms`; null for a measure of coordinates or heads");
+}
+
+struct ReportedCause {
+  const analysis::Cause& cause;
+  const Report& report;
+  std::size_t index;
+};
+
+template <class V>
+void fields(V& v, const ReportedCause& x) {
+  const bool there = x.index < x.report.causes.size();
+  const CauseText text = there ? describe(x.cause, x.report) : CauseText{};
+  v.define("cause", "unusual values that have one cause, gathered");
+  v("subject", one_of<"coordinate", "norm", "heads", "finding">(x.cause.subject), "what they have in common");
+  v("title", text.title, "the cause in one sentence");
+  v("severity", fraction(x.cause.severity));
+  v("coordinates", x.cause.coordinates, "most unusual first");
+  v("switched_off", x.cause.switched_off, "whether norms switch the coordinates off and do not amplify them");
+  v("norm_index", x.cause.norm, "index into `norms`: where it is most unusual");
+  v("norms", x.cause.norms, "indices into `norms`: all that are concerned");
+  v("heads", x.cause.heads, "indices into `heads`: all that are concerned");
+  v("readers",
+    each(text.readers,
+         [](const std::pair<std::string, analysis::CoordinateReader>& reader) {
+           return object([&reader](auto& item) {
+             item("name", reader.first, "\"head 3.7\" is head 7 of layer 3");
+             item("norm_index", reader.second.norm);
+             item("share", share(reader.second.share), "of its squared weights with the gain folded in");
+             item("over_mean", not_negative(reader.second.over_mean), "that share over the mean share");
+           });
+         }),
+    "the head and the other map that read the coordinate most");
+  v("numbers", text.numbers, "most unusual first; empty for a finding");
+  v("why", text.why, "why it matters; may be empty");
+  v("advice", text.advice, "what to do; may be empty");
+  v("reproduce", text.reproduce, "command that shows the numbers again");
+  v("findings", x.cause.findings, "indices into `findings`: those about the same");
+  v("chart", nullable(x.index < analysis::first_causes && !x.cause.values.empty(), cause_chart_id(x.index)),
+    "id of its chart");
 }
 
 struct ReportedFinding {
@@ -447,14 +512,29 @@ template <class V>
 void fields(V& v, const ReportFields& x) {
   const Report& report = x.report;
   const analysis::LeftOut left_out = analysis::left_out(report);
-  std::vector<HeadlineText> headlines;
-  for (const analysis::Headline& headline : report.headlines) headlines.push_back(describe(headline, report));
   std::vector<FindingText> findings;
   for (const analysis::Finding& finding : report.findings) findings.push_back(describe(finding, report));
   begin(v, "report");
   v("model", ReportedModel{report});
   v("complete", left_out.nothing(), "whether the budget sufficed for everything");
   v("left_out", left_out, "what the budget, which counts work and not time, did not suffice for");
+  v("verdict", verdict(report), "the report in one sentence");
+  v("causes",
+    each(report.causes,
+         [&](const analysis::Cause& cause, std::size_t index) {
+           return ReportedCause{cause, report, index};
+         }),
+    "what is unusual, gathered by what it has in common; most severe first");
+  v("measures",
+    each(report.measures,
+         [&](const analysis::ComparedMeasure& compared) {
+           return ReportedMeasure{compared, report};
+         }),
+    "what the causes are found by");
+  v("references", each(references_for(report), [](const analysis::Reference* reference) {
+      return std::string(reference == nullptr ? "" : reference->name);
+    }),
+    "names of the models that this one is compared with");
   v("norms",
     each(report.norms,
          [&](const NormReport& norm, std::size_t index) {
@@ -470,8 +550,6 @@ void fields(V& v, const ReportFields& x) {
   v("vocabulary", nullable(report.model.vocabulary, [&](const models::Vocabulary& vocabulary) {
       return ReportedVocabulary{vocabulary, report.vocabulary};
     }));
-  v("headlines", at_most_items(analysis::most_headlines, headlines),
-    "what the report begins with: the most severe findings, then what is not unusual");
   v("findings",
     each(findings,
          [&](const FindingText& finding) {

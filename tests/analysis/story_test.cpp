@@ -17,7 +17,7 @@ namespace normscope::analysis {
 namespace {
 
 using GainShape = Norms;
-using Headlines = Norms;
+using Causes = Norms;
 
 TEST_F(GainShape, CountsEveryGainThatIsNotZero) {
   add({1.0, 2.0, -2.0, 0.99, 0.0, 1.18, 1.19});
@@ -41,52 +41,119 @@ TEST_F(GainShape, HasTheMostUnusualGainOfEachBlock) {
   EXPECT_EQ(blocks[43].ratio, 0.0);
 }
 
-TEST_F(Headlines, AreOnDifferentTopics) {
-  std::vector<double> gain = test::random_gain(64, "wide", 3);
-  gain[7] = 100.0;
-  gain[9] = 1e-4;
-  for (int i = 0; i < 4; ++i) add(gain, std::vector<double>(64, 3.0));
+/// The causes of `subject` in a report.
+std::vector<Cause> causes_of(const Report& report, Subject subject) {
+  std::vector<Cause> result;
+  for (const Cause& cause : report.causes) {
+    if (cause.subject == subject) result.push_back(cause);
+  }
+  return result;
+}
+
+TEST_F(Causes, GatherACoordinateAcrossNorms) {
+  for (int i = 0; i < 4; ++i) {
+    std::vector<double> gain(64, 1.0);
+    if (i > 0) gain[7] = 100.0 + i;
+    add(gain);
+  }
   const Report given = report();
-  ASSERT_EQ(given.headlines.size(), most_headlines);
-  EXPECT_NE(given.headlines[0].topic, given.headlines[1].topic);
-  EXPECT_NE(given.headlines[1].topic, given.headlines[2].topic);
-  EXPECT_NE(given.headlines[0].topic, given.headlines[2].topic);
-}
-
-TEST_F(Headlines, TellTheLongestAxisWhereNothingIsUnusual) {
-  add(std::vector<double>(64, 1.0));
-  std::vector<double> gain(64, 1.0);
-  gain[0] = 1.01;
-  add(gain);
-  Report given = report();
-  given.findings.clear();
-  const std::vector<Headline> found = headlines(given);
+  const std::vector<Cause> found = causes_of(given, Subject::coordinate);
   ASSERT_EQ(found.size(), 1U);
-  ASSERT_TRUE(std::holds_alternative<LongestAxis>(found[0].statement));
-  EXPECT_EQ(std::get<LongestAxis>(found[0].statement).norm, 1U);
+  EXPECT_EQ(found[0].coordinates, std::vector<std::size_t>{7});
+  EXPECT_EQ(found[0].norms, (std::vector<std::size_t>{1, 2, 3}));
+  EXPECT_EQ(found[0].norm, 3U) << "where it is most unusual";
+  ASSERT_EQ(found[0].ratios.size(), 4U);
+  EXPECT_EQ(found[0].ratios[2].value, 102.0);
 }
 
-TEST_F(Headlines, SayNothingOfANormThatDoesNotNormalize) {
+TEST_F(Causes, GatherWhatIsUnusualAboutOneNorm) {
+  add(std::vector<double>(64, 1.0));
+  std::vector<double> gain = test::random_gain(64, "wide", 3);
+  gain[7] = 1000.0;
+  add(gain, std::vector<double>(64, 3000.0));
+  const std::vector<Cause> found = causes_of(report(), Subject::norm);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].norm, 1U);
+  EXPECT_EQ(found[0].values[0].measure, Measure::largest_gain);
+  EXPECT_GT(found[0].values.size(), 2U);
+}
+
+TEST_F(Causes, AreNoneWhereNothingIsUnusual) {
   std::vector<double> gain(64, 1.0);
-  gain[7] = 10.0;
+  for (int i = 0; i < 2; ++i) {
+    gain[0] += 0.01;
+    add(gain);
+  }
+  EXPECT_TRUE(report().causes.empty());
+}
+
+TEST_F(Causes, SayNothingOfANormThatDoesNotNormalize) {
+  std::vector<double> gain(64, 1.0);
+  gain[7] = 1000.0;
   add(gain);
   Report given = report();
   given.norms[0].norm.kind = NormKind::dyt;
-  EXPECT_TRUE(headlines(given).empty());
+  given.measures = compare_measures(given);
+  EXPECT_TRUE(causes_of(given, Subject::coordinate).empty());
+  given.causes = find_causes(given);
+  EXPECT_TRUE(given.causes.empty());
 }
 
-TEST(HeadHeadlines, AreAboutHeadsOfKnownModels) {
-  Report given = report_of({{0.0, 2.0}, {0.0, 300.0}});
+TEST(HeadCauses, AreAboutHeadsOfKnownModels) {
+  Report given = report_of({{0.0, 0.1}, {0.0, 300.0}});
   given.model.architecture = "gpt2";
   for (heads::HeadReach& head : given.heads) head.norm = "h.0.ln_1";
-  const std::vector<Headline> unusual = headlines(given);
+  given.measures = compare_measures(given);
+  const std::vector<Cause> unusual = find_causes(given);
   ASSERT_EQ(unusual.size(), 1U);
-  EXPECT_EQ(std::get<SharpHeads>(unusual[0].statement).sharpest, 1U);
-  given.findings = find(given);
-  ASSERT_EQ(headlines(given).size(), 1U);
-  EXPECT_TRUE(std::holds_alternative<FindingIndex>(headlines(given)[0].statement));
+  EXPECT_EQ(unusual[0].heads, std::vector<std::size_t>{0});
   given.model.architecture = "unknown";
-  EXPECT_TRUE(headlines(given).empty()) << "the heads may be others";
+  given.measures = compare_measures(given);
+  EXPECT_TRUE(find_causes(given).empty()) << "the heads may be others";
+}
+
+TEST(References, AreNeverUnusualAllAtOnce) {
+  for (const MeasureFacts& row : measures) {
+    std::vector<double> values;
+    for (const Reference& reference : references()) {
+      const double value = reference.extremes[static_cast<std::size_t>(row.measure)];
+      if (!std::isnan(value)) values.push_back(value);
+    }
+    ASSERT_GT(values.size(), least_references) << row.name;
+    // Each beside the others, as a report of that model compares it.
+    std::size_t unusual = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      std::vector<double> others = values;
+      others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+      unusual += is_unusual(values[i], row.measure, *usual_of(others, row.measure)) ? 1 : 0;
+    }
+    EXPECT_LE(2 * unusual, values.size()) << row.name << " is unusual in most reference models";
+  }
+}
+
+TEST(References, LeaveOutTheModelItself) {
+  Report given;
+  const Reference& self = references().front();
+  given.norms.resize(self.norms);
+  for (NormReport& norm : given.norms) norm.norm.width = self.width;
+  given.norms[0].gain.emplace();
+  given.norms[0].largest_gain = {0, 1.0, self.extremes[static_cast<std::size_t>(Measure::largest_gain)]};
+  EXPECT_EQ(references_for(given).size(), references().size() - 1);
+  given.norms[0].largest_gain->ratio_to_median *= 1.1;
+  EXPECT_EQ(references_for(given).size(), references().size());
+}
+
+TEST(Usual, IsWhatFourFifthsOfTheModelsStayWithin) {
+  const std::vector<double> values{5.036, 1.0, 2.0, 3.0, 4.0, 40.0, 50.0, 2.5, 2.6, 2.7};
+  const Usual large = *usual_of(values, Measure::largest_gain);
+  EXPECT_EQ(large.limit, 5.036);
+  EXPECT_EQ(large.within, 8U);
+  EXPECT_EQ(large.of, 10U);
+  EXPECT_FALSE(is_unusual(5.036, Measure::largest_gain, large));
+  EXPECT_TRUE(is_unusual(5.0361, Measure::largest_gain, large)) << "compared as it is, not as printed";
+  EXPECT_FALSE(is_unusual(3.9, Measure::largest_gain, {.limit = 2.0})) << "short of the threshold";
+  EXPECT_EQ(usual_of(values, Measure::null_direction)->limit, 2.5);
+  EXPECT_FALSE(usual_of({1.0, 2.0, 3.0}, Measure::bias).has_value());
 }
 
 /// A Llama whose first norm singles out coordinate 3 of 8, with these rows of the token embedding.

@@ -30,16 +30,6 @@ std::string text_of(const Report& report, const std::string& kind) {
   return found.size() == 1 ? found[0].text : fmt::format("{} findings", found.size());
 }
 
-/// "number of what: why" of each headline.
-std::vector<std::string> headline_texts(const Report& report) {
-  std::vector<std::string> result;
-  for (const Headline& headline : headlines(report)) {
-    const results::HeadlineText text = results::describe(headline, report);
-    result.push_back(fmt::format("{} {}: {}", text.number, text.of, text.why));
-  }
-  return result;
-}
-
 Report known(const std::vector<std::pair<double, double>>& extremes) {
   Report report = report_of(extremes);
   report.model.architecture = "gpt2";
@@ -52,9 +42,8 @@ TEST(FindingWords, NameWhatHeadsCanNeverDo) {
   // e^2.5 = 12.18…
   EXPECT_EQ(
       text_of(report, "never_uniform"),
-      "1 head can never attend to all keys alike, in any context: layer 0 head 1. For every query there "
-      "are two possible keys whose weights differ by a factor of at least e (for one of these heads, "
-      "12.1).");
+      "1 head can never attend to all keys alike: layer 0 head 1. Whatever the query, some possible key has "
+      "at least e times the weight of another (in one of these heads, 12.1 times).");
   EXPECT_EQ(words(report, "never_uniform")[0].reproduce, "normscope heads model.safetensors");
   EXPECT_EQ(text_of(report, "never_sharp"),
             "1 of 3 heads can never put half of their attention on one of 1024 keys: layer 1 head 1. In the "
@@ -64,7 +53,7 @@ TEST(FindingWords, NameWhatHeadsCanNeverDo) {
 TEST(FindingWords, TellPassesOfAHeadApart) {
   EXPECT_NE(
       text_of(report_of_passes(), "never_uniform")
-          .find("1 head can never attend to all keys alike, in any context: layer 0 head 0 (later passes)."),
+          .find("1 head can never attend to all keys alike: layer 0 head 0 (later passes)."),
       std::string::npos);
 }
 
@@ -72,8 +61,8 @@ TEST(FindingWords, NameUnreachableTokens) {
   const Report report = report_of(proof::Answer::no, 0.2);
   EXPECT_EQ(
       text_of(report, "unreachable_tokens"),
-      "1 of 4 tokens can never have the largest logit after the final norm: token 3 \"the\". Without the "
-      "norm's bound on hidden states it would be 0.");
+      "1 of 4 tokens can never have the largest logit after the final norm: token 3 \"the\". If hidden states "
+      "of any length were possible, it would be 0.");
   EXPECT_EQ(text_of(report, "improbable_token"), "No context gives token 3 \"the\" a probability above 0.2.");
   EXPECT_EQ(words(report, "improbable_token")[0].reproduce, "normscope reach model.safetensors");
 }
@@ -115,45 +104,50 @@ TEST_F(FindingSentences, HaveNoNumberThatIsNotFinite) {
   }
 }
 
-TEST_F(FindingSentences, StateTheConsequenceOfALongAxis) {
+/// The lines about the causes of a report.
+std::vector<std::string> lines(const Report& report) {
+  std::vector<std::string> result;
+  for (const Cause& cause : report.causes) result.push_back(results::describe(cause, report).line());
+  return result;
+}
+
+TEST_F(FindingSentences, TellACauseWithWhatIsUsual) {
   std::vector<double> gain(64, 1.0);
-  gain[7] = 10.0;
   add(gain);
+  gain[7] = 5.0361;
+  for (int i = 0; i < 3; ++i) add(gain);
   Report given = report();
-  std::erase_if(given.findings, [](const Finding& finding) {
-    return !std::holds_alternative<StretchedAxis>(finding.property);
-  });
-  const double ratio = given.norms[0].image->top_axes[0].ratio_to_median;
-  EXPECT_EQ(
-      headline_texts(given).at(0),
-      fmt::format("{:.3g} × longest over median axis of norms.0.norm: With one int8 scale for the outputs "
-                  "of norms.0.norm before its bias, the median axis uses {:.3g} of the 127 steps "
-                  "that the longest uses.",
-                  ratio, 127.0 / ratio));
+  for (ComparedMeasure& compared : given.measures) {
+    compared.usual.reset();
+    if (compared.measure == Measure::largest_gain) compared.usual = {.limit = 5.036, .within = 8, .of = 10};
+  }
+  given.causes = find_causes(given);
+  EXPECT_EQ(lines(given), std::vector<std::string>{
+                              "Coordinate 7 stands out in 3 of 4 norms, norms.1.norm, norms.2.norm and "
+                              "norms.3.norm (8 of 10 reference models: at most 5.036)"})
+      << "digits tell the value from its limit";
+  EXPECT_EQ(results::verdict(given),
+            fmt::format("One thing is unusual beside {} reference models: coordinate 7.", references().size()));
+  given.causes.clear();
+  EXPECT_EQ(results::verdict(given),
+            fmt::format("Nothing unusual beside {} reference models.", references().size()));
 }
 
-TEST(HeadlineWords, BoundTheAttentionOnOneKey) {
-  Report given = known({{0.0, 2.0}, {0.0, 300.0}});
-  given.findings = find(given);
-  // e² / (e² + 1023), rounded up.
-  EXPECT_EQ(
-      headline_texts(given),
-      std::vector<std::string>{
-          "1 head can never put half of their attention on one of 1024 keys: The least sharp one reads "
-          "h.0.ln_1: whatever its query, none of 1024 keys gets more than 0.718 % of its attention, so it "
-          "cannot copy from one token."});
-  given.heads[0].attention->distances.emplace();
-  given.heads[0].attention->distances->within = 100;
-  EXPECT_NE(headline_texts(given).at(0).find("none of 100 keys gets more than 6.95 %"), std::string::npos);
+TEST(CauseWords, BoundWhatHeadsPrefer) {
+  Report given = known({{0.0, 0.5}, {0.0, 300.0}});
+  given.measures = {{.measure = Measure::sharp_head, .usual = Usual{.limit = 2.0, .within = 4, .of = 5}}};
+  given.causes = find_causes(given);
+  // e^0.5 = 1.6487…
+  EXPECT_EQ(lines(given),
+            std::vector<std::string>{
+                "1 of 2 heads can hardly prefer one key to another: in head 0.0 no key has more than 1.65 "
+                "times the weight of another (4 of 5 reference models: at least 2)"});
 }
 
-TEST(HeadlineWords, WriteFactorsBetweenWeightsInPowersOfTen) {
-  Report given = known({{2.5, 50.0}, {0.0, 176.6}});
-  // e^176.6 = 5.0 · 10^76.
-  EXPECT_NE(headline_texts(given).at(0).find("a key can have 10⁷⁶ times the weight of another."),
-            std::string::npos);
-  given.findings = find(given);
-  EXPECT_NE(headline_texts(given).at(0).find("at least 12.1 times the weight of another"), std::string::npos);
+TEST(CommandPath, NamesNoFolderOfTheMachine) {
+  EXPECT_EQ(results::command_path("models/a.safetensors"), "models/a.safetensors");
+  EXPECT_EQ(results::command_path("/somewhere/models/a.safetensors"), "a.safetensors");
+  EXPECT_EQ(results::command_path("/somewhere/models/"), "models");
 }
 
 TEST(NumberText, WritesPowersOfEAsLowerBounds) {

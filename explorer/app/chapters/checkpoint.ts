@@ -2,14 +2,14 @@ import { startReading } from "../../engine/checkpoint_client";
 import type { Documents, NamedFile } from "../../engine/checkpoint";
 import type { Reading } from "../../engine/checkpoint_client";
 import type { Charts } from "../../generated/charts";
-import type { Norm, Report } from "../../generated/report";
+import type { Report } from "../../generated/report";
+import { geometryLink } from "../../report/src/explorer_link";
 import { showPair } from "../../report/src/pair";
 import type { Side } from "../../report/src/pair";
-import { showReport } from "../../report/src/report";
+import { openAround, showReport } from "../../report/src/report";
 import type { Shown } from "../../report/src/report";
 import sections from "../../report/sections.html";
 import { button, el } from "../../shared/dom";
-import { factsOf, number } from "../../shared/format";
 import { parseDocument } from "../../shared/printable";
 import { chapter } from "../chapter";
 import { cppOf, pythonOf } from "../doors";
@@ -63,28 +63,6 @@ async function served(folder: string): Promise<Documents> {
     ["report.json", "charts.json"].map(async (name) => (await fetched(`${folder}/${name}`)).text()),
   );
   return { report: report as string, charts: charts as string };
-}
-
-/** Where the chapter Geometry shows three gains of a norm: the least, the typical and the largest there are. */
-function geometryLink(norm: Norm): HTMLElement | null {
-  const { gain } = norm;
-  // The others have no eps that the chapter could show, or no ellipsoid.
-  if (factsOf(norm.kind)?.divisor !== "root_mean_square") return null;
-  if (gain?.min == null || gain.max == null || gain.median_abs == null) return null;
-  const gains = [gain.min, gain.median_abs, gain.max].map((value) => Number(value.toPrecision(4)));
-  const query = new URLSearchParams({
-    kind: norm.kind,
-    gain: gains.join(","),
-    bias: "0,0,0",
-    eps: String(norm.eps ?? 0),
-  });
-  return el(
-    "p",
-    {},
-    el("a", { href: `#/geometry?${query}` }, "See its stretch in three dimensions"),
-    `: a norm of the gains ${gains.map((value) => number(value)).join(", ")}, the least, the median in size and the ` +
-      `largest of this norm's ${number(norm.width)}.`,
-  );
 }
 
 const selectabilityHint = (): HTMLElement =>
@@ -188,7 +166,7 @@ fmt::print("{}\\n", normscope::json_text(normscope::results::report(report), 1))
       // The sections are part of the program, like a chapter's text, and therefore trusted.
       host.querySelector(".report")!.innerHTML = sections;
       const { report, charts } = parsed(documents);
-      shown = showReport(report, charts, { beside: geometryLink, signal: leaving.signal });
+      shown = showReport(report, charts, { beside: (norm) => geometryLink(norm), signal: leaving.signal });
       if (report.heads.length > 0) host.querySelector("#heads-body")?.append(selectabilityHint());
       host.dataset["model"] = report.model.name;
       introduce();
@@ -296,7 +274,12 @@ fmt::print("{}\\n", normscope::json_text(normscope::results::report(report), 1))
       event.preventDefault();
       const norm = /^#norm-(\d+)$/.exec(link.hash)?.[1];
       if (norm !== undefined) shown?.reveal(Number(norm));
-      else host.querySelector(link.hash)?.scrollIntoView();
+      else {
+        const place = host.querySelector(link.hash);
+        if (place === null) return;
+        openAround(place);
+        place.scrollIntoView();
+      }
     });
 
     let example = "";

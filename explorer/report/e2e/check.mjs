@@ -68,6 +68,8 @@ async function figuresReady(page, when, { pending = false } = {}) {
 }
 
 async function scrollThrough(page) {
+  // The appendix is closed until one opens it.
+  for (const summary of await page.$$("details.part:not([open]) > summary")) await summary.click();
   const figures = await page.$$("figure");
   for (const figure of figures) await figure.scrollIntoViewIfNeeded();
   await page.waitForFunction(() => document.querySelector('figure[data-state="pending"]') === null);
@@ -195,20 +197,22 @@ async function checkHeads(page, when) {
 /** What the report begins with, and the tokens that use coordinates, are those of the data; no table is there twice. */
 async function checkStory(page) {
   const problems = await page.evaluate(() => {
-    const { headlines, features } = JSON.parse(document.getElementById("report-data").textContent);
+    const { verdict, causes, features } = JSON.parse(document.getElementById("report-data").textContent);
+    const charts = JSON.parse(document.getElementById("chart-data").textContent);
     const problems = [];
-    const shown = [...document.querySelectorAll("#headlines li")];
-    if (shown.length !== headlines.length) problems.push(`${shown.length} of ${headlines.length} headlines`);
-    headlines.forEach((headline, i) => {
+    // A mark that turns the direction of text is shown by its code.
+    const seen = (text) => text.replaceAll("\u202e", "\\u202e");
+    if (document.getElementById("verdict").textContent !== seen(verdict)) problems.push("the verdict is another");
+    const shown = [...document.querySelectorAll("#causes .causes > li, #causes .smaller > li")];
+    if (shown.length !== causes.length) problems.push(`${shown.length} of ${causes.length} causes`);
+    causes.slice(0, 4).forEach((cause, i) => {
       const text = shown[i]?.textContent ?? "";
-      // A mark that turns the direction of text is shown by its code.
-      for (const part of ["number", "of", "why"])
-        if (!text.includes(headline[part].replaceAll("\u202e", "\\u202e")))
-          problems.push(`headline ${i + 1} lacks its ${part}`);
-      const norm = headline.norm_index;
-      if (norm !== null && shown[i]?.querySelector(`a[href="#norm-${norm}"]`) === null)
-        problems.push(`headline ${i + 1} does not lead to its norm`);
-      for (const link of shown[i]?.querySelectorAll("a") ?? [])
+      const parts = [cause.title, cause.why, cause.advice, cause.reproduce];
+      for (const number of cause.numbers) parts.push(number.name, number.text, number.usual);
+      for (const part of parts) if (!text.includes(seen(part))) problems.push(`cause ${i + 1} lacks "${part}"`);
+      if (charts.some(({ id }) => id === cause.chart) && !shown[i]?.querySelector(`#chart-${cause.chart}`))
+        problems.push(`cause ${i + 1} lacks its picture`);
+      for (const link of shown[i]?.querySelectorAll('a[href^="#norm"]') ?? [])
         if (document.querySelector(link.hash) === null) problems.push(`${link.hash} is not there`);
     });
     const rows = document.querySelectorAll("#embedding-rows tbody tr").length;

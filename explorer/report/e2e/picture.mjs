@@ -1,5 +1,5 @@
-// A report, shortened to its overview, its first findings and some figures, as a picture for the README:
-// `node e2e/picture.mjs REPORT.html OUT.png [--findings N] [--figures ID,…] [--chromium PROGRAM]`
+// How a report begins, as a picture:
+// `node e2e/picture.mjs REPORT.html OUT.png [--size WIDTHxHEIGHT] [--chromium PROGRAM]`
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { pathToFileURL } from "node:url";
@@ -12,12 +12,12 @@ const {
   allowPositionals: true,
   options: {
     chromium: { type: "string", default: "/usr/bin/chromium-headless-shell" },
-    findings: { type: "string", default: "3" },
-    figures: { type: "string", default: "longest-axis,head-spread" },
+    size: { type: "string", default: "1200x1300" },
   },
 });
-if (!report || !out) {
-  console.error("usage: node e2e/picture.mjs REPORT.html OUT.png [--findings N] [--figures ID,…] [--chromium PROGRAM]");
+const [width, height] = options.size.split("x").map(Number);
+if (!report || !out || !(width > 0) || !(height > 0)) {
+  console.error("usage: node e2e/picture.mjs REPORT.html OUT.png [--size WIDTHxHEIGHT] [--chromium PROGRAM]");
   process.exit(2);
 }
 
@@ -25,26 +25,11 @@ const browser = await chromium.launch({
   executablePath: options.chromium,
   args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"],
 });
-const page = await browser.newPage({ viewport: { width: 1200, height: 1000 }, colorScheme: "light" });
+const page = await browser.newPage({ viewport: { width, height }, colorScheme: "light" });
 await page.goto(pathToFileURL(resolve(report)).href);
 await page.waitForSelector("html[data-ready]");
-const figures = options.figures.split(",");
-const missing = await page.evaluate(
-  ({ findings, figures }) => {
-    const drop = (selector, keep) => {
-      for (const element of [...document.querySelectorAll(selector)].filter((e, i) => !keep(e, i))) element.remove();
-    };
-    drop(".findings li", (_, i) => i < findings);
-    drop("figure", ({ id }) => figures.includes(id.replace("chart-", "")));
-    drop(".question", (question) => question.querySelector("figure") !== null);
-    drop("#embedding-rows, #findings .more, #overview .remarks, #norms, #heads, #ranges, #guide, footer", () => false);
-    return figures.filter((id) => document.getElementById(`chart-${id}`) === null);
-  },
-  { findings: Number(options.findings), figures },
-);
-if (missing.length > 0) throw new Error(`${report}: holds no figure ${missing.join(", ")}`);
-for (const figure of await page.$$("figure")) await figure.scrollIntoViewIfNeeded();
-await page.waitForFunction(() => document.querySelector('figure:not([data-state="ready"])') === null);
+for (const figure of await page.$$(".causes figure")) await figure.scrollIntoViewIfNeeded();
+await page.waitForFunction(() => document.querySelector('.causes figure:not([data-state="ready"])') === null);
 await page.evaluate(() => scrollTo(0, 0));
-await page.screenshot({ path: out, fullPage: true });
+await page.screenshot({ path: out });
 await browser.close();

@@ -326,14 +326,36 @@ function gpt2(layers = 12, width = 768, heads = 12) {
     // As in the vocabulary above.
     complete: false,
     left_out: { heads: 0, readers: 2, tokens: 0 },
-    headlines: findings.slice(0, 3).map(({ numbers, norm_index }, i) => ({
-      topic: ["axes", "features", "tokens"][i],
+    verdict: "6 things are unusual beside 10 reference models: coordinate 138, ln_f and 5 heads, and 2 smaller.",
+    causes: findings.slice(0, 6).map(({ text, norm_index, reproduce }, i) => ({
+      subject: ["coordinate", "norm", "heads", "finding", "norm", "norm"][i],
+      title: text,
+      severity: 0.9 - i / 10,
+      coordinates: i === 0 ? [138] : [],
+      switched_off: false,
       norm_index,
-      finding: i,
-      number: `${Object.values(numbers)[0].toPrecision(3)} ×`,
-      of: `longest over median axis of ${last.name}`,
-      why: "With one int8 scale for what query, key and value read, the median axis uses 5.62 of the 127 steps that the longest uses.",
+      norms: norm_index === null ? [] : [norm_index],
+      heads: [],
+      readers: i === 0 ? [{ name: "head 3.7", norm_index: 6, share: 0.02, over_mean: 15.3 }] : [],
+      numbers: ["largest gain", "effective dimension"].slice(0, i < 3 ? 2 - (i % 2) : 0).map((name) => ({
+        measure: name.replace(" ", "_"),
+        name,
+        text: "13.9 times the norm's median",
+        usual: "8 of 10 reference models: at most 2.94",
+        value: 13.9,
+        limit: 2.94,
+        within: 8,
+        of: 10,
+        norm_index,
+      })),
+      why: "It adds most to the dot products of the norm's outputs.",
+      advice: "Quantize this input with a scale for each channel.",
+      reproduce,
+      findings: [i],
+      chart: i < 3 ? `cause-${i + 1}` : null,
     })),
+    measures: [],
+    references: ["GPT-2 medium", "stories260K"],
     features: [138, 378].map((coordinate, i) => ({
       coordinate,
       stack: "",
@@ -416,11 +438,14 @@ function hostile() {
     reproduce: text,
     why: text,
   }));
-  report.headlines = report.headlines.map((headline, i) => ({
-    ...headline,
-    number: traps[i],
-    of: traps[i + 3],
-    why: traps[i],
+  report.verdict = traps[0];
+  report.causes = report.causes.map((cause, i) => ({
+    ...cause,
+    title: traps[i],
+    readers: [{ name: traps[i], norm_index: 0, share: null, over_mean: null }],
+    numbers: cause.numbers.map((number) => ({ ...number, name: traps[i], text: traps[i + 1], usual: traps[i + 2] })),
+    why: traps[i + 1],
+    advice: traps[i + 2],
   }));
   report.features[0].embedding.rows = traps.map((name, token) => ({ token, name, entry: null, share: null }));
   report.heads = [];
@@ -446,7 +471,8 @@ function empty() {
     ranges: { ...report.ranges, norms: [] },
     heads: [],
     findings: [],
-    headlines: [],
+    verdict: "There is nothing to judge: no norm was found.",
+    causes: [],
     features: [],
     vocabulary: null,
     model: {
@@ -471,7 +497,7 @@ function single() {
     ranges: { ...report.ranges, norms: report.ranges.norms.slice(2, 3) },
     heads: report.heads.slice(0, 1),
     findings: report.findings.slice(0, 1),
-    headlines: [{ ...report.headlines[0], norm_index: 0 }],
+    causes: [{ ...report.causes[0], norm_index: 0, norms: [0] }],
     features: [],
     model: { ...report.model, name: "one_norm", missing: [], notes: [] },
   };

@@ -60,6 +60,9 @@ export function charts(norms) {
       },
     );
   return [
+    ...["cause-1", "cause-2"].map((id) =>
+      depth(id, "What is unusual?", "The grey band is usual.", quantity("max", "largest gain", { type: "symlog" })),
+    ),
     depth(
       "condition-by-depth",
       "How stretched is each norm’s image?",

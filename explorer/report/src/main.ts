@@ -2,23 +2,29 @@ import { showActivations } from "./activations";
 import { showAttributePage } from "./attribute";
 import { showComparison } from "./comparison";
 import { activationData, attributeData, comparisonData, pageData, rangesData, traceData } from "./data";
+import { explorerOf, geometryLink } from "./explorer_link";
 import { showRangesPage } from "./ranges";
+import type { Norm } from "../../generated/report";
 import { slot } from "../../shared/dom";
-import { showReport } from "./report";
+import { openAround, showReport } from "./report";
 import { startTheme } from "../../shared/theme";
 import { showTracePage } from "./trace";
 
-/** Links to a norm open its row. */
-function followNorms(reveal: (index: number) => void): void {
+/** Links open the part of the page that they lead to, and those to a norm its row. */
+function followLinks(reveal: (index: number) => void): void {
   const follow = () => {
     const index = /^#norm-(\d+)$/.exec(location.hash)?.[1];
-    if (index !== undefined) reveal(Number(index));
+    if (index !== undefined) return reveal(Number(index));
+    const place = document.getElementById(location.hash.slice(1));
+    if (place === null) return;
+    openAround(place);
+    place.scrollIntoView();
   };
   addEventListener("hashchange", follow);
   document.addEventListener("click", (event) => {
-    const link = (event.target as Element).closest<HTMLAnchorElement>('a[href^="#norm-"]');
-    // Following the link again must open the row again, though the address does not change.
-    if (link?.hash === location.hash) follow();
+    const link = (event.target as Element).closest<HTMLAnchorElement>('a[href^="#"]');
+    // Following the link again must open what it leads to again, though the address does not change.
+    if (link !== null && link.hash === location.hash) follow();
   });
   follow();
 }
@@ -46,14 +52,16 @@ function start(): void {
     return;
   }
   startTheme(() => redraw());
-  const shown = showReport(data.report, data.charts);
+  const explorer = explorerOf(new URL(location.href));
+  const beside = explorer === null ? undefined : (norm: Norm) => geometryLink(norm, explorer);
+  const shown = showReport(data.report, data.charts, { beside });
   const watched = activationData();
   const live = watched === null ? null : showActivations(watched, data.report.norms, data.charts.length);
   redraw = () => {
     shown.redraw();
     live?.redraw();
   };
-  followNorms(shown.reveal);
+  followLinks(shown.reveal);
   slot("print").addEventListener("click", () => print());
   document.documentElement.dataset["ready"] = "";
 }

@@ -3,7 +3,7 @@ import type { Report } from "../../generated/report";
 import { el, name, slot } from "../../shared/dom";
 import { plural } from "../../shared/format";
 import { showCharts } from "./charts";
-import { headlineList } from "./headlines";
+import { causesInWords, divided } from "./causes";
 
 export interface Side {
   report: Report;
@@ -16,7 +16,8 @@ export function pairedCharts(sides: [Side, Side]): Chart[] {
     const of = `${side + 1}: ${sides[side].report.model.name}`;
     return { ...chart, id: `${chart.id}-${side + 1}`, panel: chart.panel === undefined ? of : `${of}, ${chart.panel}` };
   };
-  const [one, other] = sides;
+  // Causes are told in words: those of two models need not be of the same kind.
+  const [one, other] = sides.map((side) => ({ ...side, charts: divided(side.charts).others })) as [Side, Side];
   const ids = new Set(one.charts.map(({ id }) => id));
   return [
     ...one.charts.flatMap((chart) => [
@@ -40,7 +41,7 @@ const beginning = ({ report }: Side, number: number): HTMLElement =>
         .filter((part) => part !== "")
         .join(" · "),
     ),
-    headlineList(report, false),
+    causesInWords(report),
   );
 
 /** Fills #pair with two reports side by side. */

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <optional>
-#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -19,6 +18,16 @@ struct Report;
 inline constexpr double outlier_ratio = 4.0;
 /// A gain of at most this many times its norm's median switches its feature off.
 inline constexpr double off_ratio = 0.02;
+/// Ratio of the number of axes to the effective dimension from which an image counts as concentrated.
+inline constexpr double concentrated_from = 1.5;
+/// Similarity of images below which the change from a norm to the next is a finding.
+inline constexpr double changed_similarity = 0.9;
+/// Length of a bias, in radii of the image, from which it is a finding.
+inline constexpr double long_bias = 0.5;
+/// Share of a reader's squared weights from which its removal is a finding.
+inline constexpr double much_removed = 0.05;
+/// Least spread of scores, in nats, from which a head counts as never uniform.
+inline constexpr double never_uniform_from = 1.0;
 /// |cosine| to all-ones below which a norm's null direction counts as tilted.
 inline constexpr double tilted_cosine = 0.5;
 /// Spread of scores from which one of 1024 keys can get half of a softmax: ln 1023.
@@ -254,47 +263,5 @@ struct Finding {
 
 /// The findings that follow from the other fields of a report, most severe first.
 [[nodiscard]] std::vector<Finding> find(const Report& report);
-
-/// What a headline is about.
-enum class Topic { axes, null_direction, features, bias, heads, tokens };
-
-/// "axes", "null direction", "features", "bias", "heads" or "tokens".
-[[nodiscard]] std::string_view to_string(Topic topic);
-
-/// A headline that states a finding.
-struct FindingIndex {
-  std::size_t finding = 0;  ///< index into `findings`
-};
-
-/// The norm whose longest axis is longest beside its median one, though that is not unusual.
-struct LongestAxis {
-  std::size_t norm = 0;
-};
-
-/// Every token can have the largest logit.
-struct ReachableTokens {
-  std::size_t tokens = 0;
-};
-
-/// Heads that can give one of 1024 keys half of their attention.
-struct SharpHeads {
-  std::size_t sharp = 0;
-  std::size_t known = 0;     ///< heads that are bounded
-  std::size_t sharpest = 0;  ///< index into `Report::heads`
-};
-
-/// One of the statements that a report begins with.
-struct Headline {
-  Topic topic = Topic::axes;
-  std::variant<FindingIndex, LongestAxis, ReachableTokens, SharpHeads> statement{};
-};
-
-/// Number of headlines of a report, at most.
-inline constexpr std::size_t most_headlines = 3;
-
-/// The statements that a report begins with, on different topics: findings, then what is not unusual. A
-/// finding of which nothing definite follows for this model is passed over: its norm does not normalize, or
-/// what the model computes may not be what its tensors' names say.
-[[nodiscard]] std::vector<Headline> headlines(const Report& report);
 
 }  // namespace normscope::analysis

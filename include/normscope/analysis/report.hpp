@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <normscope/analysis/causes.hpp>
 #include <normscope/analysis/findings.hpp>
 #include <normscope/analysis/ranges.hpp>
 #include <normscope/core/parallel.hpp>
@@ -16,7 +17,7 @@
 #include <normscope/models/model.hpp>
 #include <normscope/selectability/vocabulary.hpp>
 
-/// Everything about one checkpoint in one value: its norms, heads, ranges and vocabulary, and findings.
+/// Everything about one checkpoint in one value: its norms, heads, ranges and vocabulary, and what is unusual.
 namespace normscope::analysis {
 
 /// Statistics of a gain or a bias.
@@ -109,6 +110,8 @@ struct NormReport {
   std::optional<Image> image{};
   /// Length of the bias over the image's root-mean-square radius; absent without a bias or an image.
   std::optional<double> shift_over_radius{};
+  /// The first of the largest gains by magnitude; absent where all are zero or one is not finite.
+  std::optional<Outlier> largest_gain{};
   std::vector<Outlier> outliers{};  ///< at least `outlier_ratio` times the median, largest first
   /// Features that the norm switches off: gains of at most `off_ratio` times the median, in order.
   std::vector<Outlier> switched_off{};
@@ -174,8 +177,9 @@ struct Report {
   std::vector<heads::HeadReach> heads;   ///< in the order of `model.heads`
   ModelRanges ranges{};                  ///< in the order of `norms`
   selectability::VocabularyReach vocabulary{};
-  std::vector<Finding> findings;      ///< most severe first
-  std::vector<Headline> headlines{};  ///< at most `most_headlines`
+  std::vector<Finding> findings;            ///< most severe first
+  std::vector<ComparedMeasure> measures{};  ///< beside reference models
+  std::vector<Cause> causes{};              ///< what the report begins with, most severe first
 };
 
 /// What the budget of a report did not suffice for.

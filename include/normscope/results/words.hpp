@@ -12,7 +12,7 @@
 #include <normscope/analysis/report.hpp>
 #include <normscope/core/text.hpp>
 
-/// The words of a report: numbers as text, findings and headlines as sentences, and the commands that compute
+/// The words of a report: numbers as text, causes and findings as sentences, and the commands that compute
 /// them again.
 namespace normscope::results {
 
@@ -68,18 +68,49 @@ struct FindingText {
 /// `finding`, which is one of `report`, in words.
 [[nodiscard]] FindingText describe(const analysis::Finding& finding, const analysis::Report& report);
 
-/// A headline in words.
-struct HeadlineText {
-  std::string number{};                  ///< as printed, with its unit: "22.6 ×"
-  std::string of{};                      ///< what it is the number of
-  std::string why{};                     ///< what follows for this model, with its numbers
-  analysis::Topic topic{};               ///< as of the headline
-  std::optional<std::size_t> norm{};     ///< the norm that it is about
-  std::optional<std::size_t> finding{};  ///< index of the finding that it states
+/// An unusual value in words.
+struct NumberText {
+  analysis::Measure measure{};
+  std::string name{};   ///< "longest axis"
+  std::string text{};   ///< "13.9 times the median axis"
+  std::string usual{};  ///< "8 of 10 reference models: at most 2.94"
+  double value = 0.0;
+  double limit = 0.0;               ///< of what is usual
+  std::size_t within = 0, of = 0;   ///< reference models within the limit, and all that have the measure
+  std::optional<std::size_t> norm{};  ///< of a measure of norms
 };
 
-/// `headline`, which is one of `report`, in words.
-[[nodiscard]] HeadlineText describe(const analysis::Headline& headline, const analysis::Report& report);
+/// A cause in words.
+struct CauseText {
+  std::string title{};
+  std::vector<NumberText> numbers{};  ///< most unusual first
+  std::string why{};                  ///< why it matters; may be empty
+  std::string advice{};               ///< what to do; may be empty
+  std::string reproduce{};            ///< the command that computes the numbers again
+  std::vector<std::pair<std::string, analysis::CoordinateReader>> readers{};  ///< by name, "head 3.7"
+
+  /// The title with what is usual of its first number.
+  [[nodiscard]] std::string line() const;
+};
+
+/// `cause`, which is one of `report`, in words.
+[[nodiscard]] CauseText describe(const analysis::Cause& cause, const analysis::Report& report);
+
+/// The id of the chart of the cause at that index of a report.
+[[nodiscard]] inline std::string cause_chart_id(std::size_t index) { return fmt::format("cause-{}", index + 1); }
+
+/// What a report says first, in one sentence.
+[[nodiscard]] std::string verdict(const analysis::Report& report);
+
+/// A name of more than `most` bytes without its middle.
+[[nodiscard]] std::string shortened(const std::string& name, std::size_t most);
+
+/// `text` quoted for a shell, as one word for any bytes.
+[[nodiscard]] std::string shell_quoted(const std::string& text);
+
+/// A path as commands of a report name it: a relative one as it is, of an absolute one the last part, since
+/// the report is read elsewhere.
+[[nodiscard]] std::string command_path(const std::string& path);
 
 /// The command that computes the image of `norm` of the checkpoint at `path` again.
 [[nodiscard]] std::string geometry_command(const std::string& path, const models::Norm& norm);

@@ -88,4 +88,8 @@ constexpr double least_drawn = 1e-8;
 /// About `points` of the semi-axes of an image, descending, as rows {rank, length}.
 [[nodiscard]] Json spectrum_rows(std::span<const double> lengths, double median, std::size_t points);
 
+/// A figure for each of the first causes of a report that has unusual values, with the band of what is usual;
+/// their ids are those of `results::cause_chart_id`.
+[[nodiscard]] Json cause_charts(const Report& report);
+
 }  // namespace normscope::figures

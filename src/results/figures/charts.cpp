@@ -176,7 +176,6 @@ void head_distances(const models::Model& model, const std::vector<HeadReach>& he
 void head_spreads(const models::Model& model, const std::vector<HeadReach>& heads, Json& charts) {
   Json table = Json::array();
   std::vector<double> sharpest;
-  bool uniform = true;
   bool by_passes = false;
   bool known = true;
   for (const HeadReach& reach : heads) {
@@ -198,7 +197,6 @@ void head_spreads(const models::Model& model, const std::vector<HeadReach>& head
     const double most = attention.sharpest.upper;
     if (add("sharpest query", most)) sharpest.push_back(most);
     add("most uniform query", attention.most_uniform.lower);
-    uniform = uniform && attention.most_uniform.upper <= 1e-6 * most;
     known = known && attention.narrow();
   }
   if (table.empty()) return;
@@ -233,13 +231,11 @@ void head_spreads(const models::Model& model, const std::vector<HeadReach>& head
   const std::size_t never_uniform = count_heads(heads, [](const heads::Attention& attention) {
     return attention.most_uniform.lower > 1e-6 * attention.sharpest.upper;
   });
-  const std::string alike = never_uniform > 0
-                                ? counted(never_uniform, "head") + " cannot attend to all keys alike."
-                            : uniform ? "Every head can attend to all keys alike."
-                                      : "No head is known not to attend to all keys alike.";
+  const std::string alike =
+      never_uniform > 0 ? " " + counted(never_uniform, "head") + " cannot attend to all keys alike." : "";
   charts.push_back(chart(
       "head-spread", "How uniform and how sharp can each head be?",
-      fmt::format("Over {}, a head's sharpest query makes the scores of two keys differ by {}{} to {}. {}",
+      fmt::format("Over {}, a head's sharpest query makes the scores of two keys differ by {}{} to {}.{}",
                   scope(heads), known ? "" : "at most ", format_at_most(*least), format_at_most(*most),
                   alike),
       fmt::format("Spread of scores for {} by layer, from {} to {} at their sharpest.",
@@ -471,7 +467,7 @@ void biases(const Report& report, Json& charts) {
 }  // namespace
 
 Json charts(const Report& report) {
-  Json all = Json::array();
+  Json all = cause_charts(report);
   condition(report, all);
   spectra(report, all);
   effective_dimension(report, all);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <set>
+#include <string>
 #include <utility>
 
 #include <fmt/core.h>
@@ -17,7 +19,7 @@ namespace {
 
 /// Largest number of norms that an axis names.
 constexpr std::size_t named_positions = 48;
-/// Characters of a name from which its first parts are left out.
+/// Characters of a name from which its first parts, then its middle are left out.
 constexpr std::size_t longest_axis_name = 24;
 /// Largest over smallest value from which an axis is logarithmic.
 constexpr double logarithmic_from = 8.0;
@@ -50,7 +52,7 @@ std::vector<std::string> axis_names(const std::vector<std::string>& names) {
     for (std::size_t next; rest.size() > longest_axis_name && (next = rest.find('.')) != std::string::npos;) {
       rest.erase(0, next + 1);
     }
-    result.push_back(std::move(rest));
+    result.push_back(results::shortened(rest, longest_axis_name));
   }
   return result;
 }
@@ -95,7 +97,24 @@ Json depth_row(const Report& report, std::size_t index) {
 }
 
 Json role_colour(const Json& rows) {
-  Json colour = {{"field", "role"}, {"type", "nominal"}, {"title", nullptr}};
+  // A role has the same colour in every figure of every model: its place in this list.
+  std::vector<std::string> domain = {"attention input",  "mlp input",  "final",          "embedding",
+                                     "attention output", "mlp output", "attention heads"};
+  std::set<std::string> present;
+  for (const Json& row : rows) present.insert(row["role"].get<std::string>());
+  Json shown = Json::array();
+  for (const std::string& role : domain) {
+    if (present.erase(role) > 0) shown.push_back(role);
+  }
+  for (const std::string& role : present) {
+    domain.push_back(role);
+    shown.push_back(role);
+  }
+  Json colour = {{"field", "role"},
+                 {"type", "nominal"},
+                 {"title", nullptr},
+                 {"scale", {{"domain", std::move(domain)}}},
+                 {"legend", {{"values", std::move(shown)}}}};
   const bool one =
       std::all_of(rows.begin(), rows.end(), [&](const Json& row) { return row["role"] == rows[0]["role"]; });
   if (one && rows[0]["role"].get_ref<const std::string&>() == "unknown") colour["legend"] = nullptr;

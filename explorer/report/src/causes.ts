@@ -1,0 +1,95 @@
+import type { Chart } from "../../generated/charts";
+import type { Cause, Norm, Report } from "../../generated/report";
+import { command, el, name, normLink, slot, table } from "../../shared/dom";
+import { measured, plural } from "../../shared/format";
+import { showCharts } from "./charts";
+
+/** The charts of causes, which stand beside them, and the others. */
+export function divided(charts: Chart[]): { ofCauses: Chart[]; others: Chart[] } {
+  const isOfCause = ({ id }: Chart) => id.startsWith("cause-");
+  return { ofCauses: charts.filter(isOfCause), others: charts.filter((chart) => !isOfCause(chart)) };
+}
+
+/** Causes whose pictures the core draws; the others follow as a list. */
+const first = 4;
+
+function numbers({ norms }: Report, { numbers }: Cause): HTMLElement | null {
+  if (numbers.length === 0) return null;
+  const rows = numbers.map((number) => {
+    const norm = number.norm_index === null ? undefined : norms[number.norm_index];
+    return [
+      number.name,
+      number.text,
+      number.usual,
+      norm === undefined ? "" : normLink(norm.index, norm.name),
+    ];
+  });
+  return el("div", { class: "block" }, table("", ["", "Here", "Usual", "Where"], rows));
+}
+
+const readers = ({ readers }: Cause): HTMLElement | null =>
+  readers.length === 0
+    ? null
+    : el(
+        "p",
+        {},
+        "It is read most by ",
+        readers.map((reader) => `${reader.name} (${measured(reader.over_mean)} times the mean of coordinates)`).join(" and "),
+        ".",
+      );
+
+export interface CausesPlace {
+  beside?: ((norm: Norm) => HTMLElement | null) | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+/** Fills the verdict and the causes with their pictures; returns how to draw these again. */
+export function showCauses(report: Report, charts: Chart[], { beside, signal }: CausesPlace): () => void {
+  slot("verdict").textContent = report.verdict;
+  const redraws: (() => void)[] = [];
+  let drawn = 0;
+  const items = report.causes.slice(0, first).map((cause, index) => {
+    const norm = cause.norm_index === null ? undefined : report.norms[cause.norm_index];
+    const picture = el("div", { class: "picture" });
+    const words = el(
+      "div",
+      { class: "words" },
+      numbers(report, cause),
+      readers(cause),
+      cause.why === "" ? null : el("p", {}, cause.why),
+      cause.advice === "" ? null : el("p", {}, el("b", {}, "What to do. "), cause.advice),
+      norm === undefined || beside === undefined ? null : beside(norm),
+      command(cause.reproduce),
+    );
+    const chart = charts.find(({ id }) => id === cause.chart);
+    if (chart !== undefined) {
+      redraws.push(showCharts([chart], { host: picture, before: drawn, signal }).redraw);
+      drawn += 1;
+    }
+    return el("li", { id: `about-cause-${index + 1}` }, el("h3", { dir: "auto" }, cause.title), picture, words);
+  });
+  slot("causes").append(el("ol", { class: "causes" }, ...items));
+  const rest = report.causes.slice(first);
+  if (rest.length > 0) {
+    slot("causes").append(
+      el(
+        "details",
+        {},
+        el("summary", {}, plural(rest.length, "smaller one")),
+        el("ul", { class: "smaller" }, ...rest.map((cause) => el("li", { dir: "auto" }, name(cause.title)))),
+      ),
+    );
+  }
+  return () => {
+    for (const redraw of redraws) redraw();
+  };
+}
+
+/** The verdict and what is unusual, in words alone. */
+export const causesInWords = ({ verdict, causes }: Report): HTMLElement =>
+  el(
+    "div",
+    { class: "in-words" },
+    el("p", { class: "verdict", dir: "auto" }, verdict),
+    el("ul", {}, ...causes.slice(0, first).map(({ title }) => el("li", { dir: "auto" }, title))),
+  );

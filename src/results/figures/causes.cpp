@@ -1,0 +1,186 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "chart_parts.hpp"
+
+namespace normscope::figures {
+namespace {
+
+using analysis::Cause;
+using analysis::Measure;
+using analysis::Subject;
+using analysis::UnusualValue;
+
+/// Gains below this share of the median are drawn at it.
+constexpr double least_ratio = 1e-4;
+
+/// The axis of a measure.
+struct Drawn {
+  const char* title;
+  bool is_share = false;
+};
+
+Drawn drawn(Measure measure) {
+  switch (measure) {
+    case Measure::largest_gain: return {"largest gain over the norm's median"};
+    case Measure::effective_dimension: return {"effective dimension over axes", true};
+    case Measure::null_direction: return {"cosine of what is removed to all-ones"};
+    case Measure::switched_off: return {"features switched off", true};
+    case Measure::sign_changes: return {"features that change sign", true};
+    case Measure::bias: return {"length of the bias over the radius"};
+    case Measure::image_change: return {"similarity to the norm before"};
+    case Measure::removed_weight: return {"reader's weight without effect", true};
+    case Measure::unusual_coordinate: return {"gain over the norm's median"};
+    case Measure::uniform_head: return {"least spread of scores, in nats"};
+    case Measure::sharp_head: return {"largest spread of scores, in nats"};
+  }
+  return {""};
+}
+
+/// A grey band from `low` to `high` with its label; it lies behind what is drawn over it.
+Json band(double low, double high, const std::string& label) {
+  const Json row = {{"low", rounded(low)}, {"high", rounded(high)}, {"label", label}};
+  return {{"data", values(Json::array({row}))},
+          {"layer",
+           {{{"mark", {{"type", "rect"}, {"color", "#808080"}, {"opacity", 0.18}}},
+             {"encoding", {{"y", {{"field", "low"}, {"type", "quantitative"}}}, {"y2", {{"field", "high"}}}}}},
+            {{"mark",
+              {{"type", "text"}, {"align", "right"}, {"baseline", "top"}, {"x", "width"}, {"dx", -4}, {"dy", 4},
+               {"opacity", 0.75}, {"fontSize", 11}}},
+             {"encoding",
+              {{"y", {{"field", "high"}, {"type", "quantitative"}}}, {"text", {{"field", "label"}}}}}}}}};
+}
+
+/// The y axis over all rows and the band.
+Json value_axis(const Json& rows, const std::pair<double, double>& usual, const Drawn& what) {
+  Json all = rows;
+  for (const double end : {usual.first, usual.second}) all.push_back({{"value", end}});
+  const auto [low, high] = extent(all, "value");
+  Json axis = low > 0.0 ? ratio_axis(all, "value", what.title) : quantity("value", what.title);
+  axis["scale"]["domain"] = {rounded(low), rounded(high)};
+  axis["scale"]["nice"] = true;
+  if (!axis["scale"].contains("type")) axis["scale"]["zero"] = false;
+  if (what.is_share) axis["axis"] = {{"format", "%"}};
+  return axis;
+}
+
+/// Points over depth, those of the cause filled and large, with the band of usual values behind them.
+Json over_depth(const Report& report, const Json& rows, const std::pair<double, double>& usual,
+                const std::string& label, const Drawn& what) {
+  const Json unusual = {{"field", "unusual"}, {"type", "nominal"}, {"legend", nullptr}};
+  Json size = unusual;
+  size["scale"] = {{"domain", {false, true}}, {"range", {22, 90}}};
+  Json opacity = unusual;
+  opacity["scale"] = {{"domain", {false, true}}, {"range", {0.55, 1.0}}};
+  Json points = {{"data", values(rows)},
+                 {"mark", {{"type", "point"}, {"filled", true}}},
+                 {"encoding",
+                  {{"color", role_colour(rows)},
+                   {"size", std::move(size)},
+                   {"opacity", std::move(opacity)},
+                   {"tooltip", tooltip({{"value", what.title}})}}}};
+  return {{"height", 200},
+          {"encoding",
+           {{"x", depth_axis(rows, norm_names(report))}, {"y", value_axis(rows, usual, what)}}},
+          {"layer", {band(usual.first, usual.second, label), std::move(points)}}};
+}
+
+/// Values of heads by layer.
+Json over_layers(const Report& report, const Json& rows, const std::pair<double, double>& usual,
+                 const std::string& label, const Drawn& what) {
+  Json x = ordinal("layer", "layer");
+  int last = 1;
+  for (const models::Head& head : report.model.heads) last = std::max(last, head.layer);
+  x["scale"] = {{"domain", {0, last}}, {"padding", 12}, {"nice", false}};
+  const Json tips = {{{"field", "name"}, {"title", "head"}},
+                     {{"field", "value"}, {"title", what.title}, {"type", "quantitative"}, {"format", ".4~g"}}};
+  Json points = {{"data", values(rows)},
+                 {"mark", {{"type", "point"}, {"filled", true}, {"size", 45}, {"opacity", 0.75}}},
+                 {"encoding", {{"tooltip", tips}}}};
+  return {{"height", 200},
+          {"encoding", {{"x", std::move(x)}, {"y", value_axis(rows, usual, what)}}},
+          {"layer", {band(usual.first, usual.second, label), std::move(points)}}};
+}
+
+/// From where to where values of a measure are usual.
+std::pair<double, double> usual_range(const UnusualValue& value, const Json& rows) {
+  const analysis::MeasureFacts& row = facts(value.measure);
+  const auto [low, high] = extent(rows, "value");
+  const double other = row.ordinary.value_or(row.large ? std::min(low, value.usual.limit)
+                                                       : std::max(high, value.usual.limit));
+  return {std::min(other, value.usual.limit), std::max(other, value.usual.limit)};
+}
+
+std::string label_of(const analysis::Usual& usual) {
+  return fmt::format("usual: {} of {} reference models", usual.within, usual.of);
+}
+
+Json coordinate_figure(const Report& report, const Cause& cause) {
+  Json rows = Json::array();
+  for (const analysis::MeasuredValue& ratio : cause.ratios) {
+    Json row = depth_row(report, ratio.place);
+    // A gain of zero is drawn at the end of the logarithmic axis.
+    row["value"] = rounded(std::max(ratio.value, least_ratio));
+    row["unusual"] = std::binary_search(cause.norms.begin(), cause.norms.end(), ratio.place);
+    rows.push_back(std::move(row));
+  }
+  if (rows.empty()) return {};
+  // Gains that switch nothing off, up to the limit of largest gains.
+  std::pair<double, double> usual{analysis::off_ratio, analysis::outlier_ratio};
+  std::string label = "neither amplified nor switched off";
+  for (const analysis::ComparedMeasure& compared : report.measures) {
+    if (compared.measure != Measure::largest_gain || !compared.usual) continue;
+    usual.second = compared.usual->limit;
+    label = label_of(*compared.usual);
+  }
+  return over_depth(report, rows, usual, label, drawn(Measure::unusual_coordinate));
+}
+
+Json norm_figure(const Report& report, const UnusualValue& value) {
+  Json rows = Json::array();
+  for (const analysis::MeasuredValue& at : measure(report, value.measure)) {
+    Json row = depth_row(report, at.place);
+    row["value"] = rounded(at.value);
+    row["unusual"] = is_unusual(at.value, value.measure, value.usual);
+    rows.push_back(std::move(row));
+  }
+  if (rows.empty()) return {};
+  return over_depth(report, rows, usual_range(value, rows), label_of(value.usual), drawn(value.measure));
+}
+
+Json heads_figure(const Report& report, const UnusualValue& value) {
+  Json rows = Json::array();
+  for (const analysis::MeasuredValue& at : measure(report, value.measure)) {
+    const models::Head& head = report.model.heads[report.heads[at.place].head];
+    rows.push_back({{"layer", head.layer}, {"name", head.place()}, {"value", rounded(at.value)}});
+  }
+  if (rows.empty()) return {};
+  return over_layers(report, rows, usual_range(value, rows), label_of(value.usual), drawn(value.measure));
+}
+
+}  // namespace
+
+Json cause_charts(const Report& report) {
+  Json charts = Json::array();
+  for (std::size_t i = 0; i < std::min(report.causes.size(), analysis::first_causes); ++i) {
+    const Cause& cause = report.causes[i];
+    if (cause.values.empty()) continue;
+    const UnusualValue& value = cause.values.front();
+    Json spec = cause.subject == Subject::coordinate ? coordinate_figure(report, cause)
+                : cause.subject == Subject::heads    ? heads_figure(report, value)
+                                                     : norm_figure(report, value);
+    if (spec.is_null()) continue;
+    const results::CauseText text = results::describe(cause, report);
+    charts.push_back(chart(results::cause_chart_id(i).c_str(), text.title.c_str(),
+                           fmt::format("The grey band is usual: {}.", text.numbers.front().usual),
+                           fmt::format("{}: {}, {}. Usual is {}.", text.title, text.numbers.front().name,
+                                       text.numbers.front().text, text.numbers.front().usual),
+                           std::move(spec)));
+  }
+  return charts;
+}
+
+}  // namespace normscope::figures

@@ -11,8 +11,8 @@ import { showTooltip } from "./tooltip";
 const refuse = (): Promise<never> => Promise.reject(new Error("a report loads nothing from outside itself"));
 const loader = { load: refuse, sanitize: refuse, http: refuse, file: refuse } as unknown as Loader;
 
-/** Those that fit the chart of a host to its width. */
-const observers = new WeakMap<HTMLElement, ResizeObserver>();
+/** What ends the fitting of a host's chart to its width. */
+const fitted = new WeakMap<HTMLElement, AbortController>();
 
 /** Draws a chart into `host` in the page's present theme. */
 export async function drawChart(chart: Chart, host: HTMLElement): Promise<View> {
@@ -28,17 +28,25 @@ export async function drawChart(chart: Chart, host: HTMLElement): Promise<View> 
     tooltip: showTooltip,
   });
   await view.runAsync();
-  // A narrower figure's legend takes more rows, which a layout for the width before cuts off. Vega has given the
-  // figure its new width when the observer is called; a listener on that width would call itself.
+  // When the window changes, if only in height as a phone's bar makes it, Vega lays legends and labels out for the width
+  // with axes and then draws them for the narrower one without, which cuts some off. A second layout is right. The
+  // observer tells of widths that change without the window.
+  fitted.get(host)?.abort();
+  const fitting = new AbortController();
+  fitted.set(host, fitting);
+  const fit = () => {
+    if (host.isConnected) void view.resize().runAsync();
+    else fitting.abort();
+  };
   let width = -1;
   const observer = new ResizeObserver(() => {
-    if (host.clientWidth === width || !host.isConnected) return;
+    if (host.clientWidth === width) return;
     width = host.clientWidth;
-    void view.resize().runAsync();
+    fit();
   });
   observer.observe(host);
-  observers.get(host)?.disconnect();
-  observers.set(host, observer);
+  fitting.signal.addEventListener("abort", () => observer.disconnect());
+  addEventListener("resize", fit, { signal: fitting.signal });
   return view;
 }
 

@@ -94,10 +94,8 @@ NumberText number_text(const UnusualValue& value, std::optional<std::size_t> nor
   return {.measure = value.measure,
           .name = words.name,
           .text = number + words.unit,
-          .usual = fmt::format("{} of {} reference models: {}", usual.within, usual.of,
-                               large && usual.limit == 0.0
-                                   ? "none"
-                                   : fmt::format("{} {}", large ? "at most" : "at least", limit)),
+          .usual = large && usual.limit == 0.0 ? "none"
+                                               : fmt::format("{} {}", large ? "at most" : "at least", limit),
           .value = value.at.value,
           .limit = usual.limit,
           .within = usual.within,
@@ -319,10 +317,11 @@ class Words {
     }
   }
 
-  /// " (and 3 other norms)".
+  /// "; 3 other norms are similar".
   [[nodiscard]] std::string others() const {
     if (cause_.norms.size() < 2) return "";
-    return fmt::format(" (and {} too)", counted(cause_.norms.size() - 1, "other norm"));
+    const std::size_t others = cause_.norms.size() - 1;
+    return fmt::format("; {} {} similar", counted(others, "other norm"), others == 1 ? "is" : "are");
   }
 
   [[nodiscard]] std::string heads_title() const {
@@ -336,15 +335,15 @@ class Words {
     const double spread = leading().at.value;
     if (leading().measure == Measure::uniform_head) {
       return fmt::format(
-          "{} of {} can never attend to all keys alike: in head {}.{} some key always has at least {} times "
-          "the weight of another",
+          "{} of {} can never attend to all keys alike: in head {}.{} some scores always differ by at least "
+          "{}, and the weights of their keys by a factor of {}",
           different.size(), counted(known.size(), "head"), extreme.layer, extreme.head,
-          format_exp_at_least(spread));
+          format_at_least(spread), format_exp_at_least(spread));
     }
     return fmt::format(
-        "{} of {} can hardly prefer one key to another: in head {}.{} no key has more than {} times the "
-        "weight of another",
-        different.size(), counted(known.size(), "head"), extreme.layer, extreme.head,
+        "{} of {} can hardly prefer one key to another: in head {}.{} no scores differ by more than {}, and "
+        "the weights of their keys by more than a factor of {}",
+        different.size(), counted(known.size(), "head"), extreme.layer, extreme.head, format_at_most(spread),
         format_at_most(std::exp(spread)));
   }
 
@@ -379,7 +378,8 @@ std::string shortened(const std::string& name, std::size_t most) {
 
 std::string CauseText::line() const {
   if (numbers.empty()) return title;
-  return fmt::format("{} ({})", title, numbers[0].usual);
+  return fmt::format("{} (usual: {}, in {} of {} reference models)", title, numbers[0].usual, numbers[0].within,
+                     numbers[0].of);
 }
 
 std::string verdict(const analysis::Report& report) {

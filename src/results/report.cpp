@@ -430,7 +430,7 @@ void fields(V& v, const NumberText& number) {
   v("measure", defined("measure", number.measure));
   v("name", number.name);
   v("text", number.text, "the value with its unit");
-  v("usual", number.usual, "the limit, and how many reference models stay within it");
+  v("usual", number.usual, "the limit with its unit");
   v("value", number.value);
   v("limit", number.limit);
   v("within", number.within, "reference models of which every norm or head is within the limit");

@@ -1,5 +1,6 @@
 """The budget of a report: tokens that it leaves out, and the page's note about them."""
 
+import collections
 import json
 import os
 import subprocess
@@ -7,6 +8,12 @@ import unittest
 from pathlib import Path
 
 from command import CHECKPOINTS, SANITIZED, SOURCE, CommandTest
+
+
+def written(model):
+    """The report of that model which the fixture of the browser tests has written."""
+    page, = Path(os.environ["NORMSCOPE_REPORTS"]).glob(f"*/{model}.json")
+    return json.loads(page.read_text())
 
 
 class ReportTest(CommandTest):
@@ -50,13 +57,51 @@ class ReportTest(CommandTest):
         self.fails(2, "report", self.model, "--budget", "1", "--no-vocabulary")
 
     @unittest.skipIf(SANITIZED, "checked once, by the faster build")
-    def test_the_extremes_of_gpt2_are_findings(self):
-        found = json.loads((Path(os.environ["NORMSCOPE_REPORTS"]) / "whole/gpt2_small_without_mlp.json").read_text())
-        kinds = {finding["kind"] for finding in found["findings"]}
-        self.assertLessEqual({"stretched_axis", "concentrated_image", "condition_range", "null_direction", "image_change"},
-                             kinds)
-        longest = next(finding for finding in found["findings"] if finding["kind"] == "stretched_axis")
-        self.assertIn("ln_f", longest["text"])
+    def test_the_verdict_and_the_causes_of_gpt2(self):
+        found = written("gpt2_small_without_mlp")
+        self.assertEqual(found["verdict"], "Three things are unusual beside 10 reference models: ln_f, coordinate 138 and "
+                                           "coordinate 266.")
+        self.assertNotIn("GPT-2 small", found["references"])
+        self.assertIn("GPT-2 medium", found["references"])
+        self.assertEqual([cause["title"] for cause in found["causes"]], [
+            "ln_f amplifies coordinate 496 to 13.9 times its median gain; 1 other norm is similar",
+            "Coordinate 138 stands out in 5 of 25 norms, layers 4 to 8, read most by head 11.8",
+            "Coordinate 266 is switched off in 2 of 25 norms, layer 3 and ln_f",
+        ])
+        largest = found["causes"][0]["numbers"][0]
+        self.assertEqual((largest["text"], largest["usual"], largest["within"], largest["of"]),
+                         ("13.9 times the norm's median", "at most 2.95", 8, 10))
+        kinds = {found["findings"][index]["kind"] for cause in found["causes"] for index in cause["findings"]}
+        self.assertLessEqual({"stretched_axis", "concentrated_image", "shared_outlier", "null_direction"}, kinds)
+        for cause in found["causes"]:
+            self.assertNotIn("/", cause["reproduce"].split(":")[0])
+
+    def test_the_text_is_the_verdict_and_a_line_about_the_page(self):
+        self.assertEqual(self.ok("report", self.model, "-o", "page.html").splitlines(), [
+            "Nothing unusual beside 10 reference models.",
+            "page.html: Llama, as llama2.c stores it, 11 norms, 5 findings",
+        ])
+
+    @unittest.skipIf(SANITIZED, "checked once, by the faster build")
+    def test_nothing_is_unusual_about_every_model(self):
+        reports = [json.loads(path.read_text()) for path in Path(os.environ["NORMSCOPE_REPORTS"]).glob("*/*.json")]
+        self.assertGreater(len(reports), 8)
+        told = collections.Counter(measure for found in reports for measure in
+                                   {number["measure"] for cause in found["causes"] for number in cause["numbers"]})
+        self.assertGreater(len(told), 3)
+        for measure, count in told.items():
+            self.assertLessEqual(2 * count, len(reports), f"{measure} is unusual about most models")
+        for found in reports:
+            for cause in found["causes"]:
+                for number in cause["numbers"]:
+                    large = next(one for one in found["measures"] if one["measure"] == number["measure"])["unusual"] == "large"
+                    self.assertTrue(number["value"] > number["limit"] if large else number["value"] < number["limit"])
+
+    @unittest.skipIf(SANITIZED, "checked once, by the faster build")
+    def test_the_references_are_measured(self):
+        done = subprocess.run([SOURCE / "scripts/references", "--check", os.environ["NORMSCOPE_REPORTS"]],
+                              capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,9 @@ TEST_F(ReportDocument, HasNoNumberThatIsNotFinite) {
     add(gain, gain);
   }
   add(std::vector<double>(16, 1e308));
-  EXPECT_EQ(json_text(results::report(report())).find("nan"), std::string::npos);
+  results::Json found = results::report(report());
+  found.erase("references");  // names
+  EXPECT_EQ(json_text(found).find("nan"), std::string::npos);
 }
 
 TEST_F(ReportDocument, HasNoImageOfAGainThatIsNotFinite) {

@@ -113,6 +113,7 @@ std::vector<std::string> lines(const Report& report) {
 
 TEST_F(FindingSentences, TellACauseWithWhatIsUsual) {
   std::vector<double> gain(64, 1.0);
+  gain[3] = 1.01;
   add(gain);
   gain[7] = 5.0361;
   for (int i = 0; i < 3; ++i) add(gain);
@@ -123,8 +124,8 @@ TEST_F(FindingSentences, TellACauseWithWhatIsUsual) {
   }
   given.causes = find_causes(given);
   EXPECT_EQ(lines(given), std::vector<std::string>{
-                              "Coordinate 7 stands out in 3 of 4 norms, norms.1.norm, norms.2.norm and "
-                              "norms.3.norm (8 of 10 reference models: at most 5.036)"})
+                              "Coordinate 7 stands out in 3 of 4 norms, layers 1 to 3 (usual: at most 5.036, in "
+                              "8 of 10 reference models)"})
       << "digits tell the value from its limit";
   EXPECT_EQ(results::verdict(given),
             fmt::format("One thing is unusual beside {} reference models: coordinate 7.", references().size()));
@@ -140,8 +141,8 @@ TEST(CauseWords, BoundWhatHeadsPrefer) {
   // e^0.5 = 1.6487…
   EXPECT_EQ(lines(given),
             std::vector<std::string>{
-                "1 of 2 heads can hardly prefer one key to another: in head 0.0 no key has more than 1.65 "
-                "times the weight of another (4 of 5 reference models: at least 2)"});
+                "1 of 2 heads can hardly prefer one key to another: in head 0.0 no scores differ by more than "
+                "0.5, and the weights of their keys by more than a factor of 1.65 (usual: at least 2, in 4 of 5 reference models)"});
 }
 
 TEST(CommandPath, NamesNoFolderOfTheMachine) {

@@ -69,7 +69,7 @@ async function figuresReady(page, when, { pending = false } = {}) {
 
 async function scrollThrough(page) {
   // The appendix is closed until one opens it.
-  for (const summary of await page.$$("details.part:not([open]) > summary")) await summary.click();
+  await page.evaluate(() => document.querySelectorAll("details.part").forEach((part) => (part.open = true)));
   const figures = await page.$$("figure");
   for (const figure of figures) await figure.scrollIntoViewIfNeeded();
   await page.waitForFunction(() => document.querySelector('figure[data-state="pending"]') === null);
@@ -350,6 +350,14 @@ async function checkFile(browser, file) {
     await checkPanels(page, false);
     const cut = await textCut(page);
     expect(cut.length === 0, `phone: figures cut off ${cut.slice(0, 3).join(", ")}`);
+    // As when the bar of a phone's browser comes or goes.
+    await page.setViewportSize({ width: 360, height: 660 });
+    let cutByBar = await textCut(page);
+    for (let i = 0; i < 20 && (i === 0 || cutByBar.length > 0); i += 1) {
+      await page.waitForTimeout(250);
+      cutByBar = await textCut(page);
+    }
+    expect(cutByBar.length === 0, `phone: another height cuts off ${cutByBar.slice(0, 3).join(", ")}`);
     expect((await sideways(page)) <= 0, `phone: the page scrolls sideways by ${await sideways(page)} pixels`);
     const hidden = await numbersHidden(page);
     expect(hidden.length === 0, `phone: no number is in sight: ${hidden.join(", ")}`);

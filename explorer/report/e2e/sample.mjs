@@ -341,7 +341,7 @@ function gpt2(layers = 12, width = 768, heads = 12) {
         measure: name.replace(" ", "_"),
         name,
         text: "13.9 times the norm's median",
-        usual: "8 of 10 reference models: at most 2.94",
+        usual: "at most 2.94",
         value: 13.9,
         limit: 2.94,
         within: 8,

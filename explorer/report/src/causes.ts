@@ -20,11 +20,11 @@ function numbers({ norms }: Report, { numbers }: Cause): HTMLElement | null {
     return [
       number.name,
       number.text,
-      number.usual,
+      `${number.usual} (${number.within} of ${number.of})`,
       norm === undefined ? "" : normLink(norm.index, norm.name),
     ];
   });
-  return el("div", { class: "block" }, table("", ["", "Here", "Usual", "Where"], rows));
+  return el("div", { class: "block" }, table("", ["", "Here", "Usual, of reference models", "Where"], rows));
 }
 
 const readers = ({ readers }: Cause): HTMLElement | null =>

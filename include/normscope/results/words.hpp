@@ -73,7 +73,7 @@ struct NumberText {
   analysis::Measure measure{};
   std::string name{};   ///< "longest axis"
   std::string text{};   ///< "13.9 times the median axis"
-  std::string usual{};  ///< "8 of 10 reference models: at most 2.94"
+  std::string usual{};  ///< "at most 2.94"
   double value = 0.0;
   double limit = 0.0;               ///< of what is usual
   std::size_t within = 0, of = 0;   ///< reference models within the limit, and all that have the measure

@@ -40,18 +40,19 @@ Drawn drawn(Measure measure) {
   return {""};
 }
 
-/// A grey band from `low` to `high` with its label; it lies behind what is drawn over it.
-Json band(double low, double high, const std::string& label) {
+/// A grey band from `low` to `high` on the axis `y`, with its label; it lies behind what is drawn over it.
+Json band(double low, double high, const std::string& label, Json y) {
   const Json row = {{"low", rounded(low)}, {"high", rounded(high)}, {"label", label}};
+  y["field"] = "high";
+  const Json words = {{"type", "text"}, {"align", "right"}, {"baseline", "top"}, {"dx", -4},
+                      {"dy", 4},        {"opacity", 0.8},   {"fontSize", 11}};
   return {{"data", values(Json::array({row}))},
+          {"encoding", {{"y", std::move(y)}}},
           {"layer",
-           {{{"mark", {{"type", "rect"}, {"color", "#808080"}, {"opacity", 0.18}}},
-             {"encoding", {{"y", {{"field", "low"}, {"type", "quantitative"}}}, {"y2", {{"field", "high"}}}}}},
-            {{"mark",
-              {{"type", "text"}, {"align", "right"}, {"baseline", "top"}, {"x", "width"}, {"dx", -4}, {"dy", 4},
-               {"opacity", 0.75}, {"fontSize", 11}}},
-             {"encoding",
-              {{"y", {{"field", "high"}, {"type", "quantitative"}}}, {"text", {{"field", "label"}}}}}}}}};
+           {{{"mark", {{"type", "rect"}, {"color", "#808080"}, {"opacity", 0.2}}},
+             {"encoding", {{"x", {{"value", 0}}}, {"x2", {{"value", "width"}}}, {"y2", {{"field", "low"}}}}}},
+            {{"mark", words},
+             {"encoding", {{"x", {{"value", "width"}}}, {"text", {{"field", "label"}}}}}}}}};
 }
 
 /// The y axis over all rows and the band.
@@ -61,31 +62,31 @@ Json value_axis(const Json& rows, const std::pair<double, double>& usual, const 
   const auto [low, high] = extent(all, "value");
   Json axis = low > 0.0 ? ratio_axis(all, "value", what.title) : quantity("value", what.title);
   axis["scale"]["domain"] = {rounded(low), rounded(high)};
-  axis["scale"]["nice"] = true;
+  axis["scale"]["nice"] = false;
+  axis["scale"]["padding"] = 8;
   if (!axis["scale"].contains("type")) axis["scale"]["zero"] = false;
-  if (what.is_share) axis["axis"] = {{"format", "%"}};
+  axis["axis"] = {{"tickCount", 5}, {"labelOverlap", true}};
+  if (what.is_share) axis["axis"]["format"] = "%";
   return axis;
 }
 
 /// Points over depth, those of the cause filled and large, with the band of usual values behind them.
 Json over_depth(const Report& report, const Json& rows, const std::pair<double, double>& usual,
                 const std::string& label, const Drawn& what) {
-  const Json unusual = {{"field", "unusual"}, {"type", "nominal"}, {"legend", nullptr}};
-  Json size = unusual;
-  size["scale"] = {{"domain", {false, true}}, {"range", {22, 90}}};
-  Json opacity = unusual;
-  opacity["scale"] = {{"domain", {false, true}}, {"range", {0.55, 1.0}}};
+  const auto where_unusual = [](double there, double elsewhere) {
+    return Json{{"condition", {{"test", "datum.unusual"}, {"value", there}}}, {"value", elsewhere}};
+  };
+  const Json y = value_axis(rows, usual, what);
   Json points = {{"data", values(rows)},
                  {"mark", {{"type", "point"}, {"filled", true}}},
                  {"encoding",
-                  {{"color", role_colour(rows)},
-                   {"size", std::move(size)},
-                   {"opacity", std::move(opacity)},
+                  {{"x", depth_axis(rows, norm_names(report))},
+                   {"y", y},
+                   {"color", role_colour(rows)},
+                   {"size", where_unusual(90, 22)},
+                   {"opacity", where_unusual(1.0, 0.6)},
                    {"tooltip", tooltip({{"value", what.title}})}}}};
-  return {{"height", 200},
-          {"encoding",
-           {{"x", depth_axis(rows, norm_names(report))}, {"y", value_axis(rows, usual, what)}}},
-          {"layer", {band(usual.first, usual.second, label), std::move(points)}}};
+  return {{"height", 200}, {"layer", {band(usual.first, usual.second, label, y), std::move(points)}}};
 }
 
 /// Values of heads by layer.
@@ -95,14 +96,13 @@ Json over_layers(const Report& report, const Json& rows, const std::pair<double,
   int last = 1;
   for (const models::Head& head : report.model.heads) last = std::max(last, head.layer);
   x["scale"] = {{"domain", {0, last}}, {"padding", 12}, {"nice", false}};
+  const Json y = value_axis(rows, usual, what);
   const Json tips = {{{"field", "name"}, {"title", "head"}},
                      {{"field", "value"}, {"title", what.title}, {"type", "quantitative"}, {"format", ".4~g"}}};
   Json points = {{"data", values(rows)},
                  {"mark", {{"type", "point"}, {"filled", true}, {"size", 45}, {"opacity", 0.75}}},
-                 {"encoding", {{"tooltip", tips}}}};
-  return {{"height", 200},
-          {"encoding", {{"x", std::move(x)}, {"y", value_axis(rows, usual, what)}}},
-          {"layer", {band(usual.first, usual.second, label), std::move(points)}}};
+                 {"encoding", {{"x", std::move(x)}, {"y", y}, {"tooltip", tips}}}};
+  return {{"height", 200}, {"layer", {band(usual.first, usual.second, label, y), std::move(points)}}};
 }
 
 /// From where to where values of a measure are usual.
@@ -175,9 +175,13 @@ Json cause_charts(const Report& report) {
     if (spec.is_null()) continue;
     const results::CauseText text = results::describe(cause, report);
     charts.push_back(chart(results::cause_chart_id(i).c_str(), text.title.c_str(),
-                           fmt::format("The grey band is usual: {}.", text.numbers.front().usual),
-                           fmt::format("{}: {}, {}. Usual is {}.", text.title, text.numbers.front().name,
-                                       text.numbers.front().text, text.numbers.front().usual),
+                           cause.subject == Subject::coordinate
+                               ? "The coordinate's gain in each norm. The grey band reaches from gains that switch "
+                                 "nothing off to the largest gain of most reference models."
+                               : fmt::format("The grey band is what {} of {} reference models stay within.",
+                                             value.usual.within, value.usual.of),
+                           fmt::format("{}: {}, {}.", text.title, text.numbers.front().name,
+                                       text.numbers.front().text),
                            std::move(spec)));
   }
   return charts;

@@ -17,6 +17,33 @@ namespace {
 
 using ChartsOfNorms = Norms;
 
+/// The chart of that id; null where there is none.
+nlohmann::json chart_of(const Report& report, const std::string& id) {
+  for (const auto& chart : nlohmann::json(figures::charts(report))) {
+    if (chart["id"] == id) return chart;
+  }
+  return {};
+}
+
+TEST_F(ChartsOfNorms, DrawACauseBesideWhatIsUsual) {
+  std::vector<double> gain(64, 1.0);
+  add(gain);
+  gain[7] = 1000.0;
+  add(gain);
+  const nlohmann::json chart = chart_of(report(), "cause-1");
+  ASSERT_FALSE(chart.is_null());
+  const nlohmann::json& layers = chart["spec"]["layer"];
+  const nlohmann::json& band = layers[0]["data"]["values"][0];
+  EXPECT_EQ(band["low"], 1.0);
+  EXPECT_GE(band["high"].get<double>(), outlier_ratio / 2);
+  EXPECT_LT(band["high"].get<double>(), 1000.0);
+  const nlohmann::json& rows = layers[1]["data"]["values"];
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0]["unusual"], false);
+  EXPECT_EQ(rows[1]["unusual"], true);
+  EXPECT_EQ(rows[1]["value"], 1000.0);
+}
+
 TEST_F(ChartsOfNorms, CarryTheirDataAndTheirWords) {
   add(test::random_gain(64, "wide", 3), std::vector<double>(64, 0.5));
   add(test::random_gain(64, "ordinary", 4));
@@ -37,7 +64,7 @@ TEST_F(ChartsOfNorms, CarryTheirDataAndTheirWords) {
 TEST_F(ChartsOfNorms, JoinNormsThroughDepthOnlyInAKnownOrder) {
   add(test::random_gain(64, "wide", 3));
   add(test::random_gain(64, "ordinary", 4));
-  const auto condition = [&] { return nlohmann::json(figures::charts(report()))[0]["spec"]; };
+  const auto condition = [&] { return chart_of(report(), "condition")["spec"]; };
   const auto title = [](const nlohmann::json& spec) {
     return spec["encoding"]["x"]["title"].get<std::string>();
   };
@@ -53,12 +80,7 @@ TEST_F(ChartsOfNorms, JoinNormsThroughDepthOnlyInAKnownOrder) {
 }
 
 TEST_F(ChartsOfNorms, LeaveOutWhatSaysNothing) {
-  const auto with_id = [&](const std::string& id) {
-    for (const auto& chart : nlohmann::json(figures::charts(report()))) {
-      if (chart["id"] == id) return chart;
-    }
-    return nlohmann::json();
-  };
+  const auto with_id = [&](const std::string& id) { return chart_of(report(), id); };
   std::vector<double> gain(64, 1.0);
   gain[7] = 9.0;
   add(gain);

@@ -113,10 +113,10 @@ class Models(CommandTest):
                 for norm in document["norms"]:
                     self.assertGreater(norm["image"]["condition"], 0.999, norm["name"])
 
-    def again(self, command):
-        """The output of a printed command, run in a shell."""
+    def again(self, command, folder):
+        """The output of a printed command, run in a shell in the folder of the checkpoint, whose path it does not say."""
         command = command.replace("normscope", COMMAND, 1) + " --json -"
-        done = subprocess.run(command, shell=True, executable="/bin/bash", cwd=self.folder, capture_output=True)
+        done = subprocess.run(command, shell=True, executable="/bin/bash", cwd=folder, capture_output=True)
         self.assertEqual((done.returncode, done.stderr), (0, b""), command)
         return json.loads(done.stdout)
 
@@ -124,7 +124,7 @@ class Models(CommandTest):
         for path in self.checkpoints():
             document, _ = self.report(path)
             for norm in document["norms"][:2] + document["norms"][-1:]:
-                again = self.again(norm["reproduce"])
+                again = self.again(norm["reproduce"], path.parent)
                 self.assertEqual(again["condition"], norm["image"]["condition"], norm["name"])
                 self.assertEqual(again["semi_axes"][0], norm["image"]["longest"])
 
@@ -141,9 +141,16 @@ class Models(CommandTest):
         for path in self.checkpoints():
             for finding in self.report(path)[0]["findings"]:
                 with self.subTest(f"{path.name}: {finding['kind']}"):
-                    again = self.again(finding["reproduce"])
+                    again = self.again(finding["reproduce"], path.parent)
                     for name, number in shown.get(finding["kind"], lambda _: {})(again).items():
                         self.assertAlmostEqual(number, finding["numbers"][name], 12, name)
+
+    def test_the_command_of_a_cause_runs(self):
+        for path in self.checkpoints():
+            for cause in self.report(path)[0]["causes"]:
+                with self.subTest(f"{path.name}: {cause['title']}"):
+                    self.assertIn(path.name, cause["reproduce"])
+                    self.again(cause["reproduce"], path.parent)
 
     def test_inspect_lists_tensors_norms_and_their_connections(self):
         document = self.json("inspect", OWN_MODEL)

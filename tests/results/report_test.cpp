@@ -22,7 +22,7 @@ TEST_F(ReportDocument, HasNoNumberThatIsNotFinite) {
     add(gain, gain);
   }
   add(std::vector<double>(16, 1e308));
-  results::Json found = results::report(report());
+  auto found = results::report(report());
   found.erase("references");  // names
   EXPECT_EQ(json_text(found).find("nan"), std::string::npos);
 }

@@ -15,6 +15,9 @@ export async function check({ page, accessible, open, expect, host }) {
   await shown(page, "kjv_gpt");
   const norms = await page.locator("table.norms > tbody > tr").count();
   expect(norms > 1, `the report has ${norms} norms`);
+  expect((await page.locator("#verdict").textContent()) !== "", "the report has no verdict");
+  await page.locator("#charts summary").click();
+  await page.locator("#norms summary").first().click();
   await page.locator("#charts figure").first().scrollIntoViewIfNeeded();
   await page.waitForFunction(() => document.querySelector('figure[data-state="ready"]') !== null);
 
@@ -28,7 +31,7 @@ export async function check({ page, accessible, open, expect, host }) {
 
   // A norm's row leads to the chapter Geometry with gains of its own.
   await page.locator("table.norms .opener").first().click();
-  const link = page.getByRole("link", { name: "See its stretch in three dimensions" });
+  const link = page.locator("table.norms").getByRole("link", { name: "See its stretch in three dimensions" });
   const gains = new URLSearchParams((await link.getAttribute("href")).split("?")[1]).get("gain").split(",").map(Number);
   expect(gains.length === 3 && gains[0] <= gains[2], `the link has the gains ${gains}`);
   await link.click();
@@ -64,7 +67,7 @@ export async function check({ page, accessible, open, expect, host }) {
   await page.locator(".beside summary").click();
   await page.locator('.beside input[type="file"][multiple]').setInputFiles(join(model, "model.safetensors"));
   await shown(page, "model.safetensors and model.safetensors");
-  expect((await page.locator("#pair .side .headlines li").count()) > 1, "not both reports begin with headlines");
+  expect((await page.locator("#pair .side .verdict").count()) === 2, "not both reports begin with a verdict");
   const pairs = await page.$$eval("#pair .question", (questions) =>
     questions.map((question) => question.querySelectorAll("figure").length),
   );

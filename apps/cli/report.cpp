@@ -58,10 +58,9 @@ void summarize(const Session& session, const ReportOptions& options, const analy
   }
   const std::string others =
       report.model.other_norms.empty() ? "" : "; not analysed: " + models::other_norms_text(report.model);
-  session.say(printable(fmt::format("{}: {}, {}, {}{}{}", options.output, report.model.title,
-                                    counted(report.norms.size(), "norm"),
-                                    counted(report.findings.size(), "finding"), others,
-                                    beyond_budget(report))));
+  session.say(printable(fmt::format(
+      "{}: {}, {}, {}{}{}", options.output, report.model.title, counted(report.norms.size(), "norm"),
+      counted(report.findings.size(), "finding"), others, beyond_budget(report))));
 }
 
 int run_report(const Session& session, Inputs& inputs, Outputs& outputs, const ReportOptions& options) {

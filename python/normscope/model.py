@@ -250,7 +250,7 @@ class Report(Illustrated):
     """A report: `document` has the numbers, `charts` the figures, and a notebook shows the page. `activations` has
     the activations that the report was made with, or None.
 
-    Fields of the document are attributes of the report as well: `report.norms`, `report.findings`.
+    Fields of the document are attributes of the report as well: `report.verdict`, `report.norms`.
     """
 
     def __init__(self, document: results.Report, charts: list[dict[str, Any]], page: str,

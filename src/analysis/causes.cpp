@@ -228,11 +228,12 @@ bool is_about(const Finding& finding, const Cause& cause) {
         }
         constexpr std::optional<Measure> measure = measure_of<Kind>();
         if (!measure) return false;
-        const bool measured = std::any_of(cause.values.begin(), cause.values.end(),
-                                          [&](const UnusualValue& value) { return value.measure == *measure; });
-        return measured && (!finding.norm || std::binary_search(cause.norms.begin(), cause.norms.end(),
-                                                                *finding.norm) ||
-                            *measure == Measure::image_change);
+        const bool measured =
+            std::any_of(cause.values.begin(), cause.values.end(),
+                        [&](const UnusualValue& value) { return value.measure == *measure; });
+        return measured &&
+               (!finding.norm || std::binary_search(cause.norms.begin(), cause.norms.end(), *finding.norm) ||
+                *measure == Measure::image_change);
       },
       finding.property);
 }

@@ -370,8 +370,8 @@ void add_readers_of(const files::Checkpoint& checkpoint, const Report& report, s
   for (std::size_t i = 0; i < report.model.heads.size(); ++i) {
     const models::Head& head = report.model.heads[i];
     if (head.norm != norm.name || head.between || !head.query || !head.key || !head.value) continue;
-    auto reader = reader_of(checkpoint, {&*head.query, &*head.key, &*head.value}, spec, cause.coordinates.front(),
-                            progress);
+    auto reader = reader_of(checkpoint, {&*head.query, &*head.key, &*head.value}, spec,
+                            cause.coordinates.front(), progress);
     if (reader) reader->head = i;
     add(std::move(reader));
   }

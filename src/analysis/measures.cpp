@@ -56,9 +56,9 @@ std::vector<MeasuredValue> measure(const Report& report, Measure which) {
     case Measure::unusual_coordinate:
       for (std::size_t i = 0; i < report.features.size(); ++i) {
         const UnusualFeature& feature = report.features[i];
-        add(i, feature.unusual() < 2 ? 0.0
-                                     : static_cast<double>(feature.unusual()) /
-                                           static_cast<double>(feature.norms.size()));
+        add(i, feature.unusual() < 2
+                   ? 0.0
+                   : static_cast<double>(feature.unusual()) / static_cast<double>(feature.norms.size()));
       }
       // A model of which no coordinate is unusual has the measure too.
       if (result.empty() && report.norms.size() > 1) add(0, 0.0);
@@ -93,7 +93,8 @@ std::vector<const Reference*> references_for(const Report& report) {
   std::array<std::optional<double>, measures.size()> mine;
   for (const MeasureFacts& row : measures) {
     const std::vector<MeasuredValue> values = measure(report, row.measure);
-    if (!values.empty()) mine[static_cast<std::size_t>(row.measure)] = most_unusual(values, row.measure).value;
+    if (!values.empty())
+      mine[static_cast<std::size_t>(row.measure)] = most_unusual(values, row.measure).value;
   }
   const auto is_same = [&](const Reference& reference) {
     if (report.norms.empty() || reference.norms != report.norms.size() ||

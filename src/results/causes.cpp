@@ -34,13 +34,13 @@ std::string listed(const std::vector<std::string>& parts) {
 
 /// A count at the beginning of a sentence.
 std::string in_words(std::size_t count) {
-  constexpr const char* words[] = {"No",  "One", "Two",   "Three", "Four",
+  constexpr const char* words[] = {"No",   "One", "Two",   "Three", "Four",
                                    "Five", "Six", "Seven", "Eight", "Nine"};
   return count < std::size(words) ? words[count] : fmt::format("{}", count);
 }
 
-/// An unusual value and the limit that it exceeds, with as few digits, three at least, as tell them apart. The
-/// limit is rounded to its unusual side, so that what is said to be within it is.
+/// An unusual value and the limit that it exceeds, with as few digits, three at least, as tell them apart.
+/// The limit is rounded to its unusual side, so that what is said to be within it is.
 std::pair<std::string, std::string> told_apart(double value, double limit, bool large) {
   const auto number = [](double given, int digits) { return fmt::format("{:.{}g}", given, digits); };
   for (int digits = 3; digits < 16; ++digits) {
@@ -135,9 +135,10 @@ class Words {
                             "the weights behind it: normscope rewrite {} --migrate -o OUT",
                             shell_quoted(command_path(report_.path)))};
       case Measure::effective_dimension:
-        return {"Cosine similarities and random probes of this output measure these directions and little "
-                "else.",
-                "Divide the output by the gain before you compare outputs or look for neighbours."};
+        return {
+            "Cosine similarities and random probes of this output measure these directions and little "
+            "else.",
+            "Divide the output by the gain before you compare outputs or look for neighbours."};
       case Measure::null_direction:
         return {"Nothing that reads this norm can see what varies along that direction.",
                 "Where you centre vectors to compare them, subtract this direction and not the mean."};
@@ -148,9 +149,10 @@ class Words {
         return {"A feature with a negative gain is read with its sign changed.",
                 "Compare features across norms by gain times weight."};
       case Measure::bias:
-        return {"All outputs share this constant: it raises their cosine similarities and shifts attention "
-                "scores.",
-                "Subtract the bias before you compare outputs."};
+        return {
+            "All outputs share this constant: it raises their cosine similarities and shifts attention "
+            "scores.",
+            "Subtract the bias before you compare outputs."};
       case Measure::image_change:
         return {"A probe trained on the output of one of the two norms reads other directions in the other.",
                 "Divide by the gain before you carry a probe from one norm to the next."};
@@ -158,9 +160,10 @@ class Words {
         return {"The lengths of these weights, and comparisons of them, count a part that changes no output.",
                 "Subtract from each row its mean, with the gain folded in, before you compare weights."};
       case Measure::uniform_head:
-        return {"Whatever the query, some possible key has more weight than another: the head cannot average "
-                "over every context.",
-                ""};
+        return {
+            "Whatever the query, some possible key has more weight than another: the head cannot average "
+            "over every context.",
+            ""};
       case Measure::sharp_head:
         return {"The head mixes many tokens, whatever its query: it cannot copy from one.", ""};
     }
@@ -274,8 +277,8 @@ class Words {
     for (const analysis::CoordinateReader& reader : cause_.readers) readers.push_back(reader_name(reader));
     const bool one = cause_.coordinates.size() == 1;
     return fmt::format("{} {} in {} of {}, {}{}", coordinates(),
-                       cause_.switched_off ? one ? "is switched off" : "are switched off" : "stands out", cause_.norms.size(),
-                       counted(of, "norm"), places(),
+                       cause_.switched_off ? one ? "is switched off" : "are switched off" : "stands out",
+                       cause_.norms.size(), counted(of, "norm"), places(),
                        readers.empty() ? "" : ", read most by " + listed(readers));
   }
 
@@ -301,7 +304,8 @@ class Words {
         return fmt::format("{} changes the sign of {} of {} features", name(index), norm.sign_changes,
                            norm.norm.width);
       case Measure::bias:
-        return fmt::format("The bias of {} is {} times as long as the radius of its image", name(index), value);
+        return fmt::format("The bias of {} is {} times as long as the radius of its image", name(index),
+                           value);
       case Measure::image_change:
         return fmt::format("{} stretches other directions than the norm before it: similarity {}",
                            name(index), value);
@@ -367,7 +371,9 @@ CauseText describe(const Cause& cause, const analysis::Report& report) {
 
 std::string shortened(const std::string& name, std::size_t most) {
   if (name.size() <= most) return name;
-  const auto is_inside = [&](std::size_t at) { return (static_cast<unsigned char>(name[at]) & 0xc0) == 0x80; };
+  const auto is_inside = [&](std::size_t at) {
+    return (static_cast<unsigned char>(name[at]) & 0xc0) == 0x80;
+  };
   std::size_t front = most / 2 - 1;
   std::size_t back = name.size() - most / 2;
   // A character of several bytes stays whole.
@@ -378,8 +384,8 @@ std::string shortened(const std::string& name, std::size_t most) {
 
 std::string CauseText::line() const {
   if (numbers.empty()) return title;
-  return fmt::format("{} (usual: {}, in {} of {} reference models)", title, numbers[0].usual, numbers[0].within,
-                     numbers[0].of);
+  return fmt::format("{} (usual: {}, in {} of {} reference models)", title, numbers[0].usual,
+                     numbers[0].within, numbers[0].of);
 }
 
 std::string verdict(const analysis::Report& report) {
@@ -392,9 +398,7 @@ std::string verdict(const analysis::Report& report) {
     const Cause& cause = report.causes[i];
     std::string subject;
     switch (cause.subject) {
-      case Subject::coordinate:
-        subject = fmt::format("coordinate {}", cause.coordinates.front());
-        break;
+      case Subject::coordinate: subject = fmt::format("coordinate {}", cause.coordinates.front()); break;
       case Subject::norm: subject = shortened(report.norms[*cause.norm].norm.name, longest_name); break;
       case Subject::heads: subject = counted(cause.heads.size(), "head"); break;
       case Subject::finding:
@@ -404,9 +408,10 @@ std::string verdict(const analysis::Report& report) {
     if (std::find(subjects.begin(), subjects.end(), subject) == subjects.end()) subjects.push_back(subject);
   }
   const std::size_t more = report.causes.size() - std::min(report.causes.size(), analysis::first_causes);
-  return fmt::format("{} unusual {}: {}{}.",
-                     report.causes.size() == 1 ? "One thing is" : in_words(report.causes.size()) + " things are",
-                     beside, listed(subjects), more > 0 ? fmt::format(", and {} more", more) : "");
+  return fmt::format(
+      "{} unusual {}: {}{}.",
+      report.causes.size() == 1 ? "One thing is" : in_words(report.causes.size()) + " things are", beside,
+      listed(subjects), more > 0 ? fmt::format(", and {} more", more) : "");
 }
 
 }  // namespace normscope::results

@@ -93,10 +93,9 @@ class Description {
   FindingText operator()(const analysis::ConditionRange& found) const {
     std::string without;
     if (found.without_switched_off) {
-      without = fmt::format(
-          " {} switches off {}: without its {} shortest axes the ratio would be {}.", name(),
-          counted(found.switched_off, "feature"), found.switched_off,
-          format_number(*found.without_switched_off));
+      without = fmt::format(" {} switches off {}: without its {} shortest axes the ratio would be {}.",
+                            name(), counted(found.switched_off, "feature"), found.switched_off,
+                            format_number(*found.without_switched_off));
     }
     return {"condition_range",
             fmt::format("The longest axis of an image is {} ({}) to {} ({}) times its shortest.{}",
@@ -109,30 +108,32 @@ class Description {
   }
 
   FindingText operator()(const analysis::NullDirection& found) const {
-    return {"null_direction",
-            fmt::format(
-                "The output of {} does not vary along one direction, which lies {}{}. With equal gains it "
-                "would be all-ones (cosine: {:.3f}; below {:g} in {} of {} norms).",
-                name(), along(found.largest), found.switched_off ? ", a feature that the norm switches off" : "",
-                found.cosine_to_ones, analysis::tilted_cosine, found.tilted, found.norms),
-            {{"cosine_to_ones", found.cosine_to_ones},
-             {"coordinate", as_number(found.largest.coordinate)},
-             {"weight", found.largest.weight}},
-            "No layer that reads this norm can use what varies along that direction.",
-            geometry() + " --null-space"};
+    return {
+        "null_direction",
+        fmt::format(
+            "The output of {} does not vary along one direction, which lies {}{}. With equal gains it "
+            "would be all-ones (cosine: {:.3f}; below {:g} in {} of {} norms).",
+            name(), along(found.largest), found.switched_off ? ", a feature that the norm switches off" : "",
+            found.cosine_to_ones, analysis::tilted_cosine, found.tilted, found.norms),
+        {{"cosine_to_ones", found.cosine_to_ones},
+         {"coordinate", as_number(found.largest.coordinate)},
+         {"weight", found.largest.weight}},
+        "No layer that reads this norm can use what varies along that direction.",
+        geometry() + " --null-space"};
   }
 
   FindingText operator()(const analysis::ImageChange& found) const {
     const models::Norm& next = report_.norms[found.next].norm;
-    return {"image_change",
-            fmt::format(
-                "Of norms that follow each other, {} and {} stretch the most different directions: the "
-                "similarity of their images is {:.3f} (1 is the same shape).",
-                name(), next.name, found.similarity),
-            {{"similarity", found.similarity}, {"top_axis_cosine", found.top_axis_cosine}},
-            "The two norms stretch different directions: a probe or a feature of one layer's input does not "
-            "carry over to the next without their gains.",
-            geometry() + " --similar-to " + shell_quoted(command_path(report_.path) + ":" + next.gain->selector())};
+    return {
+        "image_change",
+        fmt::format("Of norms that follow each other, {} and {} stretch the most different directions: the "
+                    "similarity of their images is {:.3f} (1 is the same shape).",
+                    name(), next.name, found.similarity),
+        {{"similarity", found.similarity}, {"top_axis_cosine", found.top_axis_cosine}},
+        "The two norms stretch different directions: a probe or a feature of one layer's input does not "
+        "carry over to the next without their gains.",
+        geometry() + " --similar-to " +
+            shell_quoted(command_path(report_.path) + ":" + next.gain->selector())};
   }
 
   FindingText operator()(const analysis::LargeBias& found) const {
@@ -144,7 +145,8 @@ class Description {
                     name(), format_number(ratio), ratio >= 1.0 ? "mostly" : "in good part"),
         {{"shift_over_radius", ratio}},
         "All outputs share this constant: it raises their cosine similarities and shifts attention scores.",
-        geometry() + " --bias " + shell_quoted(command_path(report_.path) + ":" + norm().norm.bias->selector())};
+        geometry() + " --bias " +
+            shell_quoted(command_path(report_.path) + ":" + norm().norm.bias->selector())};
   }
 
   FindingText operator()(const analysis::NormalizationOff& found) const {
@@ -189,9 +191,9 @@ class Description {
     return {"switched_off",
             fmt::format("{} of {} {} off {} in all, with gains of at most {:g} % of the norm's median; the "
                         "first is coordinate {} in {}.{}",
-                        found.norms, counted(found.of_norms, "norm"), found.norms == 1 ? "switches" : "switch",
-                        counted(found.gains, "feature"), 100.0 * off_ratio, found.first_coordinate, name(),
-                        recurring),
+                        found.norms, counted(found.of_norms, "norm"),
+                        found.norms == 1 ? "switches" : "switch", counted(found.gains, "feature"),
+                        100.0 * off_ratio, found.first_coordinate, name(), recurring),
             {{"gains", as_number(found.gains)}, {"norms", as_number(found.norms)}},
             "Readers of these norms hardly see the features; small gains also tilt null directions and make "
             "condition numbers large.",
@@ -312,16 +314,16 @@ class Description {
   }
 
   FindingText operator()(const analysis::FeatureReader& found) const {
-    return {
-        "feature_reader",
-        fmt::format("{} of {} norms amplify coordinate {} or switch it off. The map that reads it most is {}: "
-                    "{} % of its squared weight, with the gain, is on that coordinate, {} times the mean of "
-                    "all coordinates.",
-                    found.unusual, found.norms, found.coordinate, reader(found.reader),
-                    format_number(100.0 * found.share), format_number(found.over_mean)),
-        {{"coordinate", as_number(found.coordinate)}, {"share", found.share}},
-        "A layer that depends on one feature is most sensitive to its quantization or pruning.",
-        geometry()};
+    return {"feature_reader",
+            fmt::format(
+                "{} of {} norms amplify coordinate {} or switch it off. The map that reads it most is {}: "
+                "{} % of its squared weight, with the gain, is on that coordinate, {} times the mean of "
+                "all coordinates.",
+                found.unusual, found.norms, found.coordinate, reader(found.reader),
+                format_number(100.0 * found.share), format_number(found.over_mean)),
+            {{"coordinate", as_number(found.coordinate)}, {"share", found.share}},
+            "A layer that depends on one feature is most sensitive to its quantization or pruning.",
+            geometry()};
   }
 
   FindingText operator()(const analysis::NeverUniform& found) const {
@@ -361,15 +363,15 @@ class Description {
   }
 
   FindingText operator()(const analysis::TiedTokens& found) const {
-    return {"tied_tokens",
-            fmt::format(
-                "{} of {} share their weights with another token, so that their logits are always equal. "
-                "They form {}, the first of {}.",
-                found.tokens, counted(report_.vocabulary.survey->tokens.size(), "token"),
-                counted(found.groups, "group"), token_names(report_, report_.vocabulary.ties.front())),
-            {{"tokens", as_number(found.tokens)}, {"groups", as_number(found.groups)}},
-            "Which of them greedy decoding produces is decided by the order of ids, not by the model.",
-            command("reach")};
+    return {
+        "tied_tokens",
+        fmt::format("{} of {} share their weights with another token, so that their logits are always equal. "
+                    "They form {}, the first of {}.",
+                    found.tokens, counted(report_.vocabulary.survey->tokens.size(), "token"),
+                    counted(found.groups, "group"), token_names(report_, report_.vocabulary.ties.front())),
+        {{"tokens", as_number(found.tokens)}, {"groups", as_number(found.groups)}},
+        "Which of them greedy decoding produces is decided by the order of ids, not by the model.",
+        command("reach")};
   }
 
   FindingText operator()(const analysis::ImprobableToken& found) const {

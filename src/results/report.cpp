@@ -531,9 +531,11 @@ void fields(V& v, const ReportFields& x) {
            return ReportedMeasure{compared, report};
          }),
     "what the causes are found by");
-  v("references", each(references_for(report), [](const analysis::Reference* reference) {
-      return std::string(reference == nullptr ? "" : reference->name);
-    }),
+  v("references",
+    each(references_for(report),
+         [](const analysis::Reference* reference) {
+           return std::string(reference == nullptr ? "" : reference->name);
+         }),
     "names of the models that this one is compared with");
   v("norms",
     each(report.norms,

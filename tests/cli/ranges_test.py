@@ -158,8 +158,7 @@ class Ranges(CommandTest):
 
     def test_a_report_has_the_same_ranges(self):
         document = self.ranges(OWN_MODEL)
-        text = self.ok("report", OWN_MODEL, "-o", "report.html", "--json", "report.json", "--no-vocabulary")
-        self.assertRegex(text, r"ranges: 17 of 17 readers \(linear maps that read a norm\) bounded, numbers up to [\d.]+ over every input")
+        self.ok("report", OWN_MODEL, "-o", "report.html", "--json", "report.json", "--no-vocabulary")
         report = json.loads((self.folder / "report.json").read_text())
         self.conforms("report", report)
         for norm in document["norms"]:

@@ -51,18 +51,17 @@ TEST(FindingWords, NameWhatHeadsCanNeverDo) {
 }
 
 TEST(FindingWords, TellPassesOfAHeadApart) {
-  EXPECT_NE(
-      text_of(report_of_passes(), "never_uniform")
-          .find("1 head can never attend to all keys alike: layer 0 head 0 (later passes)."),
-      std::string::npos);
+  EXPECT_NE(text_of(report_of_passes(), "never_uniform")
+                .find("1 head can never attend to all keys alike: layer 0 head 0 (later passes)."),
+            std::string::npos);
 }
 
 TEST(FindingWords, NameUnreachableTokens) {
   const Report report = report_of(proof::Answer::no, 0.2);
-  EXPECT_EQ(
-      text_of(report, "unreachable_tokens"),
-      "1 of 4 tokens can never have the largest logit after the final norm: token 3 \"the\". If hidden states "
-      "of any length were possible, it would be 0.");
+  EXPECT_EQ(text_of(report, "unreachable_tokens"),
+            "1 of 4 tokens can never have the largest logit after the final norm: token 3 \"the\". If hidden "
+            "states "
+            "of any length were possible, it would be 0.");
   EXPECT_EQ(text_of(report, "improbable_token"), "No context gives token 3 \"the\" a probability above 0.2.");
   EXPECT_EQ(words(report, "improbable_token")[0].reproduce, "normscope reach model.safetensors");
 }
@@ -123,12 +122,14 @@ TEST_F(FindingSentences, TellACauseWithWhatIsUsual) {
     if (compared.measure == Measure::largest_gain) compared.usual = {.limit = 5.036, .within = 8, .of = 10};
   }
   given.causes = find_causes(given);
-  EXPECT_EQ(lines(given), std::vector<std::string>{
-                              "Coordinate 7 stands out in 3 of 4 norms, layers 1 to 3 (usual: at most 5.036, in "
-                              "8 of 10 reference models)"})
+  EXPECT_EQ(lines(given),
+            std::vector<std::string>{
+                "Coordinate 7 stands out in 3 of 4 norms, layers 1 to 3 (usual: at most 5.036, in "
+                "8 of 10 reference models)"})
       << "digits tell the value from its limit";
-  EXPECT_EQ(results::verdict(given),
-            fmt::format("One thing is unusual beside {} reference models: coordinate 7.", references().size()));
+  EXPECT_EQ(
+      results::verdict(given),
+      fmt::format("One thing is unusual beside {} reference models: coordinate 7.", references().size()));
   given.causes.clear();
   EXPECT_EQ(results::verdict(given),
             fmt::format("Nothing unusual beside {} reference models.", references().size()));
@@ -139,10 +140,12 @@ TEST(CauseWords, BoundWhatHeadsPrefer) {
   given.measures = {{.measure = Measure::sharp_head, .usual = Usual{.limit = 2.0, .within = 4, .of = 5}}};
   given.causes = find_causes(given);
   // e^0.5 = 1.6487…
-  EXPECT_EQ(lines(given),
-            std::vector<std::string>{
-                "1 of 2 heads can hardly prefer one key to another: in head 0.0 no scores differ by more than "
-                "0.5, and the weights of their keys by more than a factor of 1.65 (usual: at least 2, in 4 of 5 reference models)"});
+  EXPECT_EQ(
+      lines(given),
+      std::vector<std::string>{
+          "1 of 2 heads can hardly prefer one key to another: in head 0.0 no scores differ by more than "
+          "0.5, and the weights of their keys by more than a factor of 1.65 (usual: at least 2, in 4 of 5 "
+          "reference models)"});
 }
 
 TEST(CommandPath, NamesNoFolderOfTheMachine) {

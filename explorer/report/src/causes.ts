@@ -34,7 +34,9 @@ const readers = ({ readers }: Cause): HTMLElement | null =>
         "p",
         {},
         "It is read most by ",
-        readers.map((reader) => `${reader.name} (${measured(reader.over_mean)} times the mean of coordinates)`).join(" and "),
+        readers
+          .map((reader) => `${reader.name} (${measured(reader.over_mean)} times the mean of coordinates)`)
+          .join(" and "),
         ".",
       );
 

@@ -25,19 +25,20 @@ enum class Measure {
   bias,                 ///< of a norm: length of the bias over the root-mean-square radius of the image
   image_change,         ///< of a norm: similarity of its image to that of the norm before it
   removed_weight,       ///< of a norm: largest share of a reader's squared weights that it removes
-  unusual_coordinate,   ///< of a coordinate: share of the norms that switch it off or amplify it; 0 for one norm
+  unusual_coordinate,   ///< of a coordinate: share of the norms that switch it off or amplify it; 0 for one
+                        ///< norm
   uniform_head,         ///< of a head: proved least spread of its scores, in nats
   sharp_head,           ///< of a head: proved largest spread of its scores, in nats
 };
 
 struct MeasureFacts {
   Measure measure{};
-  std::string_view name{};          ///< "largest_gain"
-  bool large = true;                ///< whether large values are the unusual ones
+  std::string_view name{};           ///< "largest_gain"
+  bool large = true;                 ///< whether large values are the unusual ones
   std::optional<double> ordinary{};  ///< the value that is furthest from unusual, if there is one
-  double threshold = 0.0;           ///< no value short of it counts as unusual, whatever other models have
-  double resolution = 0.0;          ///< differences below it do not count, so that ratios to 0 exist
-  double weight = 1.0;              ///< how much an unusual value matters, from 0 to 1
+  double threshold = 0.0;            ///< no value short of it counts as unusual, whatever other models have
+  double resolution = 0.0;           ///< differences below it do not count, so that ratios to 0 exist
+  double weight = 1.0;               ///< how much an unusual value matters, from 0 to 1
 };
 
 inline constexpr std::array<MeasureFacts, 11> measures{{
@@ -114,8 +115,8 @@ struct ComparedMeasure {
 /// The measures that a report has values of, compared.
 [[nodiscard]] std::vector<ComparedMeasure> compare_measures(const Report& report);
 
-/// Whether a value is beyond the limit, and beyond the measure's threshold or at it. Numbers are compared as they
-/// are, before any rounding for print.
+/// Whether a value is beyond the limit, and beyond the measure's threshold or at it. Numbers are compared as
+/// they are, before any rounding for print.
 [[nodiscard]] bool is_unusual(double value, Measure measure, const Usual& usual);
 
 /// An unusual value and the limit it exceeds.
@@ -127,9 +128,10 @@ struct UnusualValue {
 
 /// What reads a coordinate behind norms, by its share of squared weights with the gain folded in.
 struct CoordinateReader {
-  std::size_t norm = 0;               ///< index into `norms`
-  std::optional<std::size_t> head{};  ///< index into the heads of the model: its query, key and value together
-  std::string role{};                 ///< of another linear map, "mlp in"
+  std::size_t norm = 0;  ///< index into `norms`
+  std::optional<std::size_t>
+      head{};          ///< index into the heads of the model: its query, key and value together
+  std::string role{};  ///< of another linear map, "mlp in"
   double share = 0.0;
   double over_mean = 0.0;  ///< that share over the mean of all coordinates
 };
@@ -143,13 +145,13 @@ struct Cause {
   Subject subject{};
   double severity = 0.0;  ///< from 0 to 1: how far beyond what is usual, and how much it matters
   std::vector<std::size_t> coordinates{};  ///< most unusual first; several if norms switch them off
-  bool switched_off = false;               ///< whether norms switch the coordinates off and do not amplify them
-  std::optional<std::size_t> norm{};       ///< where it is most unusual
-  std::vector<std::size_t> norms{};        ///< all that are concerned, in order
-  std::vector<std::size_t> heads{};        ///< entries of `Report::heads` that are concerned
-  std::vector<UnusualValue> values{};      ///< most unusual first; none of a finding
-  std::vector<std::size_t> findings{};     ///< those about the same
-  std::vector<MeasuredValue> ratios{};          ///< of the first coordinate: |gain| over the median, by norm
+  bool switched_off = false;            ///< whether norms switch the coordinates off and do not amplify them
+  std::optional<std::size_t> norm{};    ///< where it is most unusual
+  std::vector<std::size_t> norms{};     ///< all that are concerned, in order
+  std::vector<std::size_t> heads{};     ///< entries of `Report::heads` that are concerned
+  std::vector<UnusualValue> values{};   ///< most unusual first; none of a finding
+  std::vector<std::size_t> findings{};  ///< those about the same
+  std::vector<MeasuredValue> ratios{};  ///< of the first coordinate: |gain| over the median, by norm
   std::vector<CoordinateReader> readers{};  ///< of the first coordinate: what reads it most
 };
 

@@ -17,7 +17,8 @@
 #include <normscope/models/model.hpp>
 #include <normscope/selectability/vocabulary.hpp>
 
-/// Everything about one checkpoint in one value: its norms, heads, ranges and vocabulary, and what is unusual.
+/// Everything about one checkpoint in one value: its norms, heads, ranges and vocabulary, and what is
+/// unusual.
 namespace normscope::analysis {
 
 /// Statistics of a gain or a bias.

@@ -75,8 +75,8 @@ struct NumberText {
   std::string text{};   ///< "13.9 times the median axis"
   std::string usual{};  ///< "at most 2.94"
   double value = 0.0;
-  double limit = 0.0;               ///< of what is usual
-  std::size_t within = 0, of = 0;   ///< reference models within the limit, and all that have the measure
+  double limit = 0.0;                 ///< of what is usual
+  std::size_t within = 0, of = 0;     ///< reference models within the limit, and all that have the measure
   std::optional<std::size_t> norm{};  ///< of a measure of norms
 };
 
@@ -97,7 +97,9 @@ struct CauseText {
 [[nodiscard]] CauseText describe(const analysis::Cause& cause, const analysis::Report& report);
 
 /// The id of the chart of the cause at that index of a report.
-[[nodiscard]] inline std::string cause_chart_id(std::size_t index) { return fmt::format("cause-{}", index + 1); }
+[[nodiscard]] inline std::string cause_chart_id(std::size_t index) {
+  return fmt::format("cause-{}", index + 1);
+}
 
 /// What a report says first, in one sentence.
 [[nodiscard]] std::string verdict(const analysis::Report& report);

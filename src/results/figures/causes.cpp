@@ -51,8 +51,7 @@ Json band(double low, double high, const std::string& label, Json y) {
           {"layer",
            {{{"mark", {{"type", "rect"}, {"color", "#808080"}, {"opacity", 0.2}}},
              {"encoding", {{"x", {{"value", 0}}}, {"x2", {{"value", "width"}}}, {"y2", {{"field", "low"}}}}}},
-            {{"mark", words},
-             {"encoding", {{"x", {{"value", "width"}}}, {"text", {{"field", "label"}}}}}}}}};
+            {{"mark", words}, {"encoding", {{"x", {{"value", "width"}}}, {"text", {{"field", "label"}}}}}}}}};
 }
 
 /// The y axis over all rows and the band.
@@ -97,8 +96,9 @@ Json over_layers(const Report& report, const Json& rows, const std::pair<double,
   for (const models::Head& head : report.model.heads) last = std::max(last, head.layer);
   x["scale"] = {{"domain", {0, last}}, {"padding", 12}, {"nice", false}};
   const Json y = value_axis(rows, usual, what);
-  const Json tips = {{{"field", "name"}, {"title", "head"}},
-                     {{"field", "value"}, {"title", what.title}, {"type", "quantitative"}, {"format", ".4~g"}}};
+  const Json tips = {
+      {{"field", "name"}, {"title", "head"}},
+      {{"field", "value"}, {"title", what.title}, {"type", "quantitative"}, {"format", ".4~g"}}};
   Json points = {{"data", values(rows)},
                  {"mark", {{"type", "point"}, {"filled", true}, {"size", 45}, {"opacity", 0.75}}},
                  {"encoding", {{"x", std::move(x)}, {"y", y}, {"tooltip", tips}}}};
@@ -109,8 +109,8 @@ Json over_layers(const Report& report, const Json& rows, const std::pair<double,
 std::pair<double, double> usual_range(const UnusualValue& value, const Json& rows) {
   const analysis::MeasureFacts& row = facts(value.measure);
   const auto [low, high] = extent(rows, "value");
-  const double other = row.ordinary.value_or(row.large ? std::min(low, value.usual.limit)
-                                                       : std::max(high, value.usual.limit));
+  const double other =
+      row.ordinary.value_or(row.large ? std::min(low, value.usual.limit) : std::max(high, value.usual.limit));
   return {std::min(other, value.usual.limit), std::max(other, value.usual.limit)};
 }
 
@@ -174,15 +174,15 @@ Json cause_charts(const Report& report) {
                                                      : norm_figure(report, value);
     if (spec.is_null()) continue;
     const results::CauseText text = results::describe(cause, report);
-    charts.push_back(chart(results::cause_chart_id(i).c_str(), text.title.c_str(),
-                           cause.subject == Subject::coordinate
-                               ? "The coordinate's gain in each norm. The grey band reaches from gains that switch "
-                                 "nothing off to the largest gain of most reference models."
-                               : fmt::format("The grey band is what {} of {} reference models stay within.",
-                                             value.usual.within, value.usual.of),
-                           fmt::format("{}: {}, {}.", text.title, text.numbers.front().name,
-                                       text.numbers.front().text),
-                           std::move(spec)));
+    charts.push_back(
+        chart(results::cause_chart_id(i).c_str(), text.title.c_str(),
+              cause.subject == Subject::coordinate
+                  ? "The coordinate's gain in each norm. The grey band reaches from gains that switch "
+                    "nothing off to the largest gain of most reference models."
+                  : fmt::format("The grey band is what {} of {} reference models stay within.",
+                                value.usual.within, value.usual.of),
+              fmt::format("{}: {}, {}.", text.title, text.numbers.front().name, text.numbers.front().text),
+              std::move(spec)));
   }
   return charts;
 }

@@ -86,8 +86,8 @@ class Uses {
 
 std::vector<std::string> names_of(const files::Checkpoint& checkpoint, std::size_t tokens) {
   try {
-    const auto file = models::find_token_names(checkpoint.files().front().parent_path());
-    if (file) return models::read_token_names(*file, tokens);
+    const auto file = models::find_token_names(checkpoint.files().front().parent_path(), tokens);
+    if (file) return models::token_texts(models::read_token_names(*file, tokens));
   } catch (const Error&) {
     // Numbers then stand for the tokens; `reach_of_vocabulary` says what is wrong with the file.
   }

@@ -401,7 +401,8 @@ void find_tokens(const Report& report, Findings& findings) {
   }
   const std::vector<std::size_t> least = survey.least_probable(1);
   if (!least.empty() && survey.probabilities[least[0]].upper < improbable) {
-    findings.push_back({{}, 0.5, ImprobableToken{least[0], survey.probabilities[least[0]].upper}});
+    // Most vocabularies have a token that was hardly ever trained.
+    findings.push_back({{}, 0.2, ImprobableToken{least[0], survey.probabilities[least[0]].upper}});
   }
 }
 

@@ -1,5 +1,6 @@
 #include <normscope/models/token_names.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -199,8 +200,34 @@ std::vector<float> read_token_scores(const std::filesystem::path& file, std::siz
   return scores;
 }
 
-std::optional<std::filesystem::path> find_token_names(const std::filesystem::path& folder) {
-  for (const char* name : {"tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.bin"}) {
+std::vector<std::string> token_texts(std::vector<std::string> names) {
+  const auto replace = [&](std::string_view mark, std::string_view text) {
+    for (std::string& name : names) {
+      for (std::size_t at = 0; (at = name.find(mark, at)) != std::string::npos; at += text.size()) {
+        name.replace(at, mark.size(), text);
+      }
+    }
+  };
+  const auto begins_some = [&](std::string_view mark) {
+    return std::any_of(names.begin(), names.end(),
+                       [&](const std::string& name) { return name.rfind(mark, 0) == 0; });
+  };
+  constexpr std::string_view byte_level = "\u0120";
+  constexpr std::string_view sentence_piece = "\u2581";
+  if (begins_some(byte_level)) {
+    replace(byte_level, " ");
+    replace("\u010a", "\n");
+  } else if (begins_some(sentence_piece)) {
+    replace(sentence_piece, " ");
+  }
+  return names;
+}
+
+std::optional<std::filesystem::path> find_token_names(const std::filesystem::path& folder,
+                                                      std::size_t tokens) {
+  std::vector<std::string> files = {"tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.bin"};
+  if (tokens > 0) files.push_back(fmt::format("tok{}.bin", tokens));
+  for (const std::string& name : files) {
     std::error_code missing;
     if (std::filesystem::is_regular_file(folder / name, missing)) return folder / name;
   }

@@ -40,16 +40,21 @@ std::string in_words(std::size_t count) {
 }
 
 /// An unusual value and the limit that it exceeds, with as few digits, three at least, as tell them apart.
-/// The limit is rounded to its unusual side, so that what is said to be within it is.
+/// Both are rounded away from what is claimed: the value to its usual side, so that a proved bound stays one,
+/// the limit to the unusual side, so that what is said to be within it is.
 std::pair<std::string, std::string> told_apart(double value, double limit, bool large) {
-  const auto number = [](double given, int digits) { return fmt::format("{:.{}g}", given, digits); };
-  for (int digits = 3; digits < 16; ++digits) {
-    const std::string bound = large ? normscope::at_most(limit, digits) : normscope::at_least(limit, digits);
-    const std::string shown = digits == 3 ? format_number(value) : number(value, digits);
+  const auto down = [](double number, int digits) {
+    return digits == 3 ? format_at_least(number) : normscope::at_least(number, digits);
+  };
+  const auto up = [](double number, int digits) {
+    return digits == 3 ? format_at_most(number) : normscope::at_most(number, digits);
+  };
+  for (int digits = 3;; ++digits) {
+    std::string shown = large ? down(value, digits) : up(value, digits);
+    std::string bound = large ? up(limit, digits) : down(limit, digits);
     const double difference = std::stod(shown) - std::stod(bound);
-    if (large ? difference > 0.0 : difference < 0.0) return {shown, bound};
+    if (digits == 15 || (large ? difference > 0.0 : difference < 0.0)) return {shown, bound};
   }
-  return {number(value, 17), number(limit, 17)};
 }
 
 /// What a measure is called, and how its values are written after it.
@@ -398,9 +403,17 @@ std::string verdict(const analysis::Report& report) {
     const Cause& cause = report.causes[i];
     std::string subject;
     switch (cause.subject) {
-      case Subject::coordinate: subject = fmt::format("coordinate {}", cause.coordinates.front()); break;
+      case Subject::coordinate:
+        subject = cause.coordinates.size() > 1 ? counted(cause.coordinates.size(), "coordinate")
+                                               : fmt::format("coordinate {}", cause.coordinates.front());
+        break;
       case Subject::norm: subject = shortened(report.norms[*cause.norm].norm.name, longest_name); break;
-      case Subject::heads: subject = counted(cause.heads.size(), "head"); break;
+      case Subject::heads: {
+        std::set<std::size_t> different;
+        for (const std::size_t entry : cause.heads) different.insert(report.heads[entry].head);
+        subject = counted(different.size(), "head");
+        break;
+      }
       case Subject::finding:
         subject = cause.norm ? shortened(report.norms[*cause.norm].norm.name, longest_name) : "tokens";
         break;

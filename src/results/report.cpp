@@ -316,7 +316,7 @@ void fields(V& v, const ReportedToken& x) {
   const auto probability = known ? survey.probabilities[x.token] : selectability::Probability{};
   v.define("token");
   v("token", x.token);
-  v("name", name_or_null(x.vocabulary.names, x.token), "of a vocabulary file beside the weights");
+  v("name", name_or_null(x.vocabulary.names, x.token), "its text, by a vocabulary file beside the weights");
   v("lead_at_most", finite_or_null(reach.upper),
     "upper bound of its largest lead: its logit minus the largest other one; null where none is proved");
   v("probability", std::array{probability.lower, probability.upper},

@@ -149,8 +149,8 @@ VocabularyReach reach_of_vocabulary(const files::Checkpoint& checkpoint, const m
     result.refused = error.what();
     return result;
   }
-  const auto file = models::find_token_names(checkpoint.files().front().parent_path());
-  if (file) result.names = models::read_token_names(*file, map.out);
+  const auto file = models::find_token_names(checkpoint.files().front().parent_path(), map.out);
+  if (file) result.names = models::token_texts(models::read_token_names(*file, map.out));
   return result;
 }
 

@@ -66,6 +66,19 @@ TEST_F(TokenNames, IsFoundBesideTheWeights) {
   EXPECT_EQ(find_token_names(folder())->filename(), "tokenizer.json");
 }
 
+TEST_F(TokenNames, OfATokenizerThatLlama2cTrainedAreFoundByTheirNumber) {
+  write("tok3.bin", number(5));
+  EXPECT_EQ(find_token_names(folder(), 3)->filename(), "tok3.bin");
+  EXPECT_FALSE(find_token_names(folder(), 4));
+  EXPECT_FALSE(find_token_names(folder()));
+}
+
+TEST(TokenTexts, HaveSpacesWhereAVocabularyMarksThem) {
+  EXPECT_EQ(token_texts({"Ġthe", "aĠĠb", "Ċ"}), (Names{" the", "a  b", "\n"}));
+  EXPECT_EQ(token_texts({"▁the", "a"}), (Names{" the", "a"}));
+  EXPECT_EQ(token_texts({"aĠ", "a▁"}), (Names{"aĠ", "a▁"})) << "letters, where no name begins with them";
+}
+
 TEST_F(TokenNames, HostileFilesAreRefused) {
   for (const char* text : {"", "{", "[]", "{}", "3", "{\"a\": {}}", "{\"model\": {\"vocab\": 3}}"}) {
     EXPECT_THROW(names("vocab.json", text), Error) << text;

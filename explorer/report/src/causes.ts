@@ -24,7 +24,7 @@ function numbers({ norms }: Report, { numbers }: Cause): HTMLElement | null {
       norm === undefined ? "" : normLink(norm.index, norm.name),
     ];
   });
-  return el("div", { class: "block" }, table("", ["", "Here", "Usual, of reference models", "Where"], rows));
+  return el("div", { class: "block" }, table("", ["", "Here", "Usual (of models)", "Where"], rows));
 }
 
 const readers = ({ readers }: Cause): HTMLElement | null =>

@@ -27,7 +27,14 @@ namespace normscope::models {
 /// Errors    Io; Format, naming the file
 [[nodiscard]] std::vector<float> read_token_scores(const std::filesystem::path& file, std::size_t tokens);
 
-/// The first of tokenizer.json, vocab.json, vocab.txt and tokenizer.bin in `folder`.
-[[nodiscard]] std::optional<std::filesystem::path> find_token_names(const std::filesystem::path& folder);
+/// The first of tokenizer.json, vocab.json, vocab.txt, tokenizer.bin and tok<tokens>.bin in `folder`;
+/// llama2.c calls tokenizers of its own training by the last of these, whose number of tokens, if it is
+/// given, is known.
+[[nodiscard]] std::optional<std::filesystem::path> find_token_names(const std::filesystem::path& folder,
+                                                                    std::size_t tokens = 0);
+
+/// The names as text: where some name begins with the mark that byte-level vocabularies (Ġ) or SentencePiece
+/// (▁) write for a space, that mark is a space in all of them, and the former's Ċ a line break.
+[[nodiscard]] std::vector<std::string> token_texts(std::vector<std::string> names);
 
 }  // namespace normscope::models

@@ -95,6 +95,9 @@ Json over_layers(const Report& report, const Json& rows, const std::pair<double,
   int last = 1;
   for (const models::Head& head : report.model.heads) last = std::max(last, head.layer);
   x["scale"] = {{"domain", {0, last}}, {"padding", 12}, {"nice", false}};
+  Json layers = Json::array();
+  for (int layer = 0; layer <= last; ++layer) layers.push_back(layer);
+  x["axis"] = {{"values", std::move(layers)}, {"format", "d"}, {"labelOverlap", true}};
   const Json y = value_axis(rows, usual, what);
   const Json tips = {
       {{"field", "name"}, {"title", "head"}},
@@ -109,8 +112,9 @@ Json over_layers(const Report& report, const Json& rows, const std::pair<double,
 std::pair<double, double> usual_range(const UnusualValue& value, const Json& rows) {
   const analysis::MeasureFacts& row = facts(value.measure);
   const auto [low, high] = extent(rows, "value");
-  const double other =
-      row.ordinary.value_or(row.large ? std::min(low, value.usual.limit) : std::max(high, value.usual.limit));
+  // A measure without an ordinary end has a band that shows where usual values begin.
+  const double other = row.ordinary.value_or(row.large ? std::min(low, value.usual.limit / 2.0)
+                                                       : std::max(high, 2.0 * value.usual.limit));
   return {std::min(other, value.usual.limit), std::max(other, value.usual.limit)};
 }
 

@@ -42,7 +42,10 @@ OptionFacts option_facts(const CLI::Option& option) {
 
 /// `prefix` stands before the names of its subcommands.
 CommandFacts command_facts(const CLI::App& command, const std::string& name, const std::string& prefix) {
-  CommandFacts facts{.name = name, .text = command.get_description(), .footer = command.get_footer()};
+  CommandFacts facts{.name = name,
+                     .text = command.get_description(),
+                     .group = command.get_group(),
+                     .footer = command.get_footer()};
   for (const CLI::Option* option : command.get_options()) facts.options.push_back(option_facts(*option));
   for (const CLI::App* below : command.get_subcommands({})) {
     if (below->get_group().empty()) continue;
@@ -72,30 +75,61 @@ std::string plain(std::string_view text) {
   return result;
 }
 
+/// The meaning of an option, with the values that it takes.
+std::string meaning(const OptionFacts& option) {
+  return with_values(option.text, option.choices) +
+         (option.required && !option.positional() ? " (required)" : "");
+}
+
 std::string option_entry(const OptionFacts& option) {
   std::vector<std::string> forms;
   const std::string value = option.value.empty() ? "" : fmt::format(" \\fI{}\\fR", plain(option.value));
   for (const std::string& name : option.names)
     forms.push_back(fmt::format("\\fB{}\\fR{}", plain(name), value));
   if (option.positional()) forms.push_back(value.substr(1));
-  std::string text = with_values(option.text, option.choices);
-  if (option.required && !option.positional()) text += " (required)";
-  return fmt::format(".TP\n{}\n{}\n", fmt::join(forms, ", "), plain(text));
+  return fmt::format(".TP\n{}\n{}\n", fmt::join(forms, ", "), plain(meaning(option)));
 }
 
-std::string synopsis(const CommandFacts& command) {
-  std::string line = fmt::format("\\fBnormscope {}\\fR", plain(command.name));
+/// How words that are typed as they are, and those that stand for something, are set.
+struct Setting {
+  std::string (*word)(std::string_view);
+  std::string (*value)(std::string_view);
+};
+
+std::string synopsis(const CommandFacts& command, const Setting& set) {
+  std::string line = set.word("normscope " + command.name);
   for (const OptionFacts& option : command.options) {
-    const std::string value = fmt::format("\\fI{}\\fR", plain(option.value));
+    const std::string value = set.value(option.value);
     if (option.positional()) {
       const std::string argument = value + (option.repeats ? "..." : "");
       line += option.required ? " " + argument : " [" + argument + "]";
     } else if (option.required) {
-      line += fmt::format(" \\fB{}\\fR {}", plain(option.names.front()), value);
+      line += fmt::format(" {} {}", set.word(option.names.front()), value);
     }
   }
-  if (!command.commands.empty()) return line + " \\fISUBCOMMAND\\fR [\\fIarguments\\fR]";
-  return line + " [\\fIoptions\\fR]";
+  if (!command.commands.empty()) return line + fmt::format(" {} [{}]", set.value("SUBCOMMAND"), set.value("arguments"));
+  return line + fmt::format(" [{}]", set.value("options"));
+}
+
+/// Text in which nothing is an emphasis, a link or a tag of Markdown.
+std::string plain_markdown(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '<') {
+      result += "&lt;";
+      continue;
+    }
+    if (std::string_view("\\`*_[]|").find(c) != std::string_view::npos) result += '\\';
+    result += c;
+  }
+  return result;
+}
+
+/// A page's file among the others.
+std::string page_of(const CommandFacts& command) {
+  std::string name = command.name;
+  std::replace(name.begin(), name.end(), ' ', '-');
+  return name + ".md";
 }
 
 /// Columns of such lines, which man indents.
@@ -106,6 +140,7 @@ std::string literal(std::string_view text) { return fmt::format(".nf\n{}\n.fi\n"
 
 struct TextOptions {
   std::string shell;
+  std::string format;
   std::string output;
 };
 
@@ -142,13 +177,44 @@ std::string manual_page(const CommandFacts& root) {
   page += ".SH SYNOPSIS\n\\fBnormscope\\fR \\fISUBCOMMAND\\fR [\\fIarguments\\fR]\n";
   page += fmt::format(".SH DESCRIPTION\n{}", literal(wrapped(root.footer, 0, literal_columns)));
   page += ".SH SUBCOMMANDS\n";
+  const Setting roff{[](std::string_view word) { return fmt::format("\\fB{}\\fR", plain(word)); },
+                     [](std::string_view value) { return fmt::format("\\fI{}\\fR", plain(value)); }};
   for (const CommandFacts& command : all_commands(root.commands)) {
     page +=
-        fmt::format(".SS {}\n{}.\n.PP\n{}\n", plain(command.name), plain(command.text), synopsis(command));
+        fmt::format(".SS {}\n{}.\n.PP\n{}\n", plain(command.name), plain(command.text), synopsis(command, roff));
     for (const OptionFacts& option : command.options) page += option_entry(option);
     if (!command.footer.empty()) page += ".PP\n" + literal(wrapped(command.footer, 0, literal_columns));
   }
   return page;
+}
+
+std::string markdown_reference(const CommandFacts& root) {
+  std::string pages = fmt::format("# Commands\n\n{}\n", plain_markdown(root.text));
+  std::string group;
+  for (const CommandFacts& command : root.commands) {
+    if (command.group != group) {
+      group = command.group;
+      pages += fmt::format("\n## {}\n\n| command | does |\n|---|---|\n", group);
+    }
+    for (const CommandFacts& row : command.commands.empty() ? std::vector{command} : command.commands) {
+      pages += fmt::format("| [`{}`]({}) | {} |\n", row.name, page_of(row), plain_markdown(row.text));
+    }
+  }
+  pages += fmt::format("\n## All commands\n\n```text\n{}\n```\n", wrapped(root.footer));
+  const Setting as_they_are{[](std::string_view word) { return std::string(word); },
+                            [](std::string_view value) { return std::string(value); }};
+  for (const CommandFacts& command : all_commands(root.commands)) {
+    if (!command.commands.empty()) continue;
+    pages += fmt::format("# normscope {}\n\n{}.\n\n```text\n{}\n```\n", command.name,
+                         plain_markdown(command.text), synopsis(command, as_they_are));
+    for (const OptionFacts& option : command.options) {
+      pages += fmt::format("\n`{}{}{}`\n:   {}\n", fmt::join(option.names, ", "),
+                           option.positional() || option.value.empty() ? "" : " ", option.value,
+                           plain_markdown(meaning(option)));
+    }
+    if (!command.footer.empty()) pages += fmt::format("\n```text\n{}\n```\n", wrapped(command.footer));
+  }
+  return pages;
 }
 
 Command completion_command(const CLI::App& root) {
@@ -173,11 +239,16 @@ Command completion_command(const CLI::App& root) {
 Command manual_command(const CLI::App& root) {
   const auto options = std::make_shared<TextOptions>();
   return {.name = "manual",
-          .text = "Print the manual page, as roff",
+          .text = "Print the manual page, or the reference of which scripts/docs makes pages",
+          .inputs = {input("FORMAT", options->format, "roff of one page, or Markdown of several")
+                         .one_of({"roff", "markdown"})
+                         .usually("roff")},
           .outputs = {output("-o,--output", options->output).says("the page").usually("standard output")},
           .without = not_shared,
           .run = [&root, options](const Session& session, Inputs& /*inputs*/, Outputs& outputs) {
-            return print_text(session, outputs, options->output, manual_page(facts_of(root)));
+            const CommandFacts facts = facts_of(root);
+            return print_text(session, outputs, options->output,
+                              options->format == "markdown" ? markdown_reference(facts) : manual_page(facts));
           }};
 }
 

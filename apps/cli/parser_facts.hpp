@@ -5,8 +5,8 @@
 
 #include <CLI/CLI.hpp>
 
-/// What the parser knows of its subcommands and options, from which completions and the manual page are
-/// made.
+/// What the parser knows of its subcommands and options, from which completions, the manual page and
+/// the reference on the site are made.
 namespace normscope::cli {
 
 /// What may stand for the value of an option or for a positional argument.
@@ -27,6 +27,7 @@ struct OptionFacts {
 struct CommandFacts {
   std::string name{};  ///< "geometry", or "signature verify" of a subcommand of a subcommand
   std::string text{};
+  std::string group{};  ///< the heading under which help lists it
   std::string footer{};
   std::vector<OptionFacts> options{};
   std::vector<CommandFacts> commands{};  ///< its own subcommands
@@ -47,5 +48,8 @@ struct CommandFacts {
 [[nodiscard]] std::string fish_completion(const CommandFacts& root);
 /// The manual page normscope(1), as roff.
 [[nodiscard]] std::string manual_page(const CommandFacts& root);
+/// The reference of the commands as Markdown: a page that lists them, then one for each, which begins with
+/// "# normscope NAME".
+[[nodiscard]] std::string markdown_reference(const CommandFacts& root);
 
 }  // namespace normscope::cli

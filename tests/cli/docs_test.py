@@ -1,41 +1,69 @@
-"""README, the tour and the pages on ranges and attribution: console blocks print what they show, code blocks are parts of compiled programs."""
+"""README, the tour and the guides: console blocks print what they show, code blocks are parts of compiled programs.
+
+`docs_test.py --write PAGE...` writes what the commands print now into the pages, for a reader of the diff to judge."""
 
 import os
 import re
 import subprocess
+import sys
+import tempfile
 import unittest
 from pathlib import Path
 
 from command import COMMAND, SOURCE, CommandTest
 
-PAGES = [SOURCE / "README.md", SOURCE / "docs/tour.md", SOURCE / "docs/ranges.md", SOURCE / "docs/int8.md", SOURCE / "docs/attribution.md"]
+PAGES = [SOURCE / "README.md", *(SOURCE / "docs" / page for page in ("attribution.md", "formats.md", "int8.md", "ranges.md", "tour.md")),
+         *sorted((SOURCE / "docs/guides").glob("*.md"))]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SHOWN = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 
 
 def blocks(page, language):
-    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    return [text for named, text in FENCE.findall(page.read_text()) if named == language]
+
+
+def shell(command, folder):
+    environment = {**os.environ, "PATH": f"{Path(COMMAND).parent}:/usr/bin:/bin"}
+    return subprocess.run(["bash", "-c", command], cwd=folder, env=environment, check=True, text=True, stdout=subprocess.PIPE).stdout
+
+
+def link_what_pages_use(folder):
+    for name in ("examples", "models", "scripts"):
+        (folder / name).symlink_to(SOURCE / name)
+
+
+def write(page):
+    """Runs the page's commands in a folder of their own, and puts what they print behind them."""
+    with tempfile.TemporaryDirectory() as name:
+        link_what_pages_use(Path(name))
+        page.write_text(FENCE.sub(lambda block: block[0] if block[1] != "console" else "```console\n" + SHOWN.sub(
+            lambda shown: f"$ {shown[1]}\n{shell(shown[1], name)}", block[2]) + "```", page.read_text()))
 
 
 class Documents(CommandTest):
-    def shell(self, command):
-        environment = {**os.environ, "PATH": f"{Path(COMMAND).parent}:/usr/bin:/bin"}
-        return subprocess.run(["bash", "-c", command], cwd=self.folder, env=environment, check=True, text=True,
-                              capture_output=True).stdout
-
     def test_console_blocks_print_what_they_show(self):
-        for name in ("models", "scripts"):
-            (self.folder / name).symlink_to(SOURCE / name)
         for page in PAGES:
-            shown = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", "".join(blocks(page, "console")), re.MULTILINE)
-            self.assertTrue(shown, page)
-            for command, expected in shown:
-                with self.subTest(command):
-                    self.assertEqual(self.shell(command), expected)
+            with tempfile.TemporaryDirectory() as name:
+                link_what_pages_use(Path(name))
+                for command, expected in SHOWN.findall("".join(blocks(page, "console"))):
+                    with self.subTest(f"{page.name}: {command}"):
+                        self.assertEqual(shell(command, name), expected)
 
     def test_code_blocks_are_compiled_ones(self):
         compiled = (SOURCE / "tests/consumer/main.cpp").read_text()
+        self.assertTrue(blocks(SOURCE / "README.md", "cpp"))
         for page in PAGES:
             for block in blocks(page, "cpp"):
                 self.assertEqual(block, compiled)
+
+    def test_no_block_of_a_guide_is_only_shown(self):
+        """Besides what this test runs there are scripts of the repository, and pycon, which the Python package's tests run."""
+        for page in PAGES:
+            for language, text in FENCE.findall(page.read_text()):
+                with self.subTest(f"{page.name}: {text}"):
+                    self.assertIn(language, ("console", "cpp", "pycon", "sh"))
+                    for line in text.splitlines() if language == "sh" else ():
+                        self.assertTrue((SOURCE / line.split()[0]).is_file() and line.startswith("scripts/"), line)
 
     def test_links_lead_somewhere(self):
         folders = ("docs", "models", "python")
@@ -53,4 +81,8 @@ class Documents(CommandTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    if sys.argv[1:2] == ["--write"]:
+        for name in sys.argv[2:]:
+            write(Path(name))
+    else:
+        unittest.main()

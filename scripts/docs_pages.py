@@ -1,0 +1,209 @@
+"""Pages of the site that do not lie in docs/: the README and its like, references made from the command, the Python
+package and the C++ headers, and the sources that pages link to. MkDocs calls the functions on_*; mkdocs.yml lists this
+file, and scripts/docs says by $NORMSCOPE which command is asked."""
+
+import itertools
+import os
+import posixpath
+import re
+import subprocess
+import textwrap
+from pathlib import Path
+
+import griffe
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).resolve().parent.parent
+#: Documents of the repository outside docs/, and where the site has them.
+DOCUMENTS = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md",
+             "python/README.md": "python.md", "lab/README.md": "lab.md", "models/wordlist_gpt/README.md": "wordlist_gpt.md",
+             "scripts/model_oracle/README.md": "model_oracle.md"}
+#: Modules of the Python package with a page each.
+PYTHON = ("normscope", "normscope.signature", "normscope.torch", "normscope.checker", "normscope.results")
+LINK = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))")
+FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+
+
+def escaped(text):
+    """Plain text in which backticks mark code."""
+    parts = text.split("`")
+    return "`".join(part if i % 2 and len(parts) % 2 else re.sub(r"([\\*_\[\]])", r"\\\1", part).replace("<", "&lt;")
+                    for i, part in enumerate(parts))
+
+
+def prose(text):
+    """The Markdown of a comment or docstring: plain text with formulas (indented lines) and fields (`Errors    Shape`)."""
+    result = []
+    for paragraph in re.sub(r"\n(?=[A-Za-z]\w*  +\S)", "\n\n", text).split("\n\n"):
+        lines = paragraph.strip("\n").split("\n")
+        field = re.match(r"([A-Za-z]\w*)  +(\S.*)", lines[0])
+        if field:
+            result.append(f"**{field[1]}** {escaped(' '.join([field[2], *(line.strip() for line in lines[1:])]))}")
+            continue
+        for indented, group in itertools.groupby(lines, lambda line: line.startswith("  ")):
+            group = list(group)
+            result.append(textwrap.indent(textwrap.dedent("\n".join(group)), "    ") if indented else escaped("\n".join(group)))
+    return "\n\n".join(result)
+
+
+class Prose(griffe.Extension):
+    """Docstrings as Markdown."""
+
+    def on_instance(self, *, obj, **_):
+        if obj.docstring and not obj.is_alias:
+            obj.docstring.value = prose(obj.docstring.value)
+
+
+# C++: the headers are formatted alike, by clang-format.
+
+def declared(code):
+    """The name that a declaration of the outermost level declares, for its heading."""
+    line = " ".join(part.strip() for part in code if not part.startswith(("template", "  ", "//")))
+    found = (re.match(r"(?:struct|class|enum class|enum|concept|using) (?:\[\[\w+\]\] )?(\w+)", line)
+             or re.search(r"([\w~]+|operator\S+)\(", line.replace("[[nodiscard]] ", "")) or re.search(r"(\w+)(?: =|\{|;)", line))
+    return found[1] if found else ""
+
+
+def header_page(path):
+    """The page of a header: what its first comment says, then every declaration with its comment."""
+    include = path.relative_to(ROOT / "include").as_posix()
+    page = [f"# {include}", f"```cpp\n#include <{include}>\n```"]
+    comment, code, namespace = [], [], False
+
+    def end():
+        name = declared(code) if code else ""
+        if name and not re.match(r"(namespace|\})", code[0]) and not code[0].startswith(("using namespace", "#")):
+            page.extend([f"## {name}", prose("\n".join(comment)), "```cpp\n{}\n```".format("\n".join(code))])
+        comment.clear()
+        code.clear()
+
+    hidden = False  # within namespace detail
+    for line in path.read_text().split("\n"):
+        if line.startswith(("#include", "#pragma")):
+            continue
+        if line == "namespace detail {":
+            hidden = True
+        elif hidden:
+            hidden = line != "}  // namespace detail"
+        elif line.startswith("///") and not code:
+            comment.append(line[3:].removeprefix(" "))
+        elif line.startswith("//") and not code:  # a comment of the group that follows
+            comment.append(line[2:].removeprefix(" "))
+        elif re.match(r"namespace normscope\S* \{", line):
+            page.append(prose("\n".join(comment)))
+            comment.clear()
+            page.append(f"In namespace `{line.split()[1]}`.")
+            namespace = True
+        elif not line and not code and comment:  # such a comment stands alone
+            page.append(prose("\n".join(comment)))
+            comment.clear()
+        elif line and namespace and not line.startswith("}  // namespace"):
+            code.append(line)
+            if not line.startswith(" ") and re.search(r"(;|\})( *//.*)?$", line) or line.startswith("  ") and line.endswith(";") and not any(
+                    part.endswith("{") for part in code):
+                end()
+        elif code:
+            code.append(line)
+    return "\n\n".join(page) + "\n"
+
+
+def cpp_pages():
+    pages, index = {}, ["# C++ reference", "A page for each public header. `find_package(normscope)` finds the installed "
+                        "library; [the README](../../index.md#from-c) has a program that uses it."]
+    for module in sorted((ROOT / "include/normscope").iterdir()):
+        headers = sorted(module.rglob("*.hpp"))
+        index += [f"## {module.name}", "| header | about |\n|---|---|"]
+        for path in headers:
+            name = path.relative_to(ROOT / "include/normscope").with_suffix(".md").as_posix()
+            pages[f"reference/cpp/{name}"] = header_page(path)
+            about = re.search(r"^((?:/// ?.*\n)+)namespace ", path.read_text(), re.MULTILINE)
+            first = escaped(re.split(r"(?<=[.:]) ", re.sub(r"\s*///\s?", " ", about[1]).strip())[0]).rstrip(":") if about else ""
+            index[-1] += f"\n| [{path.name}]({name}) | {first} |"
+    pages["reference/cpp/index.md"] = "\n\n".join(index) + "\n"
+    return pages
+
+
+def command_pages():
+    command = os.environ.get("NORMSCOPE", str(ROOT / "build/bin/normscope"))
+    text = subprocess.run([command, "manual", "markdown"], check=True, capture_output=True, text=True).stdout
+    index, *pages = re.split(r"^(?=# normscope )", text, flags=re.MULTILINE)
+    named = {re.match(r"# normscope (.*)", page)[1].replace(" ", "-"): page for page in pages}
+    return {"reference/commands/index.md": index, **{f"reference/commands/{name}.md": page for name, page in named.items()}}
+
+
+def python_pages():
+    return {f"reference/python/{name}.md": f"# {name}\n\n::: {name}\n" for name in PYTHON}
+
+
+def source_page(path):
+    """A file, or what a folder holds."""
+    name = path.relative_to(ROOT).as_posix()
+    head = f"---\nsearch:\n  exclude: true\n---\n# {name}\n\n"
+    if path.is_dir():
+        return head + "".join(f"- `{below.name}`\n" for below in sorted(path.iterdir()))
+    language = {".hpp": "cpp", ".cpp": "cpp", ".py": "python", ".json": "json", ".ipynb": "json"}.get(path.suffix, "text")
+    return f"{head}````{language}\n{path.read_text()}\n````\n"
+
+
+def place(path):
+    """The site's name of a file of the repository."""
+    name = path.relative_to(ROOT).as_posix()
+    if name.startswith("docs/"):
+        return name[5:] + ("/README.md" if path.is_dir() else "")
+    if name.startswith("include/normscope/") and path.suffix:
+        return "reference/cpp/" + name[18:].replace(".hpp", ".md")
+    return DOCUMENTS.get(name, f"source/{name}.md")
+
+
+def linked(markdown, origin, here, pages):
+    """The text of the repository's file `origin` for the site's page `here`: its links lead to pages of the site."""
+    def link(match):
+        path = (origin.parent / match[2]).resolve()
+        if not path.exists() or not path.is_relative_to(ROOT):
+            return match[0]  # made pages; MkDocs reports those that are not
+        target = place(path)
+        if target.startswith("source/"):
+            pages.setdefault(target, source_page(path))
+        return match[1] + posixpath.relpath(target, posixpath.dirname(here) or ".") + match[3]
+
+    parts, at = [], 0
+    for fence in FENCE.finditer(markdown):
+        parts += [LINK.sub(link, markdown[at:fence.start()]), fence[0]]
+        at = fence.end()
+    return "".join(parts) + LINK.sub(link, markdown[at:])
+
+
+def on_config(config):
+    """Adds the pages to the navigation: an entry that ends in a slash stands for the pages of that folder."""
+    pages = {**command_pages(), **python_pages(), **cpp_pages()}
+    for name, here in DOCUMENTS.items():
+        if (ROOT / name).exists():
+            pages[here] = linked((ROOT / name).read_text(), ROOT / name, here, pages)
+    for path in (ROOT / "docs").rglob("*.md"):  # for the sources that they link to
+        linked(path.read_text(), path, path.relative_to(ROOT / "docs").as_posix(), pages)
+    config.extra["pages"] = pages
+
+    def filled(entry):
+        if isinstance(entry, list):
+            return [filled(below) for below in entry]
+        if isinstance(entry, dict):
+            return {title: filled(below) for title, below in entry.items()}
+        if entry.endswith("/"):
+            return sorted((name for name in pages if name.startswith(entry)), key=lambda name: (not name.endswith("/index.md"), name))
+        return entry
+
+    config.nav = filled(config.nav)
+    return config
+
+
+def on_files(files, config):
+    for name, text in config.extra["pages"].items():
+        files.append(File.generated(config, name, content=text))
+    return files
+
+
+def on_page_markdown(markdown, page, config, files):
+    path = ROOT / "docs" / page.file.src_uri
+    if page.file.src_uri in config.extra["pages"] or not path.exists():
+        return markdown
+    return linked(markdown, path, page.file.src_uri, config.extra["pages"])

@@ -3,6 +3,7 @@ package and the C++ headers, and the sources that pages link to. MkDocs calls th
 file, and scripts/docs says by $NORMSCOPE which command is asked."""
 
 import itertools
+import json
 import os
 import posixpath
 import re
@@ -34,6 +35,7 @@ def escaped(text):
 def prose(text):
     """The Markdown of a comment or docstring: plain text with formulas (indented lines) and fields (`Errors    Shape`)."""
     result = []
+    text = re.sub(r"^>>>.*\n(?:.+\n?)*", lambda shown: textwrap.indent(shown[0], "    "), text, flags=re.MULTILINE)  # as code
     for paragraph in re.sub(r"\n(?=[A-Za-z]\w*  +\S)", "\n\n", text).split("\n\n"):
         lines = paragraph.strip("\n").split("\n")
         field = re.match(r"([A-Za-z]\w*)  +(\S.*)", lines[0])
@@ -109,7 +111,7 @@ def header_page(path):
 
 def cpp_pages():
     pages, index = {}, ["# C++ reference", "A page for each public header. `find_package(normscope)` finds the installed "
-                        "library; [the README](../../index.md#from-c) has a program that uses it."]
+                        "library; [Installing](../../install.md#from-c) has a program that uses it."]
     for module in sorted((ROOT / "include/normscope").iterdir()):
         headers = sorted(module.rglob("*.hpp"))
         index += [f"## {module.name}", "| header | about |\n|---|---|"]
@@ -141,15 +143,21 @@ def source_page(path):
     head = f"---\nsearch:\n  exclude: true\n---\n# {name}\n\n"
     if path.is_dir():
         return head + "".join(f"- `{below.name}`\n" for below in sorted(path.iterdir()))
-    language = {".hpp": "cpp", ".cpp": "cpp", ".py": "python", ".json": "json", ".ipynb": "json"}.get(path.suffix, "text")
+    if path.suffix == ".ipynb":
+        cells = json.loads(path.read_text())["cells"]
+        return "\n\n".join(f"````python\n{text}\n````" if cell["cell_type"] == "code" else text
+                           for cell in cells for text in ["".join(cell["source"])])
+    language = {".hpp": "cpp", ".cpp": "cpp", ".py": "python", ".json": "json"}.get(path.suffix, "text")
     return f"{head}````{language}\n{path.read_text()}\n````\n"
 
 
 def place(path):
     """The site's name of a file of the repository."""
+    if (path / "README.md").exists():
+        path = path / "README.md"
     name = path.relative_to(ROOT).as_posix()
-    if name.startswith("docs/"):
-        return name[5:] + ("/README.md" if path.is_dir() else "")
+    if name.startswith("docs/") and path.is_file():
+        return name[5:]
     if name.startswith("include/normscope/") and path.suffix:
         return "reference/cpp/" + name[18:].replace(".hpp", ".md")
     return DOCUMENTS.get(name, f"source/{name}.md")
@@ -162,8 +170,9 @@ def linked(markdown, origin, here, pages):
         if not path.exists() or not path.is_relative_to(ROOT):
             return match[0]  # made pages; MkDocs reports those that are not
         target = place(path)
-        if target.startswith("source/"):
-            pages.setdefault(target, source_page(path))
+        if target.startswith("source/") and target not in pages:
+            pages[target] = ""
+            pages[target] = linked(source_page(path), path, target, pages)
         return match[1] + posixpath.relpath(target, posixpath.dirname(here) or ".") + match[3]
 
     parts, at = [], 0
@@ -179,6 +188,7 @@ def on_config(config):
     for name, here in DOCUMENTS.items():
         if (ROOT / name).exists():
             pages[here] = linked((ROOT / name).read_text(), ROOT / name, here, pages)
+    pages["index.md"] = "---\nhide: [navigation]\n---\n" + pages["index.md"]
     for path in (ROOT / "docs").rglob("*.md"):  # for the sources that they link to
         linked(path.read_text(), path, path.relative_to(ROOT / "docs").as_posix(), pages)
     config.extra["pages"] = pages
@@ -188,9 +198,13 @@ def on_config(config):
             return [filled(below) for below in entry]
         if isinstance(entry, dict):
             return {title: filled(below) for title, below in entry.items()}
-        if entry.endswith("/"):
-            return sorted((name for name in pages if name.startswith(entry)), key=lambda name: (not name.endswith("/index.md"), name))
-        return entry
+        return below(entry) if entry.endswith("/") else entry
+
+    def below(folder):
+        names = {name[len(folder):] for name in pages if name.startswith(folder)}
+        folders = {name.split("/")[0] for name in names if "/" in name}
+        return [*(folder + "index.md" for _ in names & {"index.md"}), *({name: below(f"{folder}{name}/")} for name in sorted(folders)),
+                *({name.removesuffix(".md").replace("-", " "): folder + name} for name in sorted(names - {"index.md"}) if "/" not in name)]
 
     config.nav = filled(config.nav)
     return config

@@ -107,7 +107,8 @@ std::string synopsis(const CommandFacts& command, const Setting& set) {
       line += fmt::format(" {} {}", set.word(option.names.front()), value);
     }
   }
-  if (!command.commands.empty()) return line + fmt::format(" {} [{}]", set.value("SUBCOMMAND"), set.value("arguments"));
+  if (!command.commands.empty())
+    return line + fmt::format(" {} [{}]", set.value("SUBCOMMAND"), set.value("arguments"));
   return line + fmt::format(" [{}]", set.value("options"));
 }
 
@@ -180,8 +181,8 @@ std::string manual_page(const CommandFacts& root) {
   const Setting roff{[](std::string_view word) { return fmt::format("\\fB{}\\fR", plain(word)); },
                      [](std::string_view value) { return fmt::format("\\fI{}\\fR", plain(value)); }};
   for (const CommandFacts& command : all_commands(root.commands)) {
-    page +=
-        fmt::format(".SS {}\n{}.\n.PP\n{}\n", plain(command.name), plain(command.text), synopsis(command, roff));
+    page += fmt::format(".SS {}\n{}.\n.PP\n{}\n", plain(command.name), plain(command.text),
+                        synopsis(command, roff));
     for (const OptionFacts& option : command.options) page += option_entry(option);
     if (!command.footer.empty()) page += ".PP\n" + literal(wrapped(command.footer, 0, literal_columns));
   }

@@ -1,4 +1,4 @@
-"""Output made from the parser: help with examples, suggestions, completions, the manual page."""
+"""Output made from the parser: help with examples, suggestions, completions, the manual page, the site's reference."""
 
 import os
 import re
@@ -130,6 +130,7 @@ class MadeFromTheParser(Comforts):
     def test_they_name_every_subcommand_and_option(self):
         texts = {shell: self.ok("completion", shell) for shell in ("bash", "zsh", "fish")}
         texts["man"] = self.ok("manual").replace("\\-", "-")
+        texts["markdown"] = self.ok("manual", "markdown").replace("\\_", "_")
         for kind, text in texts.items():
             for name in self.subcommands():
                 self.assertRegex(text, rf"\b{name}\b", kind)

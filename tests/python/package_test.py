@@ -109,7 +109,8 @@ class Package(unittest.TestCase):
 
     def test_examples_print_what_they_show(self):
         os.chdir(PACKAGE.parent)  # examples name models of the repository
-        for failed, tried in (doctest.testfile(str(PACKAGE / "README.md"), module_relative=False),
+        pages = (PACKAGE / "README.md", PACKAGE.parent / "README.md")
+        for failed, tried in (*(doctest.testfile(str(page), module_relative=False) for page in pages),
                               doctest.testmod(normscope)):
             self.assertTrue(tried)
             self.assertFalse(failed)

@@ -118,7 +118,7 @@ def cpp_pages():
         for path in headers:
             name = path.relative_to(ROOT / "include/normscope").with_suffix(".md").as_posix()
             pages[f"reference/cpp/{name}"] = header_page(path)
-            about = re.search(r"^((?:/// ?.*\n)+)namespace ", path.read_text(), re.MULTILINE)
+            about = re.search(r"^((?:/// ?.*\n)+)namespace ", path.read_text(), re.MULTILINE) or re.search(r"^((?:/// ?.*\n)+)", path.read_text(), re.MULTILINE)
             first = escaped(re.split(r"(?<=[.:]) ", re.sub(r"\s*///\s?", " ", about[1]).strip())[0]).rstrip(":") if about else ""
             index[-1] += f"\n| [{path.name}]({name}) | {first} |"
     pages["reference/cpp/index.md"] = "\n\n".join(index) + "\n"
@@ -204,7 +204,8 @@ def on_config(config):
         names = {name[len(folder):] for name in pages if name.startswith(folder)}
         folders = {name.split("/")[0] for name in names if "/" in name}
         return [*(folder + "index.md" for _ in names & {"index.md"}), *({name: below(f"{folder}{name}/")} for name in sorted(folders)),
-                *({name.removesuffix(".md").replace("-", " "): folder + name} for name in sorted(names - {"index.md"}) if "/" not in name)]
+                *({name.removesuffix(".md").replace("-", " "): folder + name} for name in sorted(names - {"index.md"}, key=lambda name: name.removesuffix(".md"))
+                  if "/" not in name)]
 
     config.nav = filled(config.nav)
     return config

@@ -47,6 +47,10 @@ CommandFacts command_facts(const CLI::App& command, const std::string& name, con
                      .group = command.get_group(),
                      .footer = command.get_footer()};
   for (const CLI::Option* option : command.get_options()) facts.options.push_back(option_facts(*option));
+  // The parser has --help first; readers look for it last.
+  std::stable_partition(facts.options.begin(), facts.options.end(), [](const OptionFacts& option) {
+    return option.names.empty() || option.names.back() != "--help";
+  });
   for (const CLI::App* below : command.get_subcommands({})) {
     if (below->get_group().empty()) continue;
     const std::string full = prefix + below->get_name();

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from command import COMMAND, SOURCE, CommandTest
 
-PAGES = [SOURCE / "README.md", *(SOURCE / "docs" / page for page in ("install.md", "tour.md", "formats.md", "gallery.md", "ranges.md", "speed.md")),
+PAGES = [SOURCE / "README.md", *(SOURCE / "docs" / page for page in ("certificates.md", "formats.md", "gallery.md", "install.md", "ranges.md", "rewrite.md", "speed.md", "tour.md")),
          *sorted((SOURCE / "docs/guides").glob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SHOWN = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
@@ -42,6 +42,7 @@ def write(page):
 
 class Documents(CommandTest):
     def test_console_blocks_print_what_they_show(self):
+        self.assertGreater(sum(len(SHOWN.findall("".join(blocks(page, "console")))) for page in PAGES), 40)
         for page in PAGES:
             with tempfile.TemporaryDirectory() as name:
                 link_what_pages_use(Path(name))
@@ -61,17 +62,42 @@ class Documents(CommandTest):
                 self.assertTrue(any(compiled[at:at + len(lines)] == lines for at in range(len(compiled))), f"{page}: {block}")
 
     def test_no_block_of_a_guide_is_only_shown(self):
-        """Besides what this test runs there are scripts of the repository, and pycon, which the Python package's tests run."""
+        """Besides what this test runs there are scripts of the repository, pycon, which the Python package's tests run,
+        and without a language what is no code."""
         for page in PAGES:
             for language, text in FENCE.findall(page.read_text()):
                 with self.subTest(f"{page.name}: {text}"):
-                    self.assertIn(language, ("console", "cpp", "pycon", "sh"))
+                    self.assertIn(language, ("console", "cpp", "pycon", "sh", ""))
                     for line in text.splitlines() if language == "sh" else ():
                         self.assertTrue((SOURCE / line.split()[0]).is_file() and line.startswith("scripts/"), line)
 
+    def test_commands_that_are_named_exist_with_their_options(self):
+        """In code of any page: `normscope rewrite IN -o OUT --fold gains`, or `rewrite --fold`."""
+        options = {}
+        for name, text in re.findall(r"^# normscope (.*)\n((?:(?!# normscope ).*\n)*)", self.ok("manual", "markdown"), re.MULTILINE):
+            named = re.findall(r"^`(-.*)`$", text, re.MULTILINE)
+            options[name] = {option.split()[0] for names in named for option in names.split(", ")}
+        self.assertGreater(len(options), 25)
+        for page in [*SOURCE.glob("*.md"), *(page for folder in ("docs", "lab", "python") for page in (SOURCE / folder).rglob("*.md"))]:
+            text = page.read_text()
+            lines = [line.removeprefix("$ ") for _, block in FENCE.findall(text) for line in block.splitlines()]
+            lines += [re.sub(r"\s+", " ", code) for code in re.findall(r"`([^`]+)`", FENCE.sub("", text))]
+            for line in lines:
+                for command in re.split(r"[|&;]+ *", line.partition(" #")[0]):
+                    words = command.removeprefix("normscope ").split()
+                    name = next((name for name in (" ".join(words[:2]), *words[:1]) if name in options), None)
+                    with self.subTest(f"{page.name}: {line}"):
+                        if command.startswith("normscope "):
+                            self.assertTrue(name or words[0] in ("manual", "nets", "signature", "lab", "--version"), command)
+                        # The options of the lab are those of its program.
+                        for word in words if name and not name.startswith(("help", "lab")) else ():
+                            if re.match(r"--?[a-z]", word):
+                                self.assertIn(word.split("=")[0], options[name], command)
+
     def test_links_lead_somewhere(self):
         folders = ("docs", "models", "python")
-        for page in [*SOURCE.glob("*.md"), *(page for folder in folders for page in (SOURCE / folder).rglob("*.md"))]:
+        pages = [*SOURCE.glob("*.md"), *(page for folder in folders for page in (SOURCE / folder).rglob("*.md"))]
+        for page in pages:
             for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
                 if not target.startswith("http"):
                     self.assertTrue((page.parent / target).exists(), f"{page}: {target}")

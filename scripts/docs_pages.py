@@ -2,6 +2,7 @@
 package and the C++ headers, and the sources that pages link to. MkDocs calls the functions on_*; mkdocs.yml lists this
 file, and scripts/docs says by $NORMSCOPE which command is asked."""
 
+import ast
 import itertools
 import json
 import os
@@ -20,8 +21,9 @@ DOCUMENTS = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHA
              "python/README.md": "python.md", "lab/README.md": "lab.md", "models/wordlist_gpt/README.md": "wordlist_gpt.md",
              "scripts/model_oracle/README.md": "model_oracle.md"}
 #: Modules of the Python package with a page each.
-PYTHON = ("normscope", "normscope.signature", "normscope.torch", "normscope.checker", "normscope.results")
+PYTHON = ("normscope", "normscope.signature", "normscope.torch", "normscope.checker")
 LINK = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))")
+LIST = re.compile(r"^((?![-*] |\||\s|\d+\. ).+)\n(?=[-*] |1\. )", re.MULTILINE)
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
@@ -75,7 +77,9 @@ def header_page(path):
     def end():
         name = declared(code) if code else ""
         if name and not re.match(r"(namespace|\})", code[0]) and not code[0].startswith(("using namespace", "#")):
-            page.extend([f"## {name}", prose("\n".join(comment)), "```cpp\n{}\n```".format("\n".join(code))])
+            if page[-1].startswith("```") and f"## {name}" in page[-4:]:
+                name = ""  # an overload or a specialization
+            page.extend([*(f"## {name}" for _ in name[:1]), prose("\n".join(comment)), "```cpp\n{}\n```".format("\n".join(code))])
         comment.clear()
         code.clear()
 
@@ -134,7 +138,17 @@ def command_pages():
 
 
 def python_pages():
-    return {f"reference/python/{name}.md": f"# {name}\n\n::: {name}\n" for name in PYTHON}
+    pages = {f"reference/python/{name}.md": f"# {name}\n\n::: {name}\n" for name in PYTHON}
+    # Hundreds of classes that only have fields: their code says all.
+    source = (ROOT / "build-docs/python/normscope/results.py").read_text()
+    shown = ["# normscope.results", "What the functions return, and what `read` makes of a document that a command wrote "
+             "with `--json` ([schemas](../../schemas/README.md))."]
+    for made in ast.parse(source).body:
+        if isinstance(made, (ast.ClassDef, ast.FunctionDef)) and not made.name.startswith("_"):
+            code = ast.get_source_segment(source, made).partition("\n\n    _required")[0]
+            shown += [f"## {made.name}", f"```python\n{code}\n```"]
+    pages["reference/python/normscope.results.md"] = "\n\n".join(shown) + "\n"
+    return pages
 
 
 def source_page(path):
@@ -175,11 +189,15 @@ def linked(markdown, origin, here, pages):
             pages[target] = linked(source_page(path), path, target, pages)
         return match[1] + posixpath.relpath(target, posixpath.dirname(here) or ".") + match[3]
 
+    def told(text):
+        # Elsewhere a list may follow a line of text; here it needs an empty line.
+        return LIST.sub(r"\1\n\n", LINK.sub(link, text))
+
     parts, at = [], 0
     for fence in FENCE.finditer(markdown):
-        parts += [LINK.sub(link, markdown[at:fence.start()]), fence[0]]
+        parts += [told(markdown[at:fence.start()]), fence[0]]
         at = fence.end()
-    return "".join(parts) + LINK.sub(link, markdown[at:])
+    return "".join(parts) + told(markdown[at:])
 
 
 def on_config(config):

@@ -17,8 +17,9 @@ from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Documents of the repository outside docs/, and where the site has them.
-DOCUMENTS = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md",
-             "python/README.md": "python.md", "lab/README.md": "lab.md", "models/wordlist_gpt/README.md": "wordlist_gpt.md",
+DOCUMENTS = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md",
+             "SECURITY.md": "security.md", "python/README.md": "python.md", "lab/README.md": "lab.md",
+             "models/wordlist_gpt/README.md": "wordlist_gpt.md",
              "scripts/model_oracle/README.md": "model_oracle.md"}
 #: Modules of the Python package with a page each.
 PYTHON = ("normscope", "normscope.signature", "normscope.torch", "normscope.checker")
@@ -73,13 +74,15 @@ def header_page(path):
     include = path.relative_to(ROOT / "include").as_posix()
     page = [f"# {include}", f"```cpp\n#include <{include}>\n```"]
     comment, code, namespace = [], [], False
+    named = [""]
 
     def end():
         name = declared(code) if code else ""
-        if name and not re.match(r"(namespace|\})", code[0]) and not code[0].startswith(("using namespace", "#")):
-            if page[-1].startswith("```") and f"## {name}" in page[-4:]:
-                name = ""  # an overload or a specialization
-            page.extend([*(f"## {name}" for _ in name[:1]), prose("\n".join(comment)), "```cpp\n{}\n```".format("\n".join(code))])
+        if name and not code[0].startswith(("namespace", "}", "using namespace", "#")):
+            if name != named[-1]:  # not an overload or a specialization
+                page.append(f"## {name}")
+                named.append(name)
+            page.extend([prose("\n".join(comment)), "```cpp\n{}\n```".format("\n".join(code))])
         comment.clear()
         code.clear()
 
@@ -105,8 +108,8 @@ def header_page(path):
             comment.clear()
         elif line and namespace and not line.startswith("}  // namespace"):
             code.append(line)
-            if not line.startswith(" ") and re.search(r"(;|\})( *//.*)?$", line) or line.startswith("  ") and line.endswith(";") and not any(
-                    part.endswith("{") for part in code):
+            outermost = not line.startswith(" ") or not any(part.endswith("{") for part in code)
+            if outermost and re.search(r"(;|\})( *//.*)?$", line):
                 end()
         elif code:
             code.append(line)
@@ -122,9 +125,10 @@ def cpp_pages():
         for path in headers:
             name = path.relative_to(ROOT / "include/normscope").with_suffix(".md").as_posix()
             pages[f"reference/cpp/{name}"] = header_page(path)
-            about = re.search(r"^((?:/// ?.*\n)+)namespace ", path.read_text(), re.MULTILINE) or re.search(r"^((?:/// ?.*\n)+)", path.read_text(), re.MULTILINE)
-            first = escaped(re.split(r"(?<=[.:]) ", re.sub(r"\s*///\s?", " ", about[1]).strip())[0]).rstrip(":") if about else ""
-            index[-1] += f"\n| [{path.name}]({name}) | {first} |"
+            comments = re.findall(r"^((?:/// ?.*\n)+)(namespace )?", path.read_text(), re.MULTILINE)
+            about = next((text for text, whole in comments if whole), comments[0][0] if comments else "")
+            first = re.split(r"(?<=[.:]) ", re.sub(r"\s*///\s?", " ", about).strip())[0].rstrip(":")
+            index[-1] += f"\n| [{path.name}]({name}) | {escaped(first)} |"
     pages["reference/cpp/index.md"] = "\n\n".join(index) + "\n"
     return pages
 
@@ -190,7 +194,8 @@ def linked(markdown, origin, here, pages):
         return match[1] + posixpath.relpath(target, posixpath.dirname(here) or ".") + match[3]
 
     def told(text):
-        # Elsewhere a list may follow a line of text; here it needs an empty line.
+        # Elsewhere a list may follow a line of text, and a bar in the code of a table needs a backslash.
+        text = re.sub(r"`[^`\n]*`", lambda code: code[0].replace("\\|", "|"), text)
         return LIST.sub(r"\1\n\n", LINK.sub(link, text))
 
     parts, at = [], 0
@@ -219,11 +224,11 @@ def on_config(config):
         return below(entry) if entry.endswith("/") else entry
 
     def below(folder):
-        names = {name[len(folder):] for name in pages if name.startswith(folder)}
-        folders = {name.split("/")[0] for name in names if "/" in name}
-        return [*(folder + "index.md" for _ in names & {"index.md"}), *({name: below(f"{folder}{name}/")} for name in sorted(folders)),
-                *({name.removesuffix(".md").replace("-", " "): folder + name} for name in sorted(names - {"index.md"}, key=lambda name: name.removesuffix(".md"))
-                  if "/" not in name)]
+        names = {name.removeprefix(folder).removesuffix(".md") for name in pages if name.startswith(folder)}
+        index = [folder + "index.md"] if "index" in names else []
+        folders = [{name: below(f"{folder}{name}/")} for name in sorted({name.split("/")[0] for name in names if "/" in name})]
+        single = sorted(name for name in names if "/" not in name and name != "index")
+        return index + folders + [{name.replace("-", " "): f"{folder}{name}.md"} for name in single]
 
     config.nav = filled(config.nav)
     return config

@@ -65,6 +65,11 @@ class Site(unittest.TestCase):
                      "reference/python/normscope.html", "reference/cpp/norm/kernels.html", "papers/errata.html"):
             self.assertIn(page, found)
 
+    def test_every_page_of_the_documentation_is_in_the_navigation(self):
+        entries = re.findall(r"([\w/]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+        pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+        self.assertEqual(pages - set(entries), set())
+
     def test_every_public_header_has_a_page_with_its_declarations(self):
         declared = re.compile(r"^(?:struct|class|enum class) (\w+)|^\[\[nodiscard\]\] [^(\n]*?(\w+)\(|^void (\w+)\(", re.MULTILINE)
         found = 0

@@ -3,7 +3,10 @@ export default {
   server: { fs: { strict: false } },
   // The page's own build reads CITATION.cff and runs of the lab as text.
   plugins: [
-    { name: "texts", transform: (text, id) => (/\.(cff|jsonl)$/.test(id) ? `export default ${JSON.stringify(text)}` : null) },
+    {
+      name: "texts",
+      transform: (text, id) => (/\.(cff|jsonl)$/.test(id) ? `export default ${JSON.stringify(text)}` : null),
+    },
   ],
   test: {
     include: ["{engine,app,report}/tests/*.test.ts"],

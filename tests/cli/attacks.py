@@ -69,10 +69,12 @@ COMMANDS = {
     "heads": (["heads", "m.safetensors", "--json", "o.json"], ["o.json"]),
     "rewrite": (["rewrite", str(OWN_MODEL / "model.safetensors"), "--center", "-o", "o.safetensors"], ["o.safetensors"]),
     "help": (["--help"], []),
+    "attribute": (["attribute", str(OWN_MODEL), "--tokens", "1,2,3", "--target", "4", "--most-removed", "2", "--json", "o.json",
+                   "-o", "o.html"], ["o.json", "o.html"]),
     "trace": (["trace", str(OWN_MODEL), "--tokens", "1,2,3", "--json", "o.json", "-o", "o.html"], ["o.json", "o.html"]),
 }
 ONE_THREAD = {"report", "apply", "curvature", "select", "separate", "reach", "verify", "build", "run", "train", "heads",
-              "ranges", "trace"}
+              "ranges", "attribute", "trace"}
 
 
 def arguments_of(name):

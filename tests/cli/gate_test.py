@@ -240,6 +240,7 @@ class Gate(CommandTest):
     def test_trace(self):
         for _, folder, _, _ in self.each():
             self.assertIn("not modelled", self.fails(3, "trace", folder, "--tokens", "1,2"))
+            self.assertIn("not modelled", self.fails(3, "attribute", folder, "--tokens", "1,2", "--target", "3"))
 
     def test_rewrite(self):
         for name, folder, concerned, _ in self.each():

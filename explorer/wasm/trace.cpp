@@ -118,14 +118,14 @@ class Tracer {
     });
   }
 
-  /// The document of `normscope attribute --no-rerun` for the likeliest token after a position of that text.
+  /// The document of `normscope attribute --budget 0` for the likeliest token after a position of that text.
   [[nodiscard]] std::string effects(double position) {
     return guarded([&] {
       const std::size_t at = expect_position(position);
       attribution_.emplace(analysis::attribute(checkpoint_, model_, last_->tokens,
                                                {.target = last_->predictions[at].likeliest.front().token,
                                                 .at = at,
-                                                .rerun = false,
+                                                .budget = 0.0,
                                                 .subsets = {.most_removed = 1},
                                                 .threads = 1}));
       return json_text(results::attribution(checkpoint_, *attribution_, names()));

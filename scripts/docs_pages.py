@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 #: Documents of the repository outside docs/, and where the site has them.
 DOCUMENTS = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md",
              "SECURITY.md": "security.md", "python/README.md": "python.md", "lab/README.md": "lab.md",
-             "models/wordlist_gpt/README.md": "wordlist_gpt.md",
+             "models/kjv_gpt/README.md": "kjv_gpt.md",
              "scripts/model_oracle/README.md": "model_oracle.md"}
 #: Modules of the Python package with a page each.
 PYTHON = ("normscope", "normscope.signature", "normscope.torch", "normscope.checker")

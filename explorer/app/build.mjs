@@ -102,16 +102,10 @@ const worker = await build({
 for (const file of ["drawing.mjs", "drawing.wasm", "normscope.mjs", "normscope.wasm"])
   copyFileSync(join(wasm, file), join(output, file));
 for (const file of ["icon.svg", "preview.jpg"]) copyFileSync(join(here, file), join(output, file));
-// The chapters "trace" and "checkpoint" read the model of a text; a test drops the one of letters.
-for (const [model, vocabulary] of [
-  ["wordlist_gpt", "vocab.json"],
-  ["kjv_gpt", "tokenizer.json"],
-]) {
-  const example = join(output, "example", model);
-  mkdirSync(example, { recursive: true });
-  for (const file of ["config.json", "model.safetensors", vocabulary])
-    copyFileSync(join(root, "../models", model, file), join(example, file));
-}
+const example = join(output, "example/kjv_gpt");
+mkdirSync(example, { recursive: true });
+for (const file of ["config.json", "model.safetensors", "tokenizer.json"])
+  copyFileSync(join(root, "../models/kjv_gpt", file), join(example, file));
 
 /** The first of MNIST's digits as the page's own module packs them. */
 async function digits(folder) {

@@ -129,9 +129,9 @@ async function asked() {
     const { default: load } = await import(new URL("normscope.mjs", document.baseURI));
     const core = await load();
     const files = await Promise.all(
-      ["config.json", "model.safetensors", "vocab.json"].map(async (name) => ({
+      ["config.json", "model.safetensors", "tokenizer.json"].map(async (name) => ({
         name,
-        bytes: new Uint8Array(await (await fetch(`example/wordlist_gpt/${name}`)).arrayBuffer()),
+        bytes: new Uint8Array(await (await fetch(`example/kjv_gpt/${name}`)).arrayBuffer()),
       })),
     );
     const circle = Float64Array.from({ length: 3 * 49 }, (_, i) => {
@@ -144,7 +144,7 @@ async function asked() {
     });
     const norm = { kind: "layer", width: 3, eps: 1e-4, gain: [1, 1.8, 0.6], bias: [0.8, -0.5, 0.6] };
     return {
-      trace: JSON.parse(new core.Tracer(files).trace("\nnormalize", 128)),
+      trace: JSON.parse(new core.Tracer(files).trace("And God said, Let there be light", 128)),
       ring: [circle, ...core.geometrySteps(norm, circle)].map((stage) => [...stage]),
       a: as.map((model) => [...core.signatureEllipse(model, 48)]),
       b: [...core.signatureEllipse(b, 48)],

@@ -88,7 +88,7 @@ async function front(page, open, expect) {
   const files = await page.evaluateHandle(async () => {
     const data = new DataTransfer();
     for (const name of ["config.json", "model.safetensors"])
-      data.items.add(new File([await (await fetch(`example/wordlist_gpt/${name}`)).blob()], name));
+      data.items.add(new File([await (await fetch(`example/kjv_gpt/${name}`)).blob()], name));
     return data;
   });
   await page.dispatchEvent("h1", "dragover", { dataTransfer: files });

@@ -94,10 +94,8 @@ function toolbar(
     claim.textContent = preset.claim;
   });
   const doors = el("div", { class: "doors", hidden: true });
-  const elsewhere = button("The same elsewhere", () => openDoors(doors.hidden), {
-    class: "quiet",
-    "aria-expanded": "false",
-  });
+  const elsewhere = button("", () => openDoors(doors.hidden), { class: "quiet elsewhere", "aria-expanded": "false" });
+  elsewhere.append(el("span", {}, "The same "), "elsewhere");
   const showDoors = () => {
     const { command, cpp, python } = chapter.doors(store.get());
     const texts: [string, string][] = [

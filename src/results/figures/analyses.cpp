@@ -136,7 +136,7 @@ Json reach_charts(const selectability::Survey& survey) {
       "leads", "Which tokens can have the largest logit?",
       fmt::format(
           "{} of {} can, {} never, whatever the input. The lead is how far a token's logit is proved to "
-          "exceed all others at some input; of those that never lead, how far it at most does.",
+          "exceed all others at some input; for a token that never leads, the largest lead there can be.",
           survey.with(Answer::yes).size(), counted(survey.tokens.size(), "token"),
           survey.with(Answer::no).size()),
       fmt::format("Leads of {} by rank, from {} to {}.", counted(order.size(), "token"),

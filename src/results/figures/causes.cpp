@@ -128,7 +128,9 @@ Json coordinate_figure(const Report& report, const Cause& cause) {
     Json row = depth_row(report, ratio.place);
     // A gain of zero is drawn at the end of the logarithmic axis.
     row["value"] = rounded(std::max(ratio.value, least_ratio));
-    row["unusual"] = std::binary_search(cause.norms.begin(), cause.norms.end(), ratio.place);
+    // Of several coordinates that are switched off, a norm may be concerned by another one.
+    row["unusual"] = std::binary_search(cause.norms.begin(), cause.norms.end(), ratio.place) &&
+                     (!cause.switched_off || ratio.value <= analysis::off_ratio);
     rows.push_back(std::move(row));
   }
   if (rows.empty()) return {};
@@ -178,15 +180,17 @@ Json cause_charts(const Report& report) {
                                                      : norm_figure(report, value);
     if (spec.is_null()) continue;
     const results::CauseText text = results::describe(cause, report);
-    charts.push_back(
-        chart(results::cause_chart_id(i).c_str(), text.title.c_str(),
-              cause.subject == Subject::coordinate
-                  ? "The coordinate's gain in each norm. The grey band reaches from gains that switch "
-                    "nothing off to the largest gain of most reference models."
-                  : fmt::format("The grey band is what {} of {} reference models stay within.",
-                                value.usual.within, value.usual.of),
-              fmt::format("{}: {}, {}.", text.title, text.numbers.front().name, text.numbers.front().text),
-              std::move(spec)));
+    charts.push_back(chart(
+        results::cause_chart_id(i).c_str(), text.title.c_str(),
+        cause.subject == Subject::coordinate
+            ? fmt::format(
+                  "The gain of coordinate {} in each norm. The grey band reaches from gains that switch "
+                  "nothing off to the largest gain of most reference models.",
+                  cause.coordinates.front())
+            : fmt::format("The grey band is what {} of {} reference models stay within.", value.usual.within,
+                          value.usual.of),
+        fmt::format("{}: {}, {}.", text.title, text.numbers.front().name, text.numbers.front().text),
+        std::move(spec)));
   }
   return charts;
 }

@@ -320,7 +320,7 @@ void condition(const Report& report, Json& charts) {
   if (table.empty()) return;
   charts.push_back(
       chart("condition", "How stretched is each norm's image?",
-            fmt::format("The longest axis over the shortest is {}.", range(table, "condition")),
+            fmt::format("The longest axis is {} times the shortest.", range(table, "condition")),
             text_alternative("Condition number of the image", table, "condition"),
             depth_figure(report, table, ratio_axis(table, "drawn", "longest over shortest axis"),
                          tooltip({{"condition", "condition"}, {"ratio", "longest over median"}}))));
@@ -419,17 +419,17 @@ void null_directions(const Report& report, Json& charts) {
       report, [](const NormReport& norm) { return norm.null_space && norm.null_space->cosine_to_ones; },
       [](const NormReport& norm, Json& row) { row["cosine"] = *norm.null_space->cosine_to_ones; });
   if (table.empty()) return;
-  charts.push_back(
-      chart("null-direction", "Along which direction does no output vary?",
-            fmt::format("Before the gain along all-ones; after it, the direction's cosine to all-ones is {}.",
-                        range(table, "cosine")),
-            text_alternative("Cosine of the erased direction to all-ones", table, "cosine"),
-            depth_figure(report, table,
-                         {{"field", "cosine"},
-                          {"type", "quantitative"},
-                          {"title", "cosine to all-ones"},
-                          {"scale", {{"domain", {0, 1}}}}},
-                         tooltip({{"cosine", "cosine to all-ones"}}))));
+  charts.push_back(chart("null-direction", "Along which direction does no output vary?",
+                         fmt::format("Before its gain, a norm removes all-ones; after it, the cosine of "
+                                     "what it removes to all-ones is {}.",
+                                     range(table, "cosine")),
+                         text_alternative("Cosine of the erased direction to all-ones", table, "cosine"),
+                         depth_figure(report, table,
+                                      {{"field", "cosine"},
+                                       {"type", "quantitative"},
+                                       {"title", "cosine to all-ones"},
+                                       {"scale", {{"domain", {0, 1}}}}},
+                                      tooltip({{"cosine", "cosine to all-ones"}}))));
 }
 
 void neighbours(const Report& report, Json& charts) {

@@ -25,7 +25,7 @@ nlohmann::ordered_json singular_values(const signature::Subspace& subspace) {
   }
   Json figure = vega::curves(std::move(rows), {.x = "number", .y = "size", .logarithmic_y = true});
   figure["description"] =
-      "Singular values of the rows, their mean subtracted, over the root of their number.";
+      "Singular values of the rows without their mean, divided by the square root of the number of rows.";
   return figure;
 }
 

@@ -157,7 +157,8 @@ int run_attribute(const Session& session, Inputs& inputs, Outputs& outputs, cons
       analysis::attribute(context.checkpoint, context.model, context.tokens, options, session.progress());
   const auto document = results::attribution(context.checkpoint, result, context.names, command.proofs);
   outputs.write_text(command.page, [&] {
-    return report::fill(json_text(document, 1), json_text(figures::attribution_charts(result)));
+    return report::fill(json_text(document, 1),
+                        json_text(figures::attribution_charts(result, context.names)));
   });
   outputs.commit([&] { return json_text(document, 1); });
   print(session, result, context.names);

@@ -239,6 +239,8 @@ def attribute(result, model):
         yield where + "remainder", component["remainder"] is None or component["remainder"] >= bound * (1 - 1e-9)
         lengths = length * np.linalg.norm(after)
         yield where + "cosine", abs(component["cosine"] - (u @ after / lengths if lengths > 0 else 0)) <= 1e-9
+        if component["shares"]:
+            yield where + "shares", None, "only a forward pass of the model tells"
         zero = result["removal"] == "zero"
         yield where + "share", abs(component["share"] + component["frozen"]) <= 1e-9 * size if zero else None, "of replaced components only a forward pass tells"
     yield from attribute_bounds(result, u, v, d, divisor)

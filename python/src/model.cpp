@@ -240,7 +240,7 @@ Illustrated model_attribute(const Model& model, const std::string& text, std::ve
     const analysis::Attribution found =
         analysis::attribute(model.checkpoint(), model.described(), context.tokens, options, progress);
     return Illustrated(json_text(results::attribution(model.checkpoint(), found, context.names, proofs)),
-                       json_text(figures::attribution_charts(found)));
+                       json_text(figures::attribution_charts(found, context.names)));
   });
 }
 

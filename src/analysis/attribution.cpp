@@ -25,12 +25,24 @@ std::vector<double> column_means(MatrixView<const double> rows) {
   return means;
 }
 
+/// What a norm divides each row by.
+std::vector<double> divisors_of(const NormSpec& norm, MatrixView<const double> rows) {
+  std::vector<double> divisors;
+  for (std::size_t t = 0; t < rows.rows(); ++t) {
+    std::vector<double> row(rows.row(t).begin(), rows.row(t).end());
+    if (norm.centers()) center(row);
+    divisors.push_back(std::sqrt(sum_of_squares(row) / norm.squared_radius() + norm.eps));
+  }
+  return divisors;
+}
+
 /// A component's row at the position that is read, and what replaces it.
 struct Addend {
   std::string name{};
   std::optional<forward::Component> component{};
   std::vector<double> row{};
-  std::vector<double> mean{};  ///< over the positions; empty for rows of a file
+  std::vector<double> mean{};   ///< over the positions; empty for rows of a file
+  std::vector<double> reads{};  ///< v·x at each position, for the reading's direction v; likewise
   std::vector<double> replacement{};
 };
 
@@ -101,8 +113,8 @@ class Attributor {
 
   Attribution attributed() {
     const LogitRow reader = reader_of(checkpoint_, model_, options_);
-    collect();
     const NormSpec norm = models::read_norm(checkpoint_, model_.norms[result_.norm]);
+    collect(reading_direction(norm, reader.weights));
     const NormReading reading(norm, reader.weights, reader.constant, stream_);
     result_.divisor = reading.divisor();
     result_.value = reading.value();
@@ -116,6 +128,9 @@ class Attributor {
                                     .component = addend.component,
                                     .share = reading.share(addend.row),
                                     .effect = reading.effect(change)});
+      for (std::size_t t = 0; t < addend.reads.size(); ++t) {
+        result_.components.back().shares.push_back(addend.reads[t] / divisors_[t]);
+      }
     }
     result_.bounds = bound_subsets(reading, {result_.changes.data(), addends_.size(), stream_.size()},
                                    options_.subsets, progress_);
@@ -126,7 +141,7 @@ class Attributor {
   }
 
  private:
-  void collect() {
+  void collect(const std::vector<double>& direction) {
     const std::vector<forward::Component>& components = decoder_.components();
     const bool own = !options_.components;
     (void)decoder_.run_apart(
@@ -140,12 +155,16 @@ class Attributor {
                    components[index].name(), components[index], {row.begin(), row.end()}, column_means(rows)};
                addend.replacement =
                    options_.removal == Removal::mean ? addend.mean : std::vector<double>(rows.width());
+               for (std::size_t t = 0; t < rows.rows(); ++t) {
+                 addend.reads.push_back(plain_dot(direction, rows.row(t)));
+               }
                addends_.push_back(std::move(addend));
              },
          .observe =
              [&](std::size_t norm, MatrixView<const double> rows) {
                add_folds(norm, rows);
                if (norm != result_.norm) return;
+               divisors_ = divisors_of(models::read_norm(checkpoint_, model_.norms[norm]), rows);
                const std::span<const double> row = rows.row(result_.at);
                stream_.assign(row.begin(), row.end());
              }},
@@ -169,8 +188,9 @@ class Attributor {
     }
     for (std::size_t k = 0; k < rows.rows(); ++k) {
       const std::span<const double> row = rows.row(k);
-      addends_.push_back(
-          {fmt::format("row {}", k), {}, {row.begin(), row.end()}, {}, std::vector<double>(row.size())});
+      addends_.push_back({.name = fmt::format("row {}", k),
+                          .row = {row.begin(), row.end()},
+                          .replacement = std::vector<double>(row.size())});
     }
   }
 
@@ -325,7 +345,8 @@ class Attributor {
   Attribution result_{};
   std::vector<Addend> addends_{};
   std::vector<double> stream_{};
-  double spent_ = 0.0;  ///< of the budget
+  std::vector<double> divisors_{};  ///< of the final norm, at each position
+  double spent_ = 0.0;              ///< of the budget
 };
 
 }  // namespace

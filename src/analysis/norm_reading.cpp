@@ -24,6 +24,13 @@ void expect_finite(std::span<const double> row, const char* what) {
 
 }  // namespace
 
+std::vector<double> reading_direction(const NormSpec& norm, std::span<const double> reader) {
+  std::vector<double> direction(norm.width);
+  for (std::size_t i = 0; i < norm.width; ++i) direction[i] = norm.gain_at(i) * reader[i];
+  if (norm.centers()) center(direction);
+  return direction;
+}
+
 NormReading::NormReading(const NormSpec& norm, std::span<const double> reader, double constant,
                          std::span<const double> row)
     : centers_(norm.centers()), squared_radius_(norm.squared_radius()), eps_(norm.eps), constant_(constant) {
@@ -40,12 +47,8 @@ NormReading::NormReading(const NormSpec& norm, std::span<const double> reader, d
   }
   expect_finite(reader, "the reader");
   expect_finite(row, "the row");
-  std::vector<double> weighted(norm.width);
-  for (std::size_t i = 0; i < norm.width; ++i) {
-    weighted[i] = norm.gain_at(i) * reader[i];
-    constant_ += norm.bias_at(i) * reader[i];
-  }
-  direction_ = centered(weighted);
+  for (std::size_t i = 0; i < norm.width; ++i) constant_ += norm.bias_at(i) * reader[i];
+  direction_ = reading_direction(norm, reader);
   row_ = centered(row);
   direction_length_ = euclidean_norm(direction_);
   row_length_ = euclidean_norm(row_);

@@ -35,6 +35,8 @@ void fields(V& v, const ComponentEffect& x) {
     "the norm of its branch's output, which it goes through before it is added; null without one. It is then "
     "its part of that norm's output, with that norm's divisor kept; rerun removes it before that norm");
   v("share", x.share, "its part of the reading, exact at this input: they add up to value - constant");
+  v("shares", each(x.shares, [](double share) { return finite_or_null(share); }),
+    "its share of the reading at each position up to the one that is read; none for rows of a file");
   v("frozen", x.effect.frozen, "change of the reading if it is removed and the norm's divisor is kept");
   v("price", x.effect.price, "what that leaves out, as the norm divides what remains by another number");
   v("exact", x.effect.exact, "change of the reading if it is removed before the final norm: frozen + price");

@@ -51,6 +51,12 @@ TEST_P(AttributedFixture, SharesAddUpToTheLogit) {
   for (const ComponentEffect& component : result.components) total += component.share;
   EXPECT_NEAR(total, result.value, 1e-10);
   EXPECT_NEAR(result.value, logits[3] - logits[5], 1e-10);
+  const Attribution earlier = text.attributed({.target = 3, .against = 5, .at = 2, .budget = 0.0});
+  for (std::size_t k = 0; k < result.components.size(); ++k) {
+    ASSERT_EQ(result.components[k].shares.size(), 5U);
+    EXPECT_NEAR(result.components[k].shares[4], result.components[k].share, 1e-12);
+    EXPECT_NEAR(result.components[k].shares[2], earlier.components[k].share, 1e-10);
+  }
   EXPECT_LE(result.miss, 1e-13);
 }
 

@@ -194,7 +194,7 @@ class Attribute(CommandTest):
         for part in ('logit of token 8 "g" after position 11', "component", "what is left of any logit", "keeping 3.mlp only:"):
             self.assertIn(part, out)
         page = (self.folder / "a.html").read_text()
-        for part in ("normscope.attribute/1", '"attribution"', '"attribution-sets"'):
+        for part in ("normscope.attribute/1", '"attribution"', '"attribution-positions"', '"attribution-sets"'):
             self.assertIn(part, page)
 
     @unittest.skipUnless(STORIES.exists(), "the checkpoint is not there")

@@ -55,6 +55,8 @@ struct ComponentEffect {
   std::string name{};
   std::optional<forward::Component> component{};  ///< empty for rows of a file
   double share = 0.0;
+  /// Its share of the reading at each position up to the one that is read; empty for rows of a file.
+  std::vector<double> shares{};
   Effect effect{};  ///< of removing it at the final norm alone: the direct effect
   /// Change of the reading when it is removed at every position and the rest of the model runs again: the
   /// total effect. A component with a norm of its own is removed before that norm.

@@ -26,6 +26,11 @@ struct Effect {
   double rounding = 0.0;
 };
 
+/// v = ΠGw of a reader w.
+///
+/// Shapes    reader (norm.width)
+[[nodiscard]] std::vector<double> reading_direction(const NormSpec& norm, std::span<const double> reader);
+
 /// One logit, or a difference of two, as a function of the row that enters the norm, at one row.
 class NormReading {
  public:

@@ -85,8 +85,10 @@ namespace normscope::figures {
 [[nodiscard]] nlohmann::ordered_json attention_bars(std::span<const double> weights,
                                                     const selectability::Selection& selection);
 
-/// What removing each component does to a logit, "attribution", and the bounds over sets, "attribution-sets".
-[[nodiscard]] nlohmann::ordered_json attribution_charts(const analysis::Attribution& attributed);
+/// What removing each component does to a logit, "attribution", the shares of layers at each position,
+/// "attribution-positions", and the bounds over sets, "attribution-sets".
+[[nodiscard]] nlohmann::ordered_json attribution_charts(const analysis::Attribution& attributed,
+                                                        const std::vector<std::string>& names);
 
 /// Figures of a text through a model, in the form of `charts`: what each norm divides each token by and
 /// projects away, how far along its longest axes the tokens lie, the keys that each head can select, and the

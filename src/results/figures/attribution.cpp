@@ -92,6 +92,76 @@ Json component_chart(const Attribution& result) {
                std::move(spec));
 }
 
+/// Tokens that are drawn, the last ones.
+constexpr std::size_t most_tokens_drawn = 64;
+
+/// "3 attention", with the biases; or the component's own name.
+std::string layer_part(const forward::Component& component) {
+  using Kind = forward::Component::Kind;
+  if (!component.layer) return component.name();
+  const bool attends = component.kind == Kind::head || component.kind == Kind::attention_bias;
+  return fmt::format("{} {}", *component.layer, attends ? "attention" : "mlp");
+}
+
+/// The share of each layer's attention and MLP in the reading at each position.
+Json position_chart(const Attribution& result, const std::vector<std::string>& names) {
+  std::vector<std::pair<std::string, std::vector<double>>> parts;
+  for (const ComponentEffect& component : result.components) {
+    if (!component.component || component.shares.empty()) return {};
+    const std::string name = layer_part(*component.component);
+    if (parts.empty() || parts.back().first != name) parts.push_back({name, {}});
+    std::vector<double>& sums = parts.back().second;
+    sums.resize(component.shares.size());
+    for (std::size_t t = 0; t < sums.size(); ++t) sums[t] += component.shares[t];
+  }
+  if (parts.empty()) return {};
+  const std::size_t count = parts.front().second.size();
+  const std::size_t first = count > most_tokens_drawn ? count - most_tokens_drawn : 0;
+  Json rows = Json::array();
+  for (const auto& [name, sums] : parts) {
+    for (std::size_t t = first; t < count; ++t) {
+      rows.push_back({{"name", name},
+                      {"token", fmt::format("{} {}", t, shown_token(names, result.tokens[t]))},
+                      {"share", rounded(sums[t])}});
+    }
+  }
+  const auto ends = extent(rows, "share");
+  const double largest_share = std::max({-ends.first, ends.second, 1e-12});
+  Json spec = {
+      {"data", values(std::move(rows))},
+      {"height", 18 * parts.size()},
+      {"mark", "rect"},
+      {"encoding",
+       {{"x",
+         {{"field", "token"},
+          {"type", "nominal"},
+          {"sort", nullptr},
+          {"title", "read after token"},
+          {"axis", {{"labelAngle", -45}, {"labelLimit", 90}, {"labelOverlap", true}}}}},
+        {"y",
+         {{"field", "name"},
+          {"type", "nominal"},
+          {"sort", nullptr},
+          {"title", "part of the model"},
+          {"axis", {{"labelLimit", 170}}}}},
+        {"color",
+         {{"field", "share"},
+          {"type", "quantitative"},
+          {"title", "share of the logit"},
+          {"scale", {{"scheme", "blueorange"}, {"domain", {-largest_share, largest_share}}}}}},
+        {"tooltip",
+         {{{"field", "name"}, {"title", "part"}},
+          {{"field", "token"}, {"title", "after token"}},
+          {{"field", "share"}, {"title", "share"}, {"type", "quantitative"}, {"format", ".4~g"}}}}}}};
+  return chart(
+      "attribution-positions", "Where does each layer add to this logit?",
+      fmt::format("Shares of {} to {}.", format_number(ends.first), format_number(ends.second)),
+      fmt::format("The share of each layer's attention and MLP, biases included, in the same logit read "
+                  "after each token.{}",
+                  first > 0 ? fmt::format(" The last {} tokens are drawn.", count - first) : ""),
+      std::move(spec));
+}
+
 /// Proved and attained factors by the number of removed components.
 Json set_chart(const Attribution& result) {
   Json bounds = Json::array(), attained = Json::array();
@@ -140,10 +210,11 @@ Json set_chart(const Attribution& result) {
 
 }  // namespace
 
-Json attribution_charts(const Attribution& attributed) {
+Json attribution_charts(const Attribution& attributed, const std::vector<std::string>& names) {
   Json charts = Json::array();
   if (attributed.components.empty()) return charts;
   charts.push_back(component_chart(attributed));
+  if (Json places = position_chart(attributed, names); !places.is_null()) charts.push_back(std::move(places));
   if (Json sets = set_chart(attributed); !sets.is_null()) charts.push_back(std::move(sets));
   return charts;
 }

@@ -54,6 +54,9 @@ using vega::values;
 /// Names short enough for an axis: without a beginning that all share, and of long ones the end.
 [[nodiscard]] std::vector<std::string> axis_names(const std::vector<std::string>& names);
 
+/// A token's name, with control characters escaped and without quotes, or its number.
+[[nodiscard]] std::string shown_token(const std::vector<std::string>& names, std::size_t token);
+
 /// Names as a list in Vega's expressions, of which every JSON text is one, whatever the names hold.
 [[nodiscard]] std::string list_expression(const std::vector<std::string>& names);
 

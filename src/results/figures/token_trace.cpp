@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <set>
 #include <string>
 #include <utility>
@@ -28,25 +27,6 @@ constexpr std::size_t most_drawn = 64;
 /// Positions whose likeliest next tokens are listed.
 constexpr std::size_t listed_continuations = 5;
 
-/// A name with control characters escaped, without quotes.
-std::string shown_name(const std::string& name) {
-  std::string text;
-  for (const char c : name) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7F) {
-      text += c;
-    } else {
-      text += byte == '\n' ? "\\n" : fmt::format("\\x{:02X}", byte);
-    }
-  }
-  return text;
-}
-
-std::string name_of(const std::vector<std::string>& names, std::size_t token) {
-  const bool known = token < names.size() && !names[token].empty();
-  return known ? shown_name(names[token]) : fmt::format("#{}", token);
-}
-
 class TraceCharts {
  public:
   TraceCharts(const TokenTrace& trace, const std::vector<std::string>& names)
@@ -65,7 +45,7 @@ class TraceCharts {
  private:
   /// Position and name, so that equal tokens stay apart.
   [[nodiscard]] std::string label(std::size_t position) const {
-    return fmt::format("{} {}", position, name_of(names_, trace_.tokens[position]));
+    return fmt::format("{} {}", position, shown_token(names_, trace_.tokens[position]));
   }
   [[nodiscard]] const std::string& norm_name(const TracedNorm& norm) const {
     return trace_.model->norms[norm.norm].name;
@@ -218,7 +198,7 @@ class TraceCharts {
         const forward::Continuation& next = prediction.likeliest[k];
         rows.push_back({{"token", label(t)},
                         {"rank", fmt::format("{}", k + 1)},
-                        {"next", name_of(names_, next.token)},
+                        {"next", shown_token(names_, next.token)},
                         {"probability", rounded(next.probability)}});
       }
     }
@@ -250,7 +230,7 @@ class TraceCharts {
                         {"value", "#222"}}}}}}}}};
     return chart("trace-next", "What does the model expect next?",
                  fmt::format("After the last token: \"{}\", with probability {}.",
-                             name_of(names_, last.likeliest.front().token),
+                             shown_token(names_, last.likeliest.front().token),
                              format_number(last.likeliest.front().probability)),
                  fmt::format("The likeliest tokens after each token.{}", first_tokens()), std::move(spec));
   }

@@ -35,6 +35,20 @@ const char* depth_title(const Json& rows) {
              : "norm, by name: the order of the forward pass is not known";
 }
 
+std::string shown_token(const std::vector<std::string>& names, std::size_t token) {
+  if (token >= names.size() || names[token].empty()) return fmt::format("#{}", token);
+  std::string text;
+  for (const char c : names[token]) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7F) {
+      text += c;
+    } else {
+      text += byte == '\n' ? "\\n" : fmt::format("\\x{:02X}", byte);
+    }
+  }
+  return text;
+}
+
 std::vector<std::string> axis_names(const std::vector<std::string>& names) {
   std::size_t shared = names.size() < 2 ? 0 : names.front().size();
   for (const std::string& name : names) {

@@ -9,7 +9,7 @@ import numpy as np
 
 from command import OWN_MODEL, SOURCE, CommandTest, fixture
 from forward_pass import Decoder
-from signature_models import STORIES
+from signature_models import STORIES, stories
 
 sys.path.insert(0, str(SOURCE / "python/normscope"))
 import model_checker  # noqa: E402
@@ -57,23 +57,40 @@ class Attribute(CommandTest):
 
     def proved(self, *options):
         """The document, u, v and the changes of its proof, and s."""
-        document = self.attributed("--proofs", "--budget", 0, *options)
+        return self.parts(self.attributed("--proofs", "--budget", 0, *options))
+
+    @staticmethod
+    def parts(document):
         proof = document["proof"]
         u, v, d = (np.array(proof[name]) for name in ("row", "direction", "changes"))
         return document, u, v, d, lambda row: np.sqrt((row @ row) / proof["squared_radius"] + proof["eps"])
 
+    def expect_effects(self, document, u, v, d, s):
+        gradient = (v - (v @ u) * u / (len(u) * s(u) ** 2)) / s(u)
+        for component, change in zip(document["components"], d, strict=True):
+            exact = v @ (u + change) / s(u + change) - v @ u / s(u)
+            for field, expected in (("exact", exact), ("frozen", v @ change / s(u)), ("gradient", gradient @ change)):
+                self.assertAlmostEqual(component[field], expected, delta=1e-9)
+            self.assertAlmostEqual(component["price"], component["exact"] - component["frozen"], delta=1e-12)
+            self.assertLessEqual(abs(component["exact"] - component["gradient"]), component["remainder"] + 1e-12)
+
     def test_effects_are_those_of_the_norm_run_again(self):
         for options in ((), ("--replace-with", "mean"), ("--against", "e", "--at", "5")):
             document, u, v, d, s = self.proved(*options)
-            gradient = (v - (v @ u) * u / (len(u) * s(u) ** 2)) / s(u)
-            for component, change in zip(document["components"], d, strict=True):
-                exact = v @ (u + change) / s(u + change) - v @ u / s(u)
-                for field, expected in (("exact", exact), ("frozen", v @ change / s(u)), ("gradient", gradient @ change)):
-                    self.assertAlmostEqual(component[field], expected, delta=1e-9)
-                self.assertAlmostEqual(component["price"], component["exact"] - component["frozen"], delta=1e-12)
-                self.assertLessEqual(abs(component["exact"] - component["gradient"]), component["remainder"] + 1e-12)
+            self.expect_effects(document, u, v, d, s)
             if not options:  # what is removed is what was there
                 self.assertLess(np.abs(d.sum(0) + u).max(), 1e-9 * np.abs(d).sum(0).max())
+
+    @unittest.skipUnless(STORIES.exists(), "the checkpoint is not there")
+    def test_effects_in_a_model_of_llama(self):
+        ids = "1,403,407,261,378,432,383"
+        document = self.json("attribute", STORIES, "--tokens", ids, "--target", 286, "--proofs", "-q")
+        self.expect_effects(*self.parts(document))
+        expected = stories(np.array([[int(token) for token in ids.split(",")]]))[0, -1, 286]
+        self.assertAlmostEqual(document["value"], expected, delta=1e-4)
+        self.assertEqual(len(document["components"]), 1 + 5 * (8 + 1))
+        last = next(component for component in document["components"] if component["name"] == "4.mlp")
+        self.assertAlmostEqual(last["rerun"], last["exact"], delta=1e-9)
 
     def test_no_set_leaves_the_bounds(self):
         document, u, v, d, s = self.proved("--most-removed", "12")

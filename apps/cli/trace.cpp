@@ -142,29 +142,29 @@ int run_trace(const Session& session, Inputs& inputs, Outputs& outputs, const Tr
 
 Command trace_command() {
   const auto options = std::make_shared<TraceCommand>();
-  return {.name = "trace",
-          .text = "Run a text through a decoder; show what each norm does",
-          .inputs = text_inputs(options->input),
-          .outputs = {output("-o,--output", options->page).says("an HTML page with figures"),
-                      output("--activations", options->activations)},
-          .options = joined(
-              {option("--axes", options->trace.axes)
-                   .says(", with the tokens' coordinates along them")
-                   .usually("8")
-                   .within(counts(1, 256)),
-               option("--likeliest", options->trace.likeliest),
-               option("--attention", options->trace.attention),
-               option("--budget", options->budget).says("for the keys and, again, for reach").usually("100")},
-              text_options(options->input)),
-          .footer =
-              "The columns:\n"
-              "  divides by      smallest and largest number that the norm divides a token by\n"
-              "  projects away   largest share of a token along all-ones, which centring erases\n"
-              "  radius          smallest distance from the centre, 1 on the ellipsoid\n"
-              "  farthest        largest coordinate of a token along the norm's longest axis",
-          .examples = {"normscope trace models/kjv_gpt \"In the beginning\"",
-                       "normscope trace models/kjv_gpt --tokens 10,73,110 -o trace.html"},
-          .run = with(run_trace, options)};
+  return {
+      .name = "trace",
+      .text = "Run a text through a decoder; show what each norm does",
+      .inputs = text_inputs(options->input),
+      .outputs = {output("-o,--output", options->page).says("an HTML page with figures"),
+                  output("--activations", options->activations)},
+      .options = joined(
+          {option("--axes", options->trace.axes)
+               .says(", with the tokens' coordinates along them")
+               .usually("8")
+               .within(counts(1, 256)),
+           option("--likeliest", options->trace.likeliest), option("--attention", options->trace.attention),
+           option("--budget", options->budget).says("for the keys and, again, for reach").usually("100")},
+          text_options(options->input)),
+      .footer =
+          "The columns:\n"
+          "  divides by      smallest and largest number that the norm divides a token by\n"
+          "  projects away   largest share of a token along all-ones, which centring erases\n"
+          "  radius          smallest distance from the centre, 1 on the ellipsoid\n"
+          "  farthest        largest coordinate of a token along the norm's longest axis",
+      .examples = {"normscope trace models/kjv_gpt \"In the beginning\"",
+                   "normscope trace models/kjv_gpt --tokens 10,73,110 -o trace.html"},
+      .run = with(run_trace, options)};
 }
 
 }  // namespace normscope::cli

@@ -78,8 +78,8 @@ struct KeyMap {
   }
 };
 
-/// `ContextKeys::lost_from` of keys whose answers among all are given. A key in the hull of some is in that of
-/// more, so that its first position is found by bisection.
+/// `ContextKeys::lost_from` of keys whose answers among all are given. A key in the hull of some is in that
+/// of more, so that its first position is found by bisection.
 std::vector<std::size_t> positions_lost_from(MatrixView<const double> keys,
                                              const std::vector<selectability::Selectability>& answers) {
   constexpr auto unselectable = selectability::Selectability::unselectable;
@@ -148,7 +148,8 @@ ContextKeys measured(const files::Checkpoint& checkpoint, const models::Model& m
       if (result.contexts == 1 && part == static_cast<std::size_t>(result.own)) {
         for (const selectability::Verdict& key : found.keys) result.first_context.push_back(key.answer);
         if (positions && head.window.value_or(rows.rows()) >= rows.rows()) {
-          result.lost_from = positions_lost_from({keys.data(), rows.rows(), map.head_dim}, result.first_context);
+          result.lost_from =
+              positions_lost_from({keys.data(), rows.rows(), map.head_dim}, result.first_context);
         }
       }
     }

@@ -96,7 +96,8 @@ void attend(const models::Head& head, MatrixView<const double> queries, MatrixVi
     }
     softmax(row.row(0));
     if (const std::size_t unseen = rows - weights.rows(); t >= unseen) {
-      std::copy_n(scores.begin(), count, weights.row(t - unseen).begin() + static_cast<std::ptrdiff_t>(first));
+      std::copy_n(scores.begin(), count,
+                  weights.row(t - unseen).begin() + static_cast<std::ptrdiff_t>(first));
     }
     multiply(row, MatrixView<const double>(values.row(first).data(), count, values.width(), values.stride()),
              MatrixView<double>(output.row(t).data(), 1, output.width()));

@@ -212,10 +212,13 @@ void fields(V& v, const TokenTraceFields& x) {
     "of heads that share their keys only the first");
   v("key_positions", trace.key_positions, "first tokens whose keys were compared");
   v("first_query", trace.first_query, "position of the first query whose attention weights are given");
-  v("attention", each(trace.attention, [&](const analysis::TracedAttention& attention) {
-      const bool known = attention.head < x.model.heads.size();
-      return TracedAttentionFields{known ? x.model.heads[attention.head] : empty<models::Head>(), attention};
-    }),
+  v("attention",
+    each(trace.attention,
+         [&](const analysis::TracedAttention& attention) {
+           const bool known = attention.head < x.model.heads.size();
+           return TracedAttentionFields{known ? x.model.heads[attention.head] : empty<models::Head>(),
+                                        attention};
+         }),
     "of every head, in the order of the forward pass");
   v("predictions",
     each(trace.predictions,

@@ -14,7 +14,8 @@ from fractions import Fraction
 import numpy as np
 
 from command import CHECKPOINTS, COMMAND, OWN_MODEL, SANITIZED, SOURCE, CommandTest, safetensors
-from snapshots import NOTHING_SHARP, opened, reach_payload, reach_tokens, sealed
+from snapshots import (ANSWER, LOWER, NO, NOTHING_SHARP, UNDECIDED, UPPER, VECTORS, YES, opened, reach_payload, reach_tokens,
+                       sealed)
 
 
 def exact(values):
@@ -326,8 +327,9 @@ class Reach(CommandTest):
         self.assertEqual(self.json(*options), first)
         token = tokens[1]
         for spoiled in ([token[:-1]], [token, token], [tokens[2], tokens[1]], [token[:8] + b"\2" + token[9:]],
-                        [struct.pack("<Q", 300) + token[8:]], [token[:10] + struct.pack("<d", math.nan) + token[18:]],
-                        [token[:26] + struct.pack("<Q", 300) + token[34:]]):
+                        [token[:ANSWER] + UNDECIDED + token[ANSWER + 1:]],
+                        [struct.pack("<Q", 300) + token[8:]], [token[:LOWER] + struct.pack("<d", math.nan) + token[UPPER:]],
+                        [token[:-9] + struct.pack("<Q", 300) + token[-1:]]):
             (self.folder / "state").write_bytes(sealed(before, reach_payload(spoiled)))
             self.assertIn("holds what reach did not save", self.fails(3, *options))
         point = struct.pack("<Qddd", 3, 0.0, 0.0, 0.0)
@@ -425,12 +427,12 @@ class Reach(CommandTest):
         self.json(*options, "--sharpen", 0)
         before, payload = opened((self.folder / "state").read_bytes())
         tokens = [token for _, token in reach_tokens(payload)[0]]
-        reachable = next(token for token in tokens if token[8] == 1)
-        unreachable = next(token for token in tokens if token[8] == 0)
-        upper = struct.unpack_from("<d", unreachable, 18)[0]
-        for forged in (reachable[:8] + b"\0" + reachable[9:], unreachable[:8] + b"\1" + unreachable[9:],
-                       reachable[:10] + struct.pack("<d", 1e3) + reachable[18:],
-                       unreachable[:18] + struct.pack("<d", upper - 1e-6) + unreachable[26:],
+        reachable = next(token for token in tokens if token[ANSWER:ANSWER + 1] == YES)
+        unreachable = next(token for token in tokens if token[ANSWER:ANSWER + 1] == NO)
+        upper = struct.unpack_from("<d", unreachable, UPPER)[0]
+        for forged in (reachable[:ANSWER] + NO + reachable[ANSWER + 1:], unreachable[:ANSWER] + YES + unreachable[ANSWER + 1:],
+                       reachable[:LOWER] + struct.pack("<d", 1e3) + reachable[UPPER:],
+                       unreachable[:UPPER] + struct.pack("<d", upper - 1e-6) + unreachable[VECTORS:],
                        struct.pack("<Q", (struct.unpack_from("<Q", reachable)[0] + 1) % 300) + reachable[8:]):
             (self.folder / "state").write_bytes(sealed(before, reach_payload([forged])))
             self.assertIn("that its proof does not support", self.fails(3, *options))

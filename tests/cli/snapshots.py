@@ -21,21 +21,43 @@ def sealed(before, payload):
 
 
 def reach_tokens(payload):
-    """The tokens in the state of a `reach`, each as its number and its bytes, and the bytes after them."""
-    tokens, at = [], 8
-    for _ in range(struct.unpack_from("<Q", payload)[0]):
-        begin, number = at, struct.unpack_from("<Q", payload, at)[0]
-        at += 8 + 1 + 1 + 8 + 8 + 8
-        for size in (16, 16, 8, 8):  # weights on tokens twice, points twice
+    """The tokens in the state of a `reach`, each as its number and its bytes, number first, and the rest: tokens whose
+    leads were computed, how many were processed, the gap of probabilities, tokens of points, and the points."""
+    count = struct.unpack_from("<Q", payload)[0]
+    numbers = struct.unpack_from(f"<{count}Q", payload, 8)
+    head = payload[8 + 8 * count:]
+    at = len(payload) - len(head) + head_size(head)
+    tokens = []
+    for number in numbers:
+        first = at
+        at += VECTORS - 8
+        for size in (8, 16, 16, 8):  # a point, weights on tokens twice, a point
             at += 8 + size * struct.unpack_from("<Q", payload, at)[0]
-        tokens.append((number, payload[begin:at]))
-    return tokens, payload[at:]
+        at += 8 + 1
+        tokens.append((number, struct.pack("<Q", number) + payload[first:at]))
+    return tokens, head[:head_size(head)] + payload[at:]
 
+
+# Where fields begin in the bytes of a token: number, whether it is done, answers, bounds, then vectors; the runner-up and
+# a flag are last.
+ANSWER, LOWER, UPPER, VECTORS = 9, 17, 25, 33
+YES, NO, UNDECIDED = b"\0", b"\1", b"\2"
 
 # No leads were computed, and no probabilities, whose gap is then 0.
 NOTHING_SHARP = struct.pack("<QQdQ", 0, 0, 0.0, 0)
 
 
+def head_size(rest):
+    """The bytes of the rest before its points; all of it where it is cut off."""
+    try:
+        at = 8 + 8 * struct.unpack_from("<Q", rest)[0] + 8 + 8
+        return min(len(rest), at + 8 + 8 * struct.unpack_from("<Q", rest, at)[0])
+    except struct.error:
+        return len(rest)
+
+
 def reach_payload(tokens, rest=NOTHING_SHARP):
-    """The payload of those tokens, followed by `rest`."""
-    return struct.pack("<Q", len(tokens)) + b"".join(tokens) + rest
+    """The payload of those tokens and the rest."""
+    size = head_size(rest)
+    return (struct.pack("<Q", len(tokens)) + b"".join(token[:8] for token in tokens) + rest[:size]
+            + b"".join(token[8:] for token in tokens) + rest[size:])

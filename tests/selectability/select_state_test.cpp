@@ -100,9 +100,9 @@ TEST(SelectState, AForgedStateIsRefused) {
 /// The contents of a saved search, to be saved again with other numbers and a matching checksum.
 struct Saved {
   struct Entry {
-    std::uint64_t row = 0;
-    std::uint8_t answer = 0;
-    std::uint8_t proof = 0;
+    std::size_t row = 0;
+    int answer = 0;
+    int proof = 0;
     Verdict verdict{};
   };
   std::uint64_t blocks = 0;
@@ -111,12 +111,13 @@ struct Saved {
 
   explicit Saved(const std::vector<std::byte>& payload) {
     Unpacker from(payload);
-    std::uint64_t count = 0;
+    std::vector<std::size_t> rows;
     from.get(blocks);
-    from.get(count);
-    for (std::uint64_t i = 0; i < count; ++i) {
+    from.get(rows);
+    from.get(front);
+    for (const std::size_t row : rows) {
       Entry& entry = entries.emplace_back();
-      from.get(entry.row);
+      entry.row = row;
       from.get(entry.answer);
       from.get(entry.proof);
       from.get(entry.verdict.margin);
@@ -124,15 +125,16 @@ struct Saved {
       from.get(entry.verdict.query);
       from.get(entry.verdict.weights);
     }
-    from.get(front);
     from.finish();
   }
   [[nodiscard]] std::vector<std::byte> payload() const {
     Packer to;
+    std::vector<std::size_t> rows;
+    for (const Entry& entry : entries) rows.push_back(entry.row);
     to.put(blocks);
-    to.put<std::uint64_t>(entries.size());
+    to.put(rows);
+    to.put(front);
     for (const Entry& entry : entries) {
-      to.put(entry.row);
       to.put(entry.answer);
       to.put(entry.proof);
       to.put(entry.verdict.margin);
@@ -140,7 +142,6 @@ struct Saved {
       to.put(entry.verdict.query);
       to.put(entry.verdict.weights);
     }
-    to.put(front);
     return to.bytes();
   }
 };
@@ -170,7 +171,7 @@ class ForgedState : public testing::Test {
   }
   static Saved::Entry& first_with(Saved& saved, Selectability answer) {
     return *std::find_if(saved.entries.begin(), saved.entries.end(), [&](const Saved::Entry& entry) {
-      return entry.answer == static_cast<std::uint8_t>(answer);
+      return entry.answer == static_cast<int>(answer);
     });
   }
 
@@ -191,7 +192,7 @@ TEST_F(ForgedState, NumbersOfAnAnswerAreChecked) {
   const auto selectable = Selectability::selectable;
   const auto inside = Selectability::unselectable;
   const double infinity = std::numeric_limits<double>::infinity();
-  const auto code = [](Proof proof) { return static_cast<std::uint8_t>(proof); };
+  const auto code = [](Proof proof) { return static_cast<int>(proof); };
   using Entry = Saved::Entry;
   for (const double broken : {infinity, std::nan("")}) {
     expect_misfit(selectable, [&](Entry& e) { e.verdict.margin = broken; });
@@ -220,7 +221,7 @@ TEST_F(ForgedState, NumbersOfAnAnswerAreChecked) {
        {Proof::none, Proof::own_direction, Proof::query, Proof::duplicate, Proof::exact}) {
     expect_misfit(inside, [&](Entry& e) { e.proof = code(proof); });
   }
-  expect_misfit(inside, [](Entry& e) { e.answer = static_cast<std::uint8_t>(Selectability::undecided); });
+  expect_misfit(inside, [](Entry& e) { e.answer = static_cast<int>(Selectability::undecided); });
   expect_misfit(inside, [](Entry& e) { e.answer = 3; });
   expect_misfit(inside, [](Entry& e) { e.proof = 200; });
   expect_misfit(inside, [](Entry& e) { e.row = 300; });
@@ -239,10 +240,10 @@ TEST_F(ForgedState, KeysAreThoseOfTheSearch) {
 }
 
 TEST_F(ForgedState, TheFirstUnprovedKeyIsNamed) {
-  std::uint64_t least = 300;
+  std::size_t least = 300;
   const std::string message = refusal([&](Saved& saved) {
     for (Saved::Entry& entry : saved.entries) {
-      if (entry.answer != static_cast<std::uint8_t>(Selectability::unselectable)) continue;
+      if (entry.answer != static_cast<int>(Selectability::unselectable)) continue;
       entry.verdict.residual = 0.0;
       entry.verdict.weights[0].weight += 1e-3;
       least = std::min(least, entry.row);

@@ -19,10 +19,10 @@ const folder = mkdtempSync(join(tmpdir(), "normscope-trace-"));
 const pages = {
   trace: {
     options: [],
-    tables: ({ tokens, norms, heads }) => [
+    tables: ({ tokens, norms, attention }) => [
       ["What the model expects after each token", tokens],
       ["The tokens of this text at each norm", norms],
-      ["Keys of this text that each head can select", heads],
+      ["What each head attends to from the last token, and the keys of this text that it can select", attention],
     ],
   },
   attribute: {

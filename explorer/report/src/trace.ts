@@ -65,7 +65,7 @@ function heads({ heads, key_positions, tokens, attention, first_query }: TokenTr
     ];
   });
   return table(
-    "What each head attends to most from the last token, and the keys of this text that it can select; a lost key gets the highest score of no query",
+    "What each head attends to from the last token, and the keys of this text that it can select",
     ["Layer", "Head", "Attends to", "Its weight", "Selectable", "Lost"],
     rows,
     [0, 1, 3],

@@ -8,12 +8,11 @@ import { arrange, readCheckpoint } from "../checkpoint";
 import type { NamedFile } from "../checkpoint";
 import type { Core } from "../protocol";
 import { loadCore } from "./core";
-import { asInWorker, header, ofText, onDisk } from "./files";
+import { header, ofText, onDisk } from "./files";
 import { departures } from "./schema";
 
 let core: Core;
 beforeAll(async () => {
-  asInWorker();
   core = await loadCore();
 });
 

@@ -4,12 +4,25 @@ import { Host } from "../host";
 import type { Engine } from "../client";
 import type { TrainSpec } from "../playground";
 import type { Core, Request } from "../protocol";
+import type { FakeBlob } from "./files";
 
 const folder = process.env["NORMSCOPE_WASM"];
 if (folder === undefined) throw new Error("NORMSCOPE_WASM must name the folder of normscope.mjs");
 const path = (file: string): string => join(resolve(folder), file);
 
+/** Gives Node what workers have and it lacks: the core asks once, when it is loaded, where it is. */
+function actAsWorker(): void {
+  Object.assign(globalThis, {
+    importScripts: () => undefined,
+    self: { location: { href: "" } },
+    FileReaderSync: class {
+      readAsArrayBuffer = (fake: FakeBlob) => fake.bytes().buffer;
+    },
+  });
+}
+
 async function load(): Promise<Core> {
+  actAsWorker();
   const module = (await import(/* @vite-ignore */ `/@fs${path("normscope.mjs")}`)) as {
     default(options: object): Promise<Core>;
   };

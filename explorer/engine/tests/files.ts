@@ -68,14 +68,3 @@ export function header(json: object): Buffer {
   length.writeBigUInt64LE(BigInt(text.length));
   return Buffer.concat([length, text]);
 }
-
-/** Gives Node what workers have and it lacks. */
-export function asInWorker(): void {
-  Object.assign(globalThis, {
-    importScripts: () => undefined,
-    self: { location: { href: "" } },
-    FileReaderSync: class {
-      readAsArrayBuffer = (fake: FakeBlob) => fake.bytes().buffer;
-    },
-  });
-}

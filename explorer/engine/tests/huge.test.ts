@@ -3,7 +3,7 @@ import { readCheckpoint } from "../checkpoint";
 import type { NamedFile } from "../checkpoint";
 import type { Core } from "../protocol";
 import { loadCore } from "./core";
-import { asInWorker, FakeBlob, header, ofPieces } from "./files";
+import { FakeBlob, header, ofPieces } from "./files";
 import type { Piece } from "./files";
 
 /** Elements of the tensor that is not read: 4 GB and more, which no 32-bit memory holds. */
@@ -165,7 +165,6 @@ function onnx(): NamedFile {
 describe("a checkpoint larger than memory", () => {
   let core: Core;
   beforeAll(async () => {
-    asInWorker();
     core = await loadCore();
   });
 

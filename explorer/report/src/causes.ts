@@ -24,7 +24,11 @@ function numbers({ norms }: Report, { numbers }: Cause): HTMLElement | null {
       norm === undefined ? "" : normLink(norm.index, norm.name),
     ];
   });
-  return el("div", { class: "block" }, table("", ["", "Here", "Usual (of models)", "Where"], rows));
+  return el(
+    "div",
+    { class: "block", tabindex: 0, role: "group", "aria-label": "Its numbers" },
+    table("", ["Number", "Here", "Usual (of models)", "Where"], rows),
+  );
 }
 
 const readers = ({ readers }: Cause): HTMLElement | null =>

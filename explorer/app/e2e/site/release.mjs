@@ -31,7 +31,10 @@ function watch() {
   let listeners = 0;
   const [add, remove] = [window.addEventListener, window.removeEventListener];
   window.addEventListener = function (type, ...rest) {
-    if (type === "resize") listeners += 1;
+    if (type === "resize") {
+      listeners += 1;
+      rest[1]?.signal?.addEventListener("abort", () => (listeners -= 1), { once: true });
+    }
     return add.call(this, type, ...rest);
   };
   window.removeEventListener = function (type, ...rest) {

@@ -55,7 +55,7 @@ class Explore(CommandTest):
         self.serve()
         page, body = self.get("/")
         self.assertEqual(page.status, 200)
-        self.assertIn(b"<title>Normscope</title>", body)
+        self.assertIn(b"<title>Normscope", body)
         self.assertEqual(page.headers["Content-Type"], "text/html; charset=utf-8")
         self.assertIn("default-src 'none'", page.headers["Content-Security-Policy"])
         self.assertNotIn("unsafe-inline", page.headers["Content-Security-Policy"])

@@ -170,9 +170,8 @@ class ForgedState : public testing::Test {
     EXPECT_EQ(message, "keys.state: holds what select did not save; delete it to start again");
   }
   static Saved::Entry& first_with(Saved& saved, Selectability answer) {
-    return *std::find_if(saved.entries.begin(), saved.entries.end(), [&](const Saved::Entry& entry) {
-      return entry.answer == static_cast<int>(answer);
-    });
+    return *std::find_if(saved.entries.begin(), saved.entries.end(),
+                         [&](const Saved::Entry& entry) { return entry.answer == static_cast<int>(answer); });
   }
 
  private:

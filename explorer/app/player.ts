@@ -123,3 +123,40 @@ export function player<S extends State>(page: Page<S>, run: Run<S>): HTMLButtonE
   void page.mounted.then(() => page.onLeave(whenSeen(element, open)));
   return play;
 }
+
+/** A button with which the reader holds a training up and lets it go on. */
+export interface Hold {
+  button: HTMLButtonElement;
+  /** Until the reader goes on; null where nothing is held up. */
+  held(): Promise<void> | null;
+  goOn(): void;
+  /** Shows whether something is trained `now`. */
+  tell(now: boolean): void;
+}
+
+export function hold(word: string, told: (now: boolean) => void = () => {}): Hold {
+  let held: Promise<void> | null = null;
+  let goOn = () => {};
+  const tell = (now: boolean) => {
+    pressed.disabled = !now;
+    pressed.textContent = held === null ? word : "Go on";
+    told(now);
+  };
+  const pressed = button(
+    word,
+    () => {
+      if (held !== null) return goOn();
+      held = new Promise((done) => {
+        goOn = () => {
+          held = null;
+          tell(true);
+          done();
+        };
+      });
+      tell(true);
+    },
+    { class: "action" },
+  );
+  pressed.disabled = true;
+  return { button: pressed, held: () => held, goOn: () => goOn(), tell };
+}

@@ -10,7 +10,7 @@ import { chapter } from "../chapter";
 import { choice, controls, ownLabels, slider } from "../controls";
 import { dropZone } from "../drop";
 import { numberInText } from "../numbers";
-import { isUntouched, onTouch, player } from "../player";
+import { hold, isUntouched, onTouch, player } from "../player";
 import { still } from "../scrolly";
 import { winsor } from "../sources";
 import { DigitPad } from "./digits_pad";
@@ -165,7 +165,7 @@ export default chapter<State>({
     let working = false;
     const follow = async (state: State): Promise<void> => {
       wanted = state;
-      goOn();
+      watch.goOn();
       if (working || digits === null) return;
       working = true;
       try {
@@ -194,8 +194,9 @@ export default chapter<State>({
       }
       const run = running;
       let [portion, last] = [5, 0];
-      tellTraining(run.steps < state.steps);
+      watch.tell(run.steps < state.steps);
       while (!left && run.steps < state.steps) {
+        const paused = watch.held();
         if (paused !== null) {
           await show(run, page.store.get().layer);
           await paused;
@@ -212,45 +213,26 @@ export default chapter<State>({
         if (wanted !== null) return;
       }
       unwatched = false;
-      tellTraining(false);
+      watch.tell(false);
       await show(run, page.store.get().layer);
     };
-    /** Until the reader goes on with a training that was paused. */
-    let paused: Promise<void> | null = null;
-    let goOn = () => {};
     /** Whether the reader's first touch has ended the show of the first training, whose rest is trained at once. */
     let unwatched = false;
-    const watch = button(
-      "Pause",
-      () => {
-        if (paused !== null) return goOn();
-        paused = new Promise((done) => {
-          goOn = () => {
-            paused = null;
-            tellTraining(true);
-            done();
-          };
-        });
-        tellTraining(true);
-      },
-      { class: "action" },
-    );
-    const tellTraining = (now: boolean) => {
-      watch.disabled = !now;
-      watch.dataset["player"] = now && paused === null && !unwatched && !still.matches ? "playing" : "still";
-      watch.textContent = paused === null ? "Pause" : "Go on";
-    };
-    page.slot("watch").append(watch);
-    tellTraining(false);
+    const watch = hold("Pause", (now) => {
+      const plays = now && watch.held() === null && !unwatched && !still.matches;
+      watch.button.dataset["player"] = plays ? "playing" : "still";
+    });
+    page.slot("watch").append(watch.button);
+    watch.tell(false);
     if (isUntouched(page)) {
-      const forget = onTouch(watch, () => {
+      const forget = onTouch(watch.button, () => {
         unwatched = working;
         forget();
-        tellTraining(working);
+        watch.tell(working);
       });
       page.onLeave(forget);
     }
-    page.onLeave(() => goOn());
+    page.onLeave(() => watch.goOn());
 
     let next = 0;
     const pad = new DigitPad(

@@ -7,7 +7,7 @@ import { choice, controls, slider, toggle } from "../controls";
 import { cppOf } from "../doors";
 import { PlaneFigure } from "../plane";
 import type { Point } from "../plane";
-import { whenSeen } from "../player";
+import { hold, whenSeen } from "../player";
 import { still } from "../scrolly";
 import { taskSteps } from "./selectability_state";
 import type { State } from "./selectability_state";
@@ -286,29 +286,7 @@ export function mountMajority(page: Page<State>): void {
     dataset["accuracies"] = `${with_.accuracy.toFixed(4)} ${without.accuracy.toFixed(4)}`;
   };
 
-  /** Until the reader goes on with a training that was stopped. */
-  let paused: Promise<void> | null = null;
-  let goOn = () => {};
-  const stop = button(
-    "Stop",
-    () => {
-      if (paused !== null) return goOn();
-      paused = new Promise((done) => {
-        goOn = () => {
-          paused = null;
-          tellTraining(true);
-          done();
-        };
-      });
-      tellTraining(true);
-    },
-    { class: "action" },
-  );
-  const tellTraining = (now: boolean) => {
-    stop.disabled = !now;
-    stop.textContent = paused === null ? "Stop" : "Go on";
-  };
-  tellTraining(false);
+  const stop = hold("Stop");
 
   let key = "";
   let left = false;
@@ -341,10 +319,11 @@ export function mountMajority(page: Page<State>): void {
       while (!left) {
         if (keyOf(shown) !== key) await begin(shown);
         if (arms === null || stepsSeen() >= shown.taskAt) break;
-        tellTraining(true);
-        if (paused !== null) {
+        stop.tell(true);
+        const held = stop.held();
+        if (held !== null) {
           tell();
-          await paused;
+          await held;
           continue;
         }
         for (const { training, looks } of arms) looks.push(await training.advance(together));
@@ -357,12 +336,12 @@ export function mountMajority(page: Page<State>): void {
       page.slot("majority-words").textContent = error instanceof Error ? error.message : String(error);
     } finally {
       working = false;
-      tellTraining(false);
+      stop.tell(false);
     }
   };
   page.onLeave(() => {
     left = true;
-    goOn();
+    stop.goOn();
     if (!working) release();
   });
 
@@ -381,7 +360,7 @@ export function mountMajority(page: Page<State>): void {
       ]),
       toggle(page, "equal length", "taskEqual"),
       slider(page, "step", "taskAt", { ...taskSteps, step: together }),
-      stop,
+      stop.button,
       button("Train again", () => store.commit({ taskSeed: store.get().taskSeed + 1 }), { class: "action" }),
       choice(page, "Curve", "taskCurve", [
         ["accuracy", "accuracy"],

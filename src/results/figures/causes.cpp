@@ -44,12 +44,17 @@ Drawn drawn(Measure measure) {
 Json band(double low, double high, const std::string& label, Json y) {
   const Json row = {{"low", rounded(low)}, {"high", rounded(high)}, {"label", label}};
   y["field"] = "high";
-  const Json words = {{"type", "text"}, {"align", "right"}, {"baseline", "top"}, {"dx", -4},
-                      {"dy", 4},        {"opacity", 0.8},   {"fontSize", 11}};
+  // A band without height is a line, with its words above it.
+  const bool is_line = low == high;
+  const Json words = {{"type", "text"}, {"align", "right"},       {"baseline", is_line ? "bottom" : "top"},
+                      {"dx", -4},       {"dy", is_line ? -6 : 4}, {"opacity", 0.8},
+                      {"fontSize", 11}};
+  const Json mark = is_line ? Json{{"type", "rule"}, {"color", "#808080"}}
+                            : Json{{"type", "rect"}, {"color", "#808080"}, {"opacity", 0.2}};
   return {{"data", values(Json::array({row}))},
           {"encoding", {{"y", std::move(y)}}},
           {"layer",
-           {{{"mark", {{"type", "rect"}, {"color", "#808080"}, {"opacity", 0.2}}},
+           {{{"mark", mark},
              {"encoding", {{"x", {{"value", 0}}}, {"x2", {{"value", "width"}}}, {"y2", {{"field", "low"}}}}}},
             {{"mark", words}, {"encoding", {{"x", {{"value", "width"}}}, {"text", {{"field", "label"}}}}}}}}};
 }
@@ -180,6 +185,7 @@ Json cause_charts(const Report& report) {
                                                      : norm_figure(report, value);
     if (spec.is_null()) continue;
     const results::CauseText text = results::describe(cause, report);
+    const bool flat = facts(value.measure).ordinary == value.usual.limit;
     charts.push_back(chart(
         results::cause_chart_id(i).c_str(), text.title.c_str(),
         cause.subject == Subject::coordinate
@@ -187,8 +193,8 @@ Json cause_charts(const Report& report) {
                   "The gain of coordinate {} in each norm. The grey band reaches from gains that switch "
                   "nothing off to the largest gain of most reference models.",
                   cause.coordinates.front())
-            : fmt::format("The grey band is what {} of {} reference models stay within.", value.usual.within,
-                          value.usual.of),
+            : fmt::format("The grey {} is what {} of {} reference models stay {}.", flat ? "line" : "band",
+                          value.usual.within, value.usual.of, flat ? "on" : "within"),
         fmt::format("{}: {}, {}.", text.title, text.numbers.front().name, text.numbers.front().text),
         std::move(spec)));
   }

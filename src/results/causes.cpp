@@ -127,8 +127,8 @@ class Words {
   [[nodiscard]] std::pair<std::string, std::string> consequences() const {
     if (cause_.subject == Subject::finding) return {stated().why, ""};
     if (cause_.switched_off) {
-      return {"Maps that read these norms hardly see what is written there.",
-              "Leave such coordinates out where you probe, prune or quantize what reads these norms."};
+      return {"Where a norm switches a coordinate off, maps that read it hardly see what is written there.",
+              "Leave such coordinates out where you probe, prune or quantize what reads such a norm."};
     }
     switch (leading().measure) {
       case Measure::unusual_coordinate:
@@ -269,6 +269,19 @@ class Words {
     return (cause_.coordinates.size() == 1 ? "Coordinate " : "Coordinates ") + listed(parts);
   }
 
+  /// Whether one of the norms amplifies one of the coordinates.
+  [[nodiscard]] bool is_amplified() const {
+    for (const std::size_t norm : cause_.norms) {
+      for (const analysis::Outlier& outlier : report_.norms[norm].outliers) {
+        if (std::find(cause_.coordinates.begin(), cause_.coordinates.end(), outlier.coordinate) !=
+            cause_.coordinates.end()) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
   [[nodiscard]] std::string coordinate_title() const {
     std::size_t of = 0;
     const models::Norm& first = report_.norms[cause_.norms.front()].norm;
@@ -280,9 +293,9 @@ class Words {
     }
     std::vector<std::string> readers;
     for (const analysis::CoordinateReader& reader : cause_.readers) readers.push_back(reader_name(reader));
-    const bool one = cause_.coordinates.size() == 1;
-    return fmt::format("{} {} in {} of {}, {}{}", coordinates(),
-                       cause_.switched_off ? one ? "is switched off" : "are switched off" : "stands out",
+    const std::string verb = cause_.coordinates.size() == 1 ? "is" : "are";
+    const std::string what = verb + (is_amplified() ? " switched off or amplified" : " switched off");
+    return fmt::format("{} {} in {} of {}, {}{}", coordinates(), cause_.switched_off ? what : "stands out",
                        cause_.norms.size(), counted(of, "norm"), places(),
                        readers.empty() ? "" : ", read most by " + listed(readers));
   }
@@ -344,8 +357,8 @@ class Words {
     const double spread = leading().at.value;
     if (leading().measure == Measure::uniform_head) {
       return fmt::format(
-          "{} of {} can never attend to all keys alike: in head {}.{} some scores always differ by at least "
-          "{}, and the weights of their keys by a factor of {}",
+          "{} of {} can never attend to all keys nearly alike: in head {}.{} some scores always differ by at "
+          "least {}, and the weights of their keys by a factor of {}",
           different.size(), counted(known.size(), "head"), extreme.layer, extreme.head,
           format_at_least(spread), format_exp_at_least(spread));
     }

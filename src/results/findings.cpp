@@ -329,8 +329,8 @@ class Description {
   FindingText operator()(const analysis::NeverUniform& found) const {
     return {"never_uniform",
             fmt::format(
-                "{} can never attend to all keys alike: {}. Whatever the query, some possible key has at "
-                "least e times the weight of another (in one of these heads, {} times).",
+                "{} can never attend to all keys nearly alike: {}. Whatever the query, some possible key "
+                "has at least e times the weight of another (in one of these heads, {} times).",
                 counted(found.different, "head"), head_names(found.heads), format_exp_at_least(found.spread)),
             {{"heads", as_number(found.different)}, {"spread", found.spread}},
             "Such a head cannot average over every context: whatever the query, some possible keys get more "

@@ -42,8 +42,8 @@ TEST(FindingWords, NameWhatHeadsCanNeverDo) {
   // e^2.5 = 12.18…
   EXPECT_EQ(
       text_of(report, "never_uniform"),
-      "1 head can never attend to all keys alike: layer 0 head 1. Whatever the query, some possible key has "
-      "at least e times the weight of another (in one of these heads, 12.1 times).");
+      "1 head can never attend to all keys nearly alike: layer 0 head 1. Whatever the query, some possible "
+      "key has at least e times the weight of another (in one of these heads, 12.1 times).");
   EXPECT_EQ(words(report, "never_uniform")[0].reproduce, "normscope heads model.safetensors");
   EXPECT_EQ(text_of(report, "never_sharp"),
             "1 of 3 heads can never put half of their attention on one of 1024 keys: layer 1 head 1. In the "
@@ -52,7 +52,7 @@ TEST(FindingWords, NameWhatHeadsCanNeverDo) {
 
 TEST(FindingWords, TellPassesOfAHeadApart) {
   EXPECT_NE(text_of(report_of_passes(), "never_uniform")
-                .find("1 head can never attend to all keys alike: layer 0 head 0 (later passes)."),
+                .find("1 head can never attend to all keys nearly alike: layer 0 head 0 (later passes)."),
             std::string::npos);
 }
 

@@ -76,8 +76,7 @@ void print_components(const Session& session, const analysis::Attribution& resul
 
 void print_bounds(const Session& session, const analysis::Attribution& result) {
   if (result.bounds.empty()) return;
-  session.say(
-      "what is left of any logit, over what freezing predicts, if any so many components are removed:");
+  session.say("what is left of any logit after any N components are removed, over what freezing predicts:");
   for (const analysis::SubsetBound& bound : result.bounds) {
     const bool is_bounded = std::isfinite(bound.most);
     session.say(fmt::format(
@@ -111,7 +110,7 @@ void print(const Session& session, const analysis::Attribution& result,
   session.say(fmt::format("logit of {}{} after position {}, {}: {}", name(result.target),
                           result.against ? " less that of " + name(*result.against) : "", result.at,
                           name(result.tokens[result.at]), signed_number(result.value)));
-  session.say(fmt::format("shares of {} add up to it with {} that none has; they miss the stream by {:.1g}",
+  session.say(fmt::format("shares of {} and a constant of {} add up to it; their rows miss the stream by {:.1g}",
                           counted(result.components.size(), "component"), signed_number(result.constant),
                           result.miss));
   print_components(session, result);

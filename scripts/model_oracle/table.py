@@ -50,7 +50,7 @@ names, and not followed through depth; a note says for each what of kind, eps an
 PyTorch, Keras, TensorFlow, Flax and Haiku are known, `a_2` and `b_2` of the Annotated Transformer, stacks of gains by
 layer or head (`query_norm//scale` of shape (layers, width)), a place in a `Sequential` between linear maps (`net.1`)
 and `bn1` without running statistics; other vectors that may be gains are listed if no norm is found. An ONNX graph
-states its norms and their order itself, and names stand in for nothing: a norm is described only if each of its
+states its norms and their order itself, and names do not replace that: a norm is described only if each of its
 operators, with every attribute and the shapes of its constants, is understood, and a map that reads it only if it is y
 = W x + b (a `Gemm` with another alpha or beta is not). What is not understood is named in a note, with the tensors
 whose names suggest norms, and nothing is computed of it; that an ONNX file is of a known architecture is for the user

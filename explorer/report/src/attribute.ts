@@ -71,8 +71,8 @@ export function showAttributePage(result: Attribute, charts: Chart[]): { redraw:
       name(result.against === null ? shown(result.target) : `${shown(result.target)} less ${shown(result.against)}`),
     ],
     ["Its value", measured(result.value)],
-    ["Of no component", measured(result.constant)],
-    ["Removed is replaced by", removals[result.removal]],
+    ["Constant", measured(result.constant)],
+    ["Replacement of a removed component", removals[result.removal]],
   ]);
   for (const fold of result.folds) {
     const text = `Near a fold: position ${fold.position} at ${fold.norm}, radius ${measured(fold.radius)}.`;

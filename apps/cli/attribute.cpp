@@ -110,9 +110,9 @@ void print(const Session& session, const analysis::Attribution& result,
   session.say(fmt::format("logit of {}{} after position {}, {}: {}", name(result.target),
                           result.against ? " less that of " + name(*result.against) : "", result.at,
                           name(result.tokens[result.at]), signed_number(result.value)));
-  session.say(fmt::format("shares of {} and a constant of {} add up to it; their rows miss the stream by {:.1g}",
-                          counted(result.components.size(), "component"), signed_number(result.constant),
-                          result.miss));
+  session.say(fmt::format(
+      "shares of {} and a constant of {} add up to it; their rows miss the stream by {:.1g}",
+      counted(result.components.size(), "component"), signed_number(result.constant), result.miss));
   print_components(session, result);
   print_bounds(session, result);
   print_circuit(session, result);

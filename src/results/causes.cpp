@@ -100,7 +100,8 @@ NumberText number_text(const UnusualValue& value, std::optional<std::size_t> nor
           .name = words.name,
           .text = number + words.unit,
           .usual = large && usual.limit == 0.0 ? "none"
-                                               : fmt::format("{} {}", large ? "at most" : "at least", limit),
+                                               : fmt::format("{} {}{}", large ? "at most" : "at least", limit,
+                                                             words.is_share ? words.unit : ""),
           .value = value.at.value,
           .limit = usual.limit,
           .within = usual.within,

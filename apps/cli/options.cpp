@@ -61,6 +61,10 @@ const std::vector<Word>& table() {
       // report, trace, heads, reach
       {"--deep", "", "Put every semi-axis into the JSON, and analyse vocabularies of any size"},
       {"--no-vocabulary", "", "Analyse only norms and heads"},
+      {"--text", "FILE",
+       "Text in UTF-8 that the model reads, up to 16 KiB of it; the page then shows what its tokens do in "
+       "the "
+       "norms"},
       {"--tokens", "I1,I2,...", "Tokens (ids) in place of a text"},
       {"--likeliest", "N", "Next tokens listed for each position", "10", counts(1, 1000)},
       {"--attention", "N", "Attention weights in the JSON, of all heads together: those of the last tokens",

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/analysis/report.hpp>
+#include <normscope/analysis/trace.hpp>
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/results/documents.hpp>
 #include <normscope/results/figures.hpp>
@@ -16,13 +17,15 @@
 
 #include "command.hpp"
 #include "report_page.hpp"
+#include "text_input.hpp"
 
 namespace normscope::cli {
 namespace {
 
 struct ReportOptions {
-  ModelName model;
+  TextInput input;
   std::string output = "report.html";
+  std::string activations;
   bool deep = false;
   bool no_vocabulary = false;
   std::optional<double> budget;
@@ -63,16 +66,58 @@ void summarize(const Session& session, const ReportOptions& options, const analy
       counted(report.findings.size(), "finding"), others, beyond_budget(report))));
 }
 
+/// A text, and what the norms did with its tokens.
+struct Seen {
+  Context context;
+  analysis::ObservedTokens observed;
+};
+
+/// Null unless a text is given.
+std::unique_ptr<const Seen> see(const Session& session, Inputs& inputs, const ReportOptions& options) {
+  const TextInput& input = options.input;
+  if (!input.given()) {
+    if (input.names.empty() && input.activation.empty() && options.activations.empty()) return nullptr;
+    throw CLI::ValidationError("--text",
+                               "expected --text or --tokens beside --names, --activation and --activations");
+  }
+  auto seen = std::make_unique<Seen>(Seen{context_of(input, inputs), {}});
+  const Context& context = seen->context;
+  seen->observed = analysis::observe_tokens(
+      context.checkpoint, context.model, context.tokens,
+      {.budget = vocabulary_options(options).budget, .threads = session.threads}, session.progress());
+  seen->observed.within.tokens = context.names;
+  return seen;
+}
+
+void say_activations(const Session& session, const ReportOptions& options, const Seen& seen) {
+  const bool whole = seen.context.whole && seen.observed.tokens == seen.context.tokens.size();
+  session.say(printable(fmt::format(
+      "activations: {} saw {} of {}{}", counted(seen.observed.norms.size(), "norm"),
+      counted(seen.observed.tokens, "token"), options.input.file.empty() ? "--tokens" : options.input.file,
+      whole ? "" : ", its beginning")));
+}
+
 int run_report(const Session& session, Inputs& inputs, Outputs& outputs, const ReportOptions& options) {
-  const files::Checkpoint& checkpoint = inputs.checkpoint(options.model.path);
+  const files::Checkpoint& checkpoint = inputs.checkpoint(options.input.model.path);
+  const models::Model& model = inputs.model_of(checkpoint, options.input.model.stated);
+  const std::unique_ptr<const Seen> seen = see(session, inputs, options);
   const analysis::Report report =
-      analysis::audit(checkpoint, inputs.model_of(checkpoint, options.model.stated), session.threads,
-                      session.progress(), vocabulary_options(options));
+      analysis::audit(checkpoint, model, session.threads, session.progress(), vocabulary_options(options));
+  nlohmann::ordered_json activations;
+  if (seen) {
+    const analysis::ObservedTokens& found = seen->observed;
+    activations = {{"document", results::activations(options.input.model.path, found.norms,
+                                                     found.not_understood, &found.within)},
+                   {"charts", figures::activation_charts(found.norms, &found.within)}};
+  }
   outputs.write_text(options.output, [&] {
-    return report::fill(json_text(results::report(report), 1), json_text(figures::charts(report)));
+    return report::fill(json_text(results::report(report), 1), json_text(figures::charts(report)),
+                        json_text(activations));
   });
+  outputs.write_text(options.activations, [&] { return json_text(activations["document"], 1); });
   outputs.commit([&] { return json_text(results::report(report, options.deep), 1); });
   summarize(session, options, report);
+  if (seen) say_activations(session, options, *seen);
   return ok;
 }
 
@@ -82,15 +127,17 @@ Command report_command() {
   const auto options = std::make_shared<ReportOptions>();
   return {.name = "report",
           .text = "Analyse norms, heads and vocabulary; write one HTML page",
-          .inputs = {input("MODEL", options->model.path, "Checkpoint to analyse").required()},
-          .outputs = {output("-o,--output", options->output).says("the HTML page").usually("report.html")},
+          .inputs = {input("MODEL", options->input.model.path, "Checkpoint to analyse").required()},
+          .outputs = {output("-o,--output", options->output).says("the HTML page").usually("report.html"),
+                      output("--activations", options->activations)},
           .options = joined({option("--deep", options->deep),
                              option("--budget", options->budget)
                                  .says("for heads, for the ranges behind norms, and for tokens whose "
-                                       "reachability needs a search, each")
+                                       "reachability needs a search, each; likewise for a text")
                                  .usually("40; no limit with --deep"),
-                             option("--no-vocabulary", options->no_vocabulary).excludes({"--budget"})},
-                            model_options(options->model)),
+                             option("--no-vocabulary", options->no_vocabulary).excludes({"--budget"}),
+                             option("--text", options->input.file).excludes({"--tokens"})},
+                            text_options(options->input)),
           .examples = {"normscope report models/kjv_gpt",
                        "normscope report models/kjv_gpt --deep -o deep.html --json deep.json"},
           .run = with(run_report, options)};

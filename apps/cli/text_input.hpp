@@ -10,15 +10,18 @@
 
 #include "command.hpp"
 
-/// A decoder and a text for it, as `trace` and `attribute` take them.
+/// A decoder and a text for it, as `trace`, `attribute` and `report` take them.
 namespace normscope::cli {
 
 struct TextInput {
   ModelName model{};
   std::optional<std::string> text{};
+  std::string file{};  ///< which holds the text, in its place
   std::vector<std::size_t> tokens{};
   std::string names{};
   std::string activation{};
+
+  [[nodiscard]] bool given() const { return text || !file.empty() || !tokens.empty(); }
 };
 
 [[nodiscard]] std::vector<Argument> text_inputs(TextInput& input);
@@ -31,11 +34,16 @@ struct Context {
   std::vector<std::size_t> tokens{};
   std::vector<std::string> names{};               ///< empty if no file names tokens
   std::optional<forward::Tokenizer> tokenizer{};  ///< of the text, if there is one
+  bool whole = true;                              ///< whether a file of text was read to its end
 };
+
+/// Bytes of a file that are read as text.
+inline constexpr std::size_t longest_beginning = std::size_t{1} << 14;
 
 /// Errors    as `forward::Decoder`, `forward::Tokenizer`; Unsupported for a text without a tokenizer;
 /// Argument
-///           for an empty text, and for an activation that the file states itself
+///           for an empty text, and for an activation that the file states itself; Io, Format for a file of
+///           text
 [[nodiscard]] Context context_of(const TextInput& input, Inputs& inputs);
 
 }  // namespace normscope::cli

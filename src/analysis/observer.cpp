@@ -99,7 +99,7 @@ struct Observer::State {
   double sigma_mean = 0.0, sigma_squares = 0.0;  ///< running mean, and Σ (σ − mean)²
   double energy = 0.0, ones_energy = 0.0, most_ones_share = 0.0;
   double least_radius = 0.0, radius_sum = 0.0;
-  double output_energy = 0.0;
+  double output_energy = 0.0, largest_output = 0.0;
   std::vector<double> axis_energy{};
   std::vector<double> squares{}, largest{};  ///< per feature
   std::vector<std::uint64_t> largest_row{};
@@ -181,6 +181,7 @@ struct Observer::State {
       const double size = std::abs(x[i]);
       row_energy += size * size;
       squares[i] += size * size;
+      largest_output = std::max(largest_output, std::abs(y[i] + spec.bias_at(i)));
       if (size > largest[i]) {
         largest[i] = size;
         largest_row[i] = rows + not_finite;
@@ -298,6 +299,7 @@ struct Observer::State {
     result.least_radius = least_radius;
     result.mean_radius = radius_sum / static_cast<double>(blocks);
     result.frozen_scale_error = sigma_mean > 0.0 ? result.sigma.deviation / sigma_mean : 0.0;
+    result.largest_output = largest_output;
     result.features = top_features();
     const double available = std::accumulate(lengths.begin(), lengths.end(), 0.0,
                                              [](double sum, double l) { return sum + l * l; });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -243,6 +244,54 @@ std::vector<ObservedNorm> observed_norms(const TokenTrace& trace) {
     norms.push_back({trace.model->norms[norm.norm].name, norm.observer.spec(), 1, norm.observer.summary()});
   }
   return norms;
+}
+
+ObservedTokens observe_tokens(const files::Checkpoint& checkpoint, const models::Model& model,
+                              std::span<const std::size_t> tokens, const ObserveOptions& options,
+                              const Progress& progress) {
+  const forward::Decoder decoder(checkpoint, model, options.threads);
+  if (tokens.empty()) throw Error(ErrorCode::Argument, "the context has no tokens, expected at least one");
+  ObservedTokens result;
+  std::map<std::size_t, std::size_t> observer_of;  // by norm
+  for (const std::size_t norm : decoder.norms()) {
+    try {
+      result.observers.emplace_back(models::read_norm(checkpoint, model.norms[norm]),
+                                    ObserverOptions{.contexts = 2});
+      observer_of.emplace(norm, result.observers.size() - 1);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::Unsupported && error.code() != ErrorCode::Argument) throw;
+      result.not_understood.emplace_back(model.norms[norm].name, error.what());
+    }
+  }
+  const double afforded = options.budget / static_cast<double>(std::max<std::uint64_t>(1, model.parameters));
+  result.tokens = afforded < static_cast<double>(tokens.size())
+                      ? std::min(tokens.size(), std::max(least_observed, static_cast<std::size_t>(afforded)))
+                      : tokens.size();
+  std::uint64_t contexts = 0;
+  for (std::size_t first = 0; first < result.tokens; ++contexts) {
+    const std::size_t length = std::min(decoder.positions(), result.tokens - first);
+    (void)decoder.run(
+        tokens.subspan(first, length),
+        [&](std::size_t norm, MatrixView<const double> rows) {
+          const auto at = observer_of.find(norm);
+          if (at == observer_of.end()) return;
+          result.observers[at->second].add(rows);
+          result.observers[at->second].add_contexts(rows, rows.rows());
+        },
+        progress);
+    first += length;
+  }
+  std::vector<WatchedNorm> watched;
+  for (const auto& [norm, at] : observer_of) {
+    const Observer& observer = result.observers[at];
+    result.norms.push_back({model.norms[norm].name, observer.spec(), contexts, observer.summary()});
+    watched.push_back({model.norms[norm].name, observer});
+  }
+  result.within = in_model(checkpoint, model, watched,
+                           {.heads = {.budget = options.budget, .threads = options.threads},
+                            .next = {.budget = options.budget, .threads = options.threads}},
+                           progress);
+  return result;
 }
 
 }  // namespace normscope::analysis

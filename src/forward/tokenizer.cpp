@@ -90,11 +90,10 @@ std::vector<std::string_view> split_words(std::string_view text) {
   const auto beyond =
       std::find_if(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
   if (beyond != text.end()) {
-    throw Error(
-        ErrorCode::Unsupported,
-        fmt::format("trace: the text has a character beyond ASCII at byte {}, which this tokenizer cannot "
-                    "split into words; give tokens instead",
-                    beyond - text.begin()));
+    throw Error(ErrorCode::Unsupported,
+                fmt::format("the text has a character beyond ASCII at byte {}, which this tokenizer cannot "
+                            "split into words; give tokens instead",
+                            beyond - text.begin()));
   }
   std::vector<std::string_view> words;
   for (std::size_t at = 0; at < text.size();) {
@@ -252,7 +251,7 @@ struct Tokenizer::State {
     const auto at = numbers.find(name);
     if (at == numbers.end()) {
       throw Error(ErrorCode::Argument,
-                  fmt::format("trace: the text has {}, which is not in the vocabulary", files::quote(name)));
+                  fmt::format("the text has {}, which is not in the vocabulary", files::quote(name)));
     }
     return at->second;
   }
@@ -336,7 +335,7 @@ const std::vector<std::string>& Tokenizer::names() const { return state_->names;
 std::vector<std::size_t> Tokenizer::encode(std::string_view text) const {
   if (text.size() > longest_text) {
     throw Error(ErrorCode::Argument,
-                fmt::format("trace: the text has {} bytes, expected at most {}", text.size(), longest_text));
+                fmt::format("the text has {} bytes, expected at most {}", text.size(), longest_text));
   }
   switch (state_->kind) {
     case Kind::llama2c: return state_->of_llama2c(text);

@@ -74,6 +74,8 @@ void fields(V& v, const ObservedFields& x) {
   v("mean_radius", summary.mean_radius);
   v("frozen_scale_error", summary.frozen_scale_error,
     "root mean square of the relative error of y - bias where every row is divided by the mean sigma");
+  v("largest_output", finite_or_null(summary.largest_output),
+    "|y| over all rows and features, which the ranges of the report bound; null beyond the range of double");
   v("features", summary.features, "entries of x with the largest shares");
   v("axes", summary.axes, "the longest principal axes of the image");
   v("sampled", summary.sampled, "rows that the last four numbers are computed from");

@@ -92,7 +92,8 @@ std::vector<Kind> kinds() {
        "`normscope compare OLD NEW --json FILE`", describe_compare},
       {"activations", "What data does in the norms of a model",
        "Made by `normscope.watch` of the Python package.",
-       "`normscope.watch` of the Python package, `normscope trace MODEL TEXT --activations FILE`",
+       "`normscope.watch` of the Python package, `normscope trace MODEL TEXT --activations FILE`, "
+       "`normscope report MODEL --text TEXT --activations FILE`",
        describe_activations},
       {"token-trace", "A text through a model",
        "Written by `normscope trace`. What each norm on the residual stream does with each token, which "

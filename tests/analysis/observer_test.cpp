@@ -42,11 +42,13 @@ TEST(Observer, AgreesWithTwoPasses) {
   constexpr std::size_t rows = 500;
   const std::vector<double> x = random_rows(rows, width, 3);
   for (const NormKind kind : {NormKind::layer, NormKind::rms}) {
-    const NormSpec spec = with_gain(kind, width);
+    NormSpec spec = with_gain(kind, width);
+    spec.bias.assign(width, 0.3);
     const Summary summary = observed(spec, x);
     std::vector<double> sigmas;
     double energy = 0.0;
     double ones = 0.0;
+    double largest = 0.0;
     for (std::size_t r = 0; r < rows; ++r) {
       double mean = 0.0;
       double square = 0.0;
@@ -58,6 +60,10 @@ TEST(Observer, AgreesWithTwoPasses) {
       }
       ones += width * mean * mean;
       sigmas.push_back(std::sqrt(square / width + spec.eps));
+      for (std::size_t i = 0; i < width; ++i) {
+        const double y = spec.gain_at(i) * (x[r * width + i] - centre) / sigmas.back() + spec.bias_at(i);
+        largest = std::max(largest, std::abs(y));
+      }
     }
     double mean = 0.0;
     for (const double sigma : sigmas) mean += sigma / rows;
@@ -72,6 +78,7 @@ TEST(Observer, AgreesWithTwoPasses) {
     EXPECT_NEAR(summary.sigma.median / sigmas[rows / 2], 1.0, 0.03);
     EXPECT_NEAR(summary.sigma.low / sigmas[rows / 20], 1.0, 0.05);
     EXPECT_NEAR(summary.ones_share, ones / energy, 1e-12);
+    EXPECT_NEAR(summary.largest_output, largest, 1e-14 * largest);
     EXPECT_EQ(summary.features.front().coordinate, width - 1);
   }
 }

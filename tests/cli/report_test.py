@@ -1,4 +1,4 @@
-"""The budget of a report: tokens that it leaves out, and the page's note about them."""
+"""A report: what its budget leaves out, what is unusual, and what the tokens of a text do beside it."""
 
 import collections
 import json
@@ -7,7 +7,7 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from command import CHECKPOINTS, SANITIZED, SOURCE, CommandTest
+from command import CHECKPOINTS, OWN_MODEL, SANITIZED, SOURCE, CommandTest, fixture
 
 
 def written(model):
@@ -102,6 +102,58 @@ class ReportTest(CommandTest):
         done = subprocess.run([SOURCE / "scripts/references", "--check", os.environ["NORMSCOPE_REPORTS"]],
                               capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+
+class TextTest(CommandTest):
+    def seen(self, model, *options):
+        said = self.ok("report", model, "-o", "page.html", "--activations", "seen.json", "--json", "report.json", *options)
+        self.assertIn('"schema":"normscope.activations/1"', (self.folder / "page.html").read_text())
+        return said.splitlines()[-1], self.as_its_schema_says(json.loads((self.folder / "seen.json").read_text()))
+
+    def test_the_tokens_of_a_text_do_what_trace_says(self):
+        verse = "In the beginning God created the heaven and the earth."
+        (self.folder / "verse.txt").write_text(verse)
+        line, found = self.seen(SOURCE / "models/kjv_gpt", "--text", "verse.txt")
+        self.ok("trace", SOURCE / "models/kjv_gpt", verse, "--activations", "traced.json")
+        traced = json.loads((self.folder / "traced.json").read_text())
+        self.assertEqual(found["norms"], traced["norms"])
+        self.assertEqual(line, f"activations: 9 norms saw {found['norms'][0]['rows']} tokens of verse.txt")
+        ranges = json.loads((self.folder / "report.json").read_text())["ranges"]["norms"]
+        for norm, proved in zip(found["norms"], ranges, strict=True):
+            self.assertEqual(norm["name"], proved["name"])
+            self.assertLessEqual(norm["largest_output"], proved["output"]["largest"])
+            self.assertGreater(norm["largest_output"], 0.1 * proved["output"]["largest"])
+        self.assertEqual(len(found["in_model"]["heads"]), 16)
+        self.assertGreater(found["in_model"]["next"]["tokens"], 0)
+
+    def test_a_long_text_is_cut_into_contexts_and_by_work(self):
+        ids = [7 * i % 28 for i in range(32)]
+        tokens = lambda count: ("--tokens", ",".join(map(str, (ids * 5)[:count])))
+        line, once = self.seen(OWN_MODEL, *tokens(32))
+        self.assertEqual(line, "activations: 9 norms saw 32 tokens of --tokens")
+        _, thrice = self.seen(OWN_MODEL, *tokens(96))
+        for one, three in zip(once["norms"], thrice["norms"], strict=True):
+            self.assertEqual((one["rows"], one["calls"], three["rows"], three["calls"]), (32, 1, 96, 3))
+            self.assertAlmostEqual(one["sigma"]["mean"], three["sigma"]["mean"], delta=1e-12 * one["sigma"]["mean"])
+        line, _ = self.seen(OWN_MODEL, *tokens(96), "--budget", "0")
+        self.assertEqual(line, "activations: 9 norms saw 64 tokens of --tokens, its beginning")
+        (self.folder / "long.txt").write_text("a" * 20000)
+        line, _ = self.seen(OWN_MODEL, "--text", "long.txt", "--budget", "0.01")
+        self.assertRegex(line, "^activations: 9 norms saw [0-9]+ tokens of long.txt, its beginning$")
+
+    def test_texts_that_cannot_be_read_are_refused(self):
+        for name, data in (("empty", b""), ("latin1", b"caf\xe9 au lait"), ("upper", b"Zebra"), ("fine", b"zebra")):
+            (self.folder / name).write_bytes(data)
+        fails = lambda status, model, *options: self.fails(status, "report", model, *options)
+        self.assertIn("empty: the text is empty", fails(3, OWN_MODEL, "--text", "empty"))
+        self.assertIn("latin1: is not UTF-8", fails(3, OWN_MODEL, "--text", "latin1"))
+        self.assertIn('upper: the text has "Z", which is not in the vocabulary', fails(3, OWN_MODEL, "--text", "upper"))
+        self.assertIn("absent", fails(3, OWN_MODEL, "--text", "absent"))
+        self.assertIn("not modelled: the forward pass of BERT", fails(3, fixture("bert"), "--text", "fine"))
+        self.assertIn("has no tokenizer beside it", fails(3, fixture("llama"), "--text", "fine"))
+        self.assertIn("fine", fails(3, OWN_MODEL, "--text", "fine", "-o", "fine"))
+        self.assertIn("--text", fails(2, OWN_MODEL, "--activations", "seen.json"))
+        self.assertIn("--tokens", fails(2, OWN_MODEL, "--text", "fine", "--tokens", "1"))
 
 
 if __name__ == "__main__":

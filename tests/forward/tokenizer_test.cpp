@@ -40,13 +40,12 @@ TEST_F(TokenizerFiles, JoinsPairsInTheOrderOfTheMerges) {
   EXPECT_EQ(tokenizer.encode("low's  low\n"), (Tokens{5, 12, 3, 3, 5, 13}));
   EXPECT_EQ(tokenizer.encode(""), Tokens{});
   EXPECT_EQ(test::error_of(ErrorCode::Argument, [&] { (void)tokenizer.encode("lox"); }),
-            "trace: the text has \"x\", which is not in the vocabulary");
-  EXPECT_EQ(
-      test::error_of(ErrorCode::Unsupported, [&] { (void)tokenizer.encode("low\xC3\xA9"); }),
-      "trace: the text has a character beyond ASCII at byte 3, which this tokenizer cannot split into words; "
-      "give tokens instead");
+            "the text has \"x\", which is not in the vocabulary");
+  EXPECT_EQ(test::error_of(ErrorCode::Unsupported, [&] { (void)tokenizer.encode("low\xC3\xA9"); }),
+            "the text has a character beyond ASCII at byte 3, which this tokenizer cannot split into words; "
+            "give tokens instead");
   EXPECT_EQ(test::error_of(ErrorCode::Argument, [&] { (void)tokenizer.encode(std::string(65537, 'l')); }),
-            "trace: the text has 65537 bytes, expected at most 65536");
+            "the text has 65537 bytes, expected at most 65536");
 }
 
 std::string tokenizer_json(const std::string& merges, const std::string& more = "") {

@@ -1,6 +1,6 @@
 import type { Activations, Norm as ObservedNorm } from "../../generated/activations";
 import type { Charts } from "../../generated/charts";
-import type { Norm } from "../../generated/report";
+import type { Norm, Report } from "../../generated/report";
 import { definitions, el, name, normLink, slot, table } from "../../shared/dom";
 import { atMost, count, measured, number, percent, plural, unknown } from "../../shared/format";
 import { showCharts } from "./charts";
@@ -18,13 +18,19 @@ function normOf(norms: Norm[], module: string): Norm | undefined {
   return ends.length === 1 ? ends[0] : undefined;
 }
 
-function normTable(observed: ObservedNorm[], norms: Norm[]): HTMLElement {
+/** The largest output that was seen, and the one that the report proves to be the largest of any input. */
+function largestOutput(seen: number | null, norm: Norm | undefined, ranges: Report["ranges"]): string {
+  const proved = ranges.norms.find((range) => range.name === norm?.name)?.output;
+  return proved === undefined ? measured(seen) : `${measured(seen)} of ${atMost(proved.largest)}`;
+}
+
+function normTable(observed: ObservedNorm[], { norms, ranges }: Report): HTMLElement {
   return el(
     "div",
     { class: "table-scroll", tabindex: 0, role: "region", "aria-label": "Table of activations" },
     table(
       "Statistics of the rows that entered each norm.",
-      ["norm", "rows", "deviation, median", "5 % to 95 %", "projected away", "frozen scale", "dimension"],
+      ["norm", "rows", "deviation, median", "5 % to 95 %", "projected away", "frozen scale", "dimension", "largest output, of proved"],
       observed.map((norm) => {
         const known = normOf(norms, norm.name);
         return [
@@ -35,9 +41,10 @@ function normTable(observed: ObservedNorm[], norms: Norm[]): HTMLElement {
           percent(norm.ones_share),
           percent(norm.frozen_scale_error),
           norm.sampled < 2 ? unknown : `${measured(norm.used_dimension)} of ${measured(norm.available_dimension)}`,
+          largestOutput(norm.largest_output, known, ranges),
         ];
       }),
-      [1, 2, 3, 4, 5, 6],
+      [1, 2, 3, 4, 5, 6, 7],
     ),
   );
 }
@@ -88,7 +95,7 @@ function tokenTable(next: Next): HTMLElement | null {
 /** Fills the section of activations; `before` is the number of figures above it. */
 export function showActivations(
   { activations, charts }: { activations: Activations; charts: Charts },
-  norms: Norm[],
+  report: Report,
   before: number,
 ): { redraw: () => void } {
   slot("activations").hidden = false;
@@ -119,7 +126,7 @@ export function showActivations(
   const figures = el("div");
   body.append(figures);
   const shown = showCharts(charts, { host: figures, before });
-  body.append(normTable(activations.norms, norms));
+  body.append(normTable(activations.norms, report));
   if (activations.not_understood.length > 0) {
     body.append(
       el("h3", {}, "Not measured, or under an assumption"),

@@ -56,7 +56,7 @@ function start(): void {
   const beside = explorer === null ? undefined : (norm: Norm) => geometryLink(norm, explorer);
   const shown = showReport(data.report, data.charts, { beside });
   const watched = activationData();
-  const live = watched === null ? null : showActivations(watched, data.report.norms, data.charts.length);
+  const live = watched === null ? null : showActivations(watched, data.report, data.charts.length);
   redraw = () => {
     shown.redraw();
     live?.redraw();

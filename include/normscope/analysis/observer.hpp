@@ -52,6 +52,7 @@ struct Summary {
   /// √(mean (σ/σ̄ − 1)²), σ̄ the mean of σ: root mean square of the relative error of y − bias if every row is
   /// divided by σ̄ instead of its own σ.
   double frozen_scale_error = 0.0;
+  double largest_output = 0.0;      ///< |y_i| over all rows and features; `NormRanges::largest` bounds it
   std::vector<Feature> features{};  ///< with the largest shares, in order
   std::vector<AxisUse> axes{};      ///< the longest, in order
   /// Participation ratio (tr C)²/tr C² of C = E (y − bias)(y − bias)ᵀ, estimated from pairs of sampled rows,

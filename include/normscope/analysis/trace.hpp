@@ -4,6 +4,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <normscope/analysis/in_model.hpp>
@@ -105,5 +106,34 @@ struct ChangedToken {
 
 /// The norms in the form of `results::activations`. Refers to `trace`.
 [[nodiscard]] std::vector<ObservedNorm> observed_norms(const TokenTrace& trace);
+
+/// The norms on the residual stream when the model reads tokens, as `watch` of the Python package sees them.
+struct ObservedTokens {
+  std::size_t tokens = 0;  ///< that were read, from the first
+  std::vector<Observer> observers{};
+  std::vector<ObservedNorm> norms{};  ///< in the order of the forward pass; they refer to `observers`
+  std::vector<std::pair<std::string, std::string>> not_understood{};  ///< other norms, with the reason
+  InModel within{};
+};
+
+struct ObserveOptions {
+  /// Multiplications for the forward passes, for keys, and for the reach of likely tokens, each.
+  double budget = std::numeric_limits<double>::infinity();
+  unsigned threads = 0;
+};
+
+/// Runs the model over the tokens, cut into contexts of its length, as far as the budget goes, at least over
+/// `least_observed` of them. `model` must outlive the result.
+///
+/// Errors    as `forward::Decoder`, `forward::Decoder::run`, `in_model`; Argument for no tokens
+///
+/// Cost      the forward passes, and as `in_model`
+[[nodiscard]] ObservedTokens observe_tokens(const files::Checkpoint& checkpoint, const models::Model& model,
+                                            std::span<const std::size_t> tokens,
+                                            const ObserveOptions& options = {},
+                                            const Progress& progress = {});
+
+/// Tokens that are read whatever the budget.
+inline constexpr std::size_t least_observed = 64;
 
 }  // namespace normscope::analysis

@@ -263,13 +263,17 @@ ObservedTokens observe_tokens(const files::Checkpoint& checkpoint, const models:
       result.not_understood.emplace_back(model.norms[norm].name, error.what());
     }
   }
-  const double afforded = options.budget / static_cast<double>(std::max<std::uint64_t>(1, model.parameters));
+  const std::size_t longest = std::min(decoder.positions(), longest_observed);
+  const double of_token =
+      static_cast<double>(model.parameters) +
+      2.0 * static_cast<double>(longest) * static_cast<double>(model.width) * model.layers;
+  const double afforded = options.budget / of_token;
   result.tokens = afforded < static_cast<double>(tokens.size())
                       ? std::min(tokens.size(), std::max(least_observed, static_cast<std::size_t>(afforded)))
                       : tokens.size();
   std::uint64_t contexts = 0;
   for (std::size_t first = 0; first < result.tokens; ++contexts) {
-    const std::size_t length = std::min(decoder.positions(), result.tokens - first);
+    const std::size_t length = std::min(longest, result.tokens - first);
     (void)decoder.run(
         tokens.subspan(first, length),
         [&](std::size_t norm, MatrixView<const double> rows) {

@@ -122,8 +122,8 @@ struct ObserveOptions {
   unsigned threads = 0;
 };
 
-/// Runs the model over the tokens, cut into contexts of its length, as far as the budget goes, at least over
-/// `least_observed` of them. `model` must outlive the result.
+/// Runs the model over the tokens, cut into contexts of its length or `longest_observed`, as far as the budget
+/// goes, at least over `least_observed` of them. `model` must outlive the result.
 ///
 /// Errors    as `forward::Decoder`, `forward::Decoder::run`, `in_model`; Argument for no tokens
 ///
@@ -133,7 +133,8 @@ struct ObserveOptions {
                                             const ObserveOptions& options = {},
                                             const Progress& progress = {});
 
-/// Tokens that are read whatever the budget.
+/// Tokens that are read whatever the budget, and those of the longest context.
 inline constexpr std::size_t least_observed = 64;
+inline constexpr std::size_t longest_observed = 1024;
 
 }  // namespace normscope::analysis

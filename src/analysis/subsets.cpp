@@ -409,8 +409,8 @@ Left left_of(const Form& form, const std::vector<std::size_t>& removed) {
     row[i] = sum.value();
   }
   const double length = euclidean_norm(row);
-  if (!(length > 1e-9 * sizes)) return {};
   const double s = form.divisor_of(length * length);
+  if (!(s * std::sqrt(form.squared_radius) > 1e-9 * sizes)) return {};
   return {form.divisor / s, plain_dot(row, form.direction) * (1.0 / s - 1.0 / form.divisor)};
 }
 

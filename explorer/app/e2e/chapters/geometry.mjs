@@ -59,9 +59,13 @@ async function picture({ page, open, expect }) {
     `a larger eps gives the radii ${radii}`,
   );
   // A point pressed in one of the pictures is ringed in all.
-  const box = await page.locator("#figure-eps-stretched svg").boundingBox();
-  await page.locator("#figure-eps-stretched svg").click({ position: { x: box.width / 2, y: 0.55 * box.height } });
-  await page.waitForFunction(() => document.querySelector("#figure-eps-scaled").dataset.point !== "158");
+  // Again while the picture still takes its size.
+  for (let tries = 0; tries < 20 && (await data("point", "eps-scaled")) === "158"; ++tries) {
+    const box = await page.locator("#figure-eps-stretched svg").boundingBox();
+    await page.locator("#figure-eps-stretched svg").click({ position: { x: box.width / 2, y: 0.55 * box.height } });
+    await page.waitForTimeout(200);
+  }
+  expect((await data("point", "eps-scaled")) !== "158", "a press rings no point");
   await page.getByRole("slider", { name: "Step" }).fill("2");
   await atIs(page, "2.000");
   expect(Number(await data("framed")) < 3, `a ball of ${await data("framed")} is in view of a circle of 1.7`);

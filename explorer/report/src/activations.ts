@@ -30,7 +30,16 @@ function normTable(observed: ObservedNorm[], { norms, ranges }: Report): HTMLEle
     { class: "table-scroll", tabindex: 0, role: "region", "aria-label": "Table of activations" },
     table(
       "Statistics of the rows that entered each norm.",
-      ["norm", "rows", "deviation, median", "5 % to 95 %", "projected away", "frozen scale", "dimension", "largest output, of proved"],
+      [
+        "norm",
+        "rows",
+        "deviation, median",
+        "5 % to 95 %",
+        "projected away",
+        "frozen scale",
+        "dimension",
+        "largest output, of proved",
+      ],
       observed.map((norm) => {
         const known = normOf(norms, norm.name);
         return [

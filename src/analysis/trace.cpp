@@ -264,9 +264,9 @@ ObservedTokens observe_tokens(const files::Checkpoint& checkpoint, const models:
     }
   }
   const std::size_t longest = std::min(decoder.positions(), longest_observed);
-  const double of_token =
-      static_cast<double>(model.parameters) +
-      2.0 * static_cast<double>(longest) * static_cast<double>(model.width) * model.layers;
+  const double of_token = static_cast<double>(model.parameters) + 2.0 * static_cast<double>(longest) *
+                                                                      static_cast<double>(model.width) *
+                                                                      model.layers;
   const double afforded = options.budget / of_token;
   result.tokens = afforded < static_cast<double>(tokens.size())
                       ? std::min(tokens.size(), std::max(least_observed, static_cast<std::size_t>(afforded)))

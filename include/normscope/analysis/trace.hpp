@@ -122,8 +122,8 @@ struct ObserveOptions {
   unsigned threads = 0;
 };
 
-/// Runs the model over the tokens, cut into contexts of its length or `longest_observed`, as far as the budget
-/// goes, at least over `least_observed` of them. `model` must outlive the result.
+/// Runs the model over the tokens, cut into contexts of its length or `longest_observed`, as far as the
+/// budget goes, at least over `least_observed` of them. `model` must outlive the result.
 ///
 /// Errors    as `forward::Decoder`, `forward::Decoder::run`, `in_model`; Argument for no tokens
 ///

@@ -105,7 +105,8 @@ void say_uneven(const Session& session, const analysis::ModelRanges& found) {
   if (norm == nullptr || norm->unevenness() <= 2.0) return;
   session.say(
       fmt::format("features: the largest of {} reaches {} times as far as its median one; "
-                  "`normscope rewrite MODEL -o OUT --migrate` evens them out",
+                  "`normscope rewrite MODEL -o OUT --fold gains` evens them out where the gain can move into "
+                  "its readers, --migrate by powers of two",
                   printable(norm->name), results::format_number(norm->unevenness())));
 }
 

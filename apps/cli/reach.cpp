@@ -220,13 +220,17 @@ void describe(const Session& session, const ReachHead& head, const Survey& resul
     session.say(fmt::format("  undecided: {} is known to lead only inside the ball, which eps = 0 excludes",
                             head.shown(inside[k])));
   }
-  for (const std::size_t i : results.nearest(tokens_said)) {
-    if (!std::isfinite(results.tokens[i].upper)) continue;  // the only token: there is no other to lead
-    session.say(fmt::format("  smallest margins: {}, at most {}", head.shown(i),
-                            at_most(results.tokens[i].upper, 4)));
+  std::vector<std::size_t> nearest = results.nearest(tokens_said);
+  // The only token has no other to lead.
+  std::erase_if(nearest, [&](std::size_t i) { return !std::isfinite(results.tokens[i].upper); });
+  if (!nearest.empty()) session.say("smallest margins:");
+  for (const std::size_t i : nearest) {
+    session.say(fmt::format("  {}: at most {}", head.shown(i), at_most(results.tokens[i].upper, 4)));
   }
-  for (const std::size_t i : results.least_probable(tokens_said)) {
-    session.say(fmt::format("  smallest maximum probability: {}, between {} and {}", head.shown(i),
+  const std::vector<std::size_t> least = results.least_probable(tokens_said);
+  if (!least.empty()) session.say("smallest maximum probabilities:");
+  for (const std::size_t i : least) {
+    session.say(fmt::format("  {}: between {} and {}", head.shown(i),
                             at_least(results.probabilities[i].lower, 6),
                             at_most(results.probabilities[i].upper, 6)));
   }

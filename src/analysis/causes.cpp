@@ -126,14 +126,14 @@ void gather_coordinates(const Report& report, std::vector<Mark>& marks, std::vec
   }
 }
 
-/// Whether norms switch the coordinate of `cause` off rather than amplify it.
-bool is_switched_off(const Report& report, const Cause& cause) {
+/// The first norm that switches the coordinate of `cause` off, if more norms do than amplify it.
+std::optional<std::size_t> norm_that_switches_off(const Report& report, const Cause& cause) {
   for (const UnusualFeature& feature : report.features) {
     if (feature.coordinate != cause.coordinates.front()) continue;
     if (std::find(feature.norms.begin(), feature.norms.end(), *cause.norm) == feature.norms.end()) continue;
-    return feature.off.size() > feature.outliers.size();
+    if (feature.off.size() > feature.outliers.size()) return feature.off.front();
   }
-  return false;
+  return {};
 }
 
 /// Makes one cause of those about coordinates of one stream that are switched off.
@@ -142,8 +142,10 @@ void join_switched_off(const Report& report, std::vector<Cause>& causes) {
                    [](const Cause& a, const Cause& b) { return a.severity > b.severity; });
   std::vector<Cause> joined;
   for (Cause& cause : causes) {
+    const std::optional<std::size_t> off = norm_that_switches_off(report, cause);
+    cause.switched_off = off.has_value();
+    if (off) cause.norm = *off;
     const models::Norm& norm = report.norms[*cause.norm].norm;
-    cause.switched_off = is_switched_off(report, cause);
     const auto same = std::find_if(joined.begin(), joined.end(), [&](const Cause& other) {
       const models::Norm& one = report.norms[*other.norm].norm;
       return cause.switched_off && other.switched_off && one.stack == norm.stack && one.width == norm.width;

@@ -137,8 +137,9 @@ class Words {
         return {fmt::format("It adds most to the dot products of the norm's outputs. With one int8 scale for "
                             "all features, the median feature uses {} of the 127 steps that this one uses.",
                             format_number(127.0 / most_amplified())),
-                fmt::format("Quantize this input with a scale for each channel, or move powers of two into "
-                            "the weights behind it: normscope rewrite {} --migrate -o OUT",
+                fmt::format("Quantize this input with a scale for each channel, or move the gain into the "
+                            "weights behind it: normscope rewrite {} --fold gains -o OUT (--migrate moves "
+                            "powers of two only)",
                             shell_quoted(command_path(report_.path)))};
       case Measure::effective_dimension:
         return {
@@ -294,11 +295,15 @@ class Words {
     }
     std::vector<std::string> readers;
     for (const analysis::CoordinateReader& reader : cause_.readers) readers.push_back(reader_name(reader));
+    // Readers are known of the first coordinate alone.
+    const std::string first_of_several =
+        cause_.coordinates.size() == 1 ? "" : fmt::format("{} ", cause_.coordinates.front());
     const std::string verb = cause_.coordinates.size() == 1 ? "is" : "are";
     const std::string what = verb + (is_amplified() ? " switched off or amplified" : " switched off");
-    return fmt::format("{} {} in {} of {}, {}{}", coordinates(), cause_.switched_off ? what : "stands out",
-                       cause_.norms.size(), counted(of, "norm"), places(),
-                       readers.empty() ? "" : ", read most by " + listed(readers));
+    return fmt::format(
+        "{} {} in {} of {}, {}{}", coordinates(), cause_.switched_off ? what : "stands out",
+        cause_.norms.size(), counted(of, "norm"), places(),
+        readers.empty() ? "" : fmt::format(", {}read most by {}", first_of_several, listed(readers)));
   }
 
   [[nodiscard]] std::string norm_title() const {
@@ -374,6 +379,13 @@ class Words {
   const analysis::Report& report_;
 };
 
+/// What the verdict calls a finding that is about no norm.
+std::string subject_of(const analysis::Finding& finding) {
+  if (std::holds_alternative<analysis::TiedTokens>(finding.property)) return "tied tokens";
+  if (std::holds_alternative<analysis::UnreachableTokens>(finding.property)) return "unreachable tokens";
+  return "the whole file";
+}
+
 }  // namespace
 
 CauseText describe(const Cause& cause, const analysis::Report& report) {
@@ -418,27 +430,31 @@ std::string verdict(const analysis::Report& report) {
     std::string subject;
     switch (cause.subject) {
       case Subject::coordinate:
-        subject = cause.coordinates.size() > 1 ? counted(cause.coordinates.size(), "coordinate")
-                                               : fmt::format("coordinate {}", cause.coordinates.front());
+        subject = cause.coordinates.size() > 1
+                      ? fmt::format("a set of {}", counted(cause.coordinates.size(), "coordinate"))
+                      : fmt::format("coordinate {}", cause.coordinates.front());
         break;
       case Subject::norm: subject = shortened(report.norms[*cause.norm].norm.name, longest_name); break;
       case Subject::heads: {
         std::set<std::size_t> different;
         for (const std::size_t entry : cause.heads) different.insert(report.heads[entry].head);
-        subject = counted(different.size(), "head");
+        subject = fmt::format("how {} {}", counted(different.size(), "head"),
+                              different.size() == 1 ? "attends" : "attend");
         break;
       }
       case Subject::finding:
-        subject = cause.norm ? shortened(report.norms[*cause.norm].norm.name, longest_name) : "tokens";
+        subject = cause.norm ? shortened(report.norms[*cause.norm].norm.name, longest_name)
+                             : subject_of(report.findings[cause.findings.front()]);
         break;
     }
-    if (std::find(subjects.begin(), subjects.end(), subject) == subjects.end()) subjects.push_back(subject);
+    subjects.push_back(subject);
   }
-  const std::size_t more = report.causes.size() - std::min(report.causes.size(), analysis::first_causes);
+  const std::size_t more = report.causes.size() - subjects.size();
+  if (more > 0) subjects.push_back(fmt::format("{} more", more));
   return fmt::format(
-      "{} unusual {}: {}{}.",
+      "{} unusual {}: {}.",
       report.causes.size() == 1 ? "One thing is" : in_words(report.causes.size()) + " things are", beside,
-      listed(subjects), more > 0 ? fmt::format(", and {} more", more) : "");
+      listed(subjects));
 }
 
 }  // namespace normscope::results

@@ -175,7 +175,7 @@ class FoldPlanner : Planner {
     std::string slot = has_bias ? why_bias_stays(norm) : "";
     if (!slot.empty() && std::all_of(spec.gain.begin(), spec.gain.end(), is(1.0))) {
       result.fold = Fold::neutral;
-      result.reason = "its gain is 1; its bias stays: " + slot;
+      result.reason = "its gain is 1; the norm's bias stays: " + slot;
       return result;
     }
     if (!slot.empty()) {
@@ -183,7 +183,7 @@ class FoldPlanner : Planner {
         result.reason = slot + ", and " + why;
         return result;
       }
-      result.reason = slot + ": its bias stays, divided by the gain";
+      result.reason = slot + ": the norm's bias stays, divided by the gain";
     }
     result.fold = has_bias && slot.empty() ? Fold::gain_and_bias : Fold::gain;
     add_edits(index, spec, has_bias, slot.empty());

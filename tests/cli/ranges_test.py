@@ -144,7 +144,7 @@ class Ranges(CommandTest):
 
     def test_what_evens_features_is_named(self):
         text = self.ok("ranges", fixture("gpt2"))
-        self.assertIn("`normscope rewrite MODEL -o OUT --migrate` evens them out", text)
+        self.assertIn("`normscope rewrite MODEL -o OUT --fold gains` evens them out", text)
         self.ok("rewrite", fixture("gpt2"), "-o", "even", "--migrate", "--untie", "-q")
         self.assertNotIn("--migrate", self.ok("ranges", "even"))
 

@@ -405,7 +405,7 @@ class Reach(CommandTest):
         self.assertEqual(self.json(*options, "--sharpen", 0)["nearest"], [])
         self.assertNotIn("smallest margins", self.ok(*options, "--sharpen", 0))
         text = self.ok(*options)
-        self.assertIn("smallest margins: token", text)
+        self.assertIn("smallest margins:\n  token", text)
         self.assertIn("Reachable: at some input of the final norm", text)
         self.fails(2, *options, "--sharpen", -1)
         self.fails(2, *options, "--budget", -1)

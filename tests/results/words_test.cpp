@@ -135,6 +135,33 @@ TEST_F(FindingSentences, TellACauseWithWhatIsUsual) {
             fmt::format("Nothing unusual beside {} reference models.", references().size()));
 }
 
+TEST_F(FindingSentences, SayAmplifiedOnlyWhereANormAmplifies) {
+  const auto title = [&](double last) {
+    Report given = report();
+    for (ComparedMeasure& compared : given.measures) {
+      compared.usual.reset();
+      if (compared.measure == Measure::unusual_coordinate) {
+        compared.usual = {.limit = 0.1, .within = 8, .of = 10};
+      }
+    }
+    given.causes = find_causes(given);
+    EXPECT_EQ(given.causes.size(), 1U) << last;
+    EXPECT_EQ(given.norms[*given.causes[0].norm].switched_off.size(), 1U)
+        << "the command shows a norm that switches it off";
+    return results::describe(given.causes[0], given).title;
+  };
+  std::vector<double> gain(64, 1.0);
+  gain[3] = 1.01;
+  add(gain);
+  gain[7] = 1e-6;
+  add(gain);
+  add(gain);
+  EXPECT_EQ(title(1.0), "Coordinate 7 is switched off in 2 of 3 norms, layers 1 and 2");
+  gain[7] = 30.0;
+  add(gain);
+  EXPECT_EQ(title(30.0), "Coordinate 7 is switched off or amplified in 3 of 4 norms, layers 1 to 3");
+}
+
 TEST(CauseWords, BoundWhatHeadsPrefer) {
   Report given = known({{0.0, 0.5}, {0.0, 300.0}});
   given.measures = {{.measure = Measure::sharp_head, .usual = Usual{.limit = 2.0, .within = 4, .of = 5}}};

@@ -115,8 +115,9 @@ TEST(RewritePlan, BiasesStayWhereNoReaderTakesThem) {
     EXPECT_EQ(plan.norms.back().fold, Fold::gain);
     return plan.norms.back().reason;
   };
-  EXPECT_TRUE(says(folded("phi", [](Model& model) { model.vocabulary->logit_scale = 2.0; }),
-                   "the bias of \"lm_head.weight\" is not scaled as its products are: its bias stays"));
+  EXPECT_TRUE(
+      says(folded("phi", [](Model& model) { model.vocabulary->logit_scale = 2.0; }),
+           "the bias of \"lm_head.weight\" is not scaled as its products are: the norm's bias stays"));
   const Plan shared = planned(
       "phi", folds, [](Model& model) { model.norms[0].readers[1].bias = model.norms[0].readers[0].bias; });
   EXPECT_EQ(shared.norms[0].fold, Fold::gain);
@@ -145,7 +146,7 @@ TEST(RewritePlan, BiasesStayWhereNoReaderTakesThem) {
   for (double& gain : copy.tensors.at("model.norm.weight").values) gain = 1.0;
   const Plan one = planned(copy.open(scratch / "one"), folds);
   EXPECT_EQ(one.norms.back().fold, Fold::neutral);
-  EXPECT_EQ(one.norms.back().reason, "its gain is 1; its bias stays: \"lm_head.weight\" has no bias");
+  EXPECT_EQ(one.norms.back().reason, "its gain is 1; the norm's bias stays: \"lm_head.weight\" has no bias");
 }
 
 TEST(RewritePlan, ANormWithoutAGainFoldsItsBias) {

@@ -1,3 +1,9 @@
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include <fmt/core.h>
 
 #include <normscope/nets/tasks.hpp>
@@ -38,6 +44,22 @@ Plan plan(Size size) {
   add("LN in 16 groups", Activation::norm, 16);
   add("linear", Activation::none, 1);
   add("ReLU", Activation::relu, 1);
+  // Deeper nets on the leading principal components, which are a fixed linear map of the pixels.
+  for (const std::size_t depth :
+       quick ? std::vector<std::size_t>{4} : std::vector<std::size_t>{4, 8, 12, 16, 24, 32}) {
+    Json configuration{{"arm", "LN"}, {"rows", quick ? 1000 : 50000}, {"components", 80}};
+    configuration.update(ln_nets::to_json({.width = 32,
+                                           .depth = depth,
+                                           .activation = Activation::norm,
+                                           .norm = NormKind::layer,
+                                           .initialization = nets::Initialization::orthogonal,
+                                           .rate = 3e-3,
+                                           .schedule = nets::Schedule::cosine,
+                                           .steps = quick ? 100U : 40000U,
+                                           .batch = 100,
+                                           .precision = Dtype::F32}));
+    plan.configurations.push_back(std::move(configuration));
+  }
   if (quick) return plan;
   for (const std::size_t width : {16U, 32U, 64U}) {
     for (const std::size_t depth : {2U, 4U, 8U}) {
@@ -57,40 +79,42 @@ nets::Dataset last_rows(const nets::Dataset& data, std::size_t rows) {
 
 void perform(Run& run) {
   const std::filesystem::path folder = data_file("mnist");
-  const nets::Dataset validation = last_rows(nets::mnist(folder, nets::Part::train), validation_rows);
-  const auto data = std::make_shared<const nets::Dataset>(
-      nets::mnist(folder, nets::Part::train, run.get<std::size_t>("rows")));
-  const nets::Dataset test = nets::mnist(folder, nets::Part::test);
-  ln_nets::train(run, data, {{"test_accuracy", test}, {"validation_accuracy", validation}});
+  nets::Dataset validation = last_rows(nets::mnist(folder, nets::Part::train), validation_rows);
+  nets::Dataset data = nets::mnist(folder, nets::Part::train, run.get<std::size_t>("rows"));
+  nets::Dataset test = nets::mnist(folder, nets::Part::test);
+  if (const auto count = run.configuration().value("components", std::size_t{0}); count > 0) {
+    const std::vector<double> map = nets::principal_components(data, count);
+    for (nets::Dataset* const part : {&validation, &data, &test}) *part = nets::mapped(*part, map);
+  }
+  ln_nets::train(run, std::make_shared<const nets::Dataset>(std::move(data)),
+                 {{"test_accuracy", test}, {"validation_accuracy", validation}});
 }
 
 double test_accuracy(const Done& run) { return run.last("test_accuracy"); }
 
-/// The runs of the plain LayerNorm nets of the shape and number of steps with the highest mean accuracy on
-/// the validation images.
+/// The runs of the plain LayerNorm nets of the configuration with the highest mean accuracy on the validation
+/// images.
 ///
 /// Requires  at least one such run
 Results chosen(const Results& results) {
+  std::map<std::string, std::vector<Done>> by_configuration;
   const Results norms = results.where("arm", "LN");
+  for (const Done& run : norms.runs()) by_configuration[run.configuration.dump()].push_back(run);
   Results best({});
-  for (const Json& width : norms.all("width")) {
-    for (const Json& depth : norms.all("depth")) {
-      for (const Json& steps : norms.all("steps")) {
-        const Results runs = norms.where("width", width).where("depth", depth).where("steps", steps);
-        if (runs.runs().empty()) continue;
-        if (best.runs().empty() ||
-            runs.last("validation_accuracy").mean > best.last("validation_accuracy").mean)
-          best = runs;
-      }
-    }
+  for (const auto& [configuration, runs] : by_configuration) {
+    const Results these(runs);
+    if (best.runs().empty() || these.last("validation_accuracy").mean > best.last("validation_accuracy").mean)
+      best = these;
   }
   return best;
 }
 
 std::string shape_of(const Results& runs) {
   const Json& configuration = runs.runs().front().configuration;
-  return fmt::format("width {}, {} norms, {} steps", configuration.at("width").get<int>(),
-                     configuration.at("depth").get<int>(), configuration.at("steps").get<int>());
+  const int components = configuration.value("components", 0);
+  return fmt::format("width {}, {} norms, {} steps{}", configuration.at("width").get<int>(),
+                     configuration.at("depth").get<int>(), configuration.at("steps").get<int>(),
+                     components > 0 ? fmt::format(" on {} principal components", components) : "");
 }
 
 std::string accuracy_of(const Results& runs) {
@@ -134,12 +158,14 @@ const Experiment experiment{
     .paper = "Winsor 2022",
     .claim = "A net whose only nonlinearity is LayerNorm solves MNIST.",
     .quick_seconds = 10,
-    .full_minutes = 20,
+    .full_minutes = 60,
     .scale =
         {.paper = "one sentence; width, depth and accuracy are not stated",
          .ours =
-             "widths 16 to 128, 2 to 8 norms, 6000 or 20,000 steps of 100 images; of these 19 the best on "
-             "10,000 images of the training set"},
+             "widths 16 to 128, 2 to 8 norms, 6000 or 20,000 steps of 100 images; width 32, 4 to 32 norms, "
+             "40,000 steps, on 80 principal components; of these 25 the best on 10,000 images of the "
+             "training "
+             "set"},
     .plan = plan,
     .perform = perform,
     .claims =

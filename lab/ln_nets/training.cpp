@@ -57,18 +57,22 @@ void measure_end(Run& run, const nets::Trainer& trainer, std::initializer_list<H
 }  // namespace
 
 Json to_json(const nets::TrainSpec& spec) {
-  return {{"activation", std::string(to_string(spec.activation))},
-          {"norm", std::string(to_string(spec.norm))},
-          {"groups", spec.groups},
-          {"width", spec.width},
-          {"depth", spec.depth},
-          {"eps", spec.eps},
-          {"rate", spec.rate},
-          {"schedule", std::string(to_string(spec.schedule))},
-          {"steps", spec.steps},
-          {"batch", spec.batch},
-          {"record_every", spec.record_every},
-          {"precision", std::string(to_string(spec.precision))}};
+  Json json{{"activation", std::string(to_string(spec.activation))},
+            {"norm", std::string(to_string(spec.norm))},
+            {"groups", spec.groups},
+            {"width", spec.width},
+            {"depth", spec.depth},
+            {"eps", spec.eps},
+            {"rate", spec.rate},
+            {"schedule", std::string(to_string(spec.schedule))},
+            {"steps", spec.steps},
+            {"batch", spec.batch},
+            {"record_every", spec.record_every},
+            {"precision", std::string(to_string(spec.precision))}};
+  // Runs are found by their configuration: those from before there was a choice do not name it.
+  if (spec.initialization != nets::Initialization::uniform)
+    json["initialization"] = std::string(to_string(spec.initialization));
+  return json;
 }
 
 nets::TrainSpec spec_of(const Run& run) {
@@ -78,6 +82,7 @@ nets::TrainSpec spec_of(const Run& run) {
           .norm = norm_kind(run.get<std::string>("norm")),
           .groups = run.get<std::size_t>("groups"),
           .eps = run.get<double>("eps"),
+          .initialization = nets::initialization(run.configuration().value("initialization", "uniform")),
           .rate = run.get<double>("rate"),
           .schedule = nets::schedule(run.get<std::string>("schedule")),
           .steps = run.get<std::size_t>("steps"),

@@ -1,10 +1,13 @@
 #include <normscope/nets/tasks.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
 #include <fmt/core.h>
+#include <Eigen/Core>
+#include <Eigen/Eigenvalues>
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
@@ -156,6 +159,40 @@ std::optional<Task> image_task(std::string_view name) {
     return task;
   }
   return std::nullopt;
+}
+
+namespace {
+
+using RowMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+Eigen::Index index_of(std::size_t value) { return static_cast<Eigen::Index>(value); }
+
+Eigen::Map<const RowMatrix> samples_of(const Dataset& data) {
+  return {data.x.data(), index_of(data.rows()), index_of(data.width)};
+}
+
+}  // namespace
+
+std::vector<double> principal_components(const Dataset& data, std::size_t count) {
+  NORMSCOPE_ASSERT(count <= data.width && data.rows() > 0);
+  const Eigen::Map<const RowMatrix> samples = samples_of(data);
+  const Eigen::RowVectorXd mean = samples.colwise().mean();
+  const RowMatrix centred = samples.rowwise() - mean;
+  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solved(centred.transpose() * centred /
+                                                              static_cast<double>(data.rows()));
+  const double deviation = std::sqrt(solved.eigenvalues().tail(1)[0]);
+  const RowMatrix map = solved.eigenvectors().rightCols(index_of(count)).rowwise().reverse() /
+                        (deviation > 0.0 ? deviation : 1.0);
+  return {map.data(), map.data() + map.size()};
+}
+
+Dataset mapped(const Dataset& data, std::span<const double> map) {
+  const std::size_t columns = map.size() / data.width;
+  Dataset result{.width = columns, .classes = data.classes, .x = {}, .labels = data.labels};
+  result.x.resize(data.rows() * columns);
+  Eigen::Map<RowMatrix>(result.x.data(), index_of(data.rows()), index_of(columns)) =
+      samples_of(data) * Eigen::Map<const RowMatrix>(map.data(), index_of(data.width), index_of(columns));
+  return result;
 }
 
 }  // namespace normscope::nets

@@ -99,6 +99,32 @@ struct Batch {
   std::size_t rows = 0;
 };
 
+/// A matrix, out × in, with orthonormal rows, or orthonormal columns if there are more rows than columns.
+std::vector<double> orthonormal(std::size_t out, std::size_t in, Random& random) {
+  const bool by_rows = out <= in;
+  const std::size_t length = std::max(out, in);
+  std::vector<std::vector<double>> vectors;
+  while (vectors.size() < std::min(out, in)) {
+    std::vector<double> vector(length);
+    for (double& value : vector) value = random.normal();
+    // Twice, since the first pass leaves rounding errors of a vector that is nearly spanned by the others.
+    for (int pass = 0; pass < 2; ++pass) {
+      for (const std::vector<double>& other : vectors) {
+        const double along = std::inner_product(vector.begin(), vector.end(), other.begin(), 0.0);
+        for (std::size_t i = 0; i < length; ++i) vector[i] -= along * other[i];
+      }
+    }
+    const double size = std::sqrt(std::inner_product(vector.begin(), vector.end(), vector.begin(), 0.0));
+    for (double& value : vector) value /= size;
+    vectors.push_back(std::move(vector));
+  }
+  std::vector<double> result(out * in);
+  for (std::size_t i = 0; i < out; ++i) {
+    for (std::size_t j = 0; j < in; ++j) result[i * in + j] = by_rows ? vectors[i][j] : vectors[j][i];
+  }
+  return result;
+}
+
 }  // namespace
 
 template <typename T>
@@ -246,12 +272,21 @@ class Trainer::EngineOf final : public Trainer::Engine {
   void begin_at_random() {
     Random random(spec.seed);
     for (const PassLayer& layer : pass.layers) {
+      for (std::size_t i = 0; layer.affine && i < layer.out; ++i) parameters_[layer.gain + i] = T{1};
+      if (spec.initialization == Initialization::orthogonal) {
+        const std::vector<double> weights = orthonormal(layer.out, layer.in, random);
+        std::transform(weights.begin(), weights.end(), parameters_.data() + layer.weight,
+                       [](double value) { return static_cast<T>(value); });
+        for (std::size_t i = 0; i < layer.out; ++i) {
+          parameters_[layer.bias + i] = static_cast<T>(0.5 * random.normal());
+        }
+        continue;
+      }
       const double bound = 1.0 / std::sqrt(static_cast<double>(layer.in));
       const std::size_t count = (layer.in + 1) * layer.out;
       for (std::size_t i = 0; i < count; ++i) {
         parameters_[layer.weight + i] = static_cast<T>(bound * (2.0 * random.uniform() - 1.0));
       }
-      for (std::size_t i = 0; layer.affine && i < layer.out; ++i) parameters_[layer.gain + i] = T{1};
     }
   }
 

@@ -43,6 +43,18 @@ Schedule schedule(std::string_view name) {
               fmt::format("unknown schedule \"{}\", expected constant, cosine, linear or step", name));
 }
 
+Initialization initialization(std::string_view name) {
+  for (const Initialization value : {Initialization::uniform, Initialization::orthogonal}) {
+    if (to_string(value) == name) return value;
+  }
+  throw Error(ErrorCode::Argument,
+              fmt::format("unknown initialization \"{}\", expected uniform or orthogonal", name));
+}
+
+std::string_view to_string(Initialization value) {
+  return value == Initialization::uniform ? "uniform" : "orthogonal";
+}
+
 std::string_view to_string(Optimizer value) { return value == Optimizer::adam ? "adam" : "sgd"; }
 
 std::string_view to_string(Schedule value) {

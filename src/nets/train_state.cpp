@@ -18,7 +18,7 @@ namespace normscope::nets {
 namespace {
 
 constexpr SnapshotKind train_state{
-    .name = "train", .version = 2, .others = "other options or samples", .former = "normscope.train/"};
+    .name = "train", .version = 3, .others = "other options or samples", .former = "normscope.train/"};
 
 std::string spec_text(const TrainSpec& spec) {
   return nlohmann::json{{"width", spec.width},
@@ -28,6 +28,7 @@ std::string spec_text(const TrainSpec& spec) {
                         {"groups", spec.groups},
                         {"eps", spec.eps},
                         {"affine", spec.affine},
+                        {"initialization", std::string(to_string(spec.initialization))},
                         {"optimizer", std::string(to_string(spec.optimizer))},
                         {"rate", spec.rate},
                         {"momentum", spec.momentum},

@@ -116,6 +116,26 @@ std::string message(const std::string& task, std::size_t rows = 0) {
   return "";
 }
 
+TEST(Dataset, PrincipalComponentsAreOfItsDirectionsOfLargestDeviation) {
+  // Deviations 3 along (0.6, 0.8, 0) and 1 along (0, 0, 1), 0 along the other; the mean does not count.
+  const Dataset data{.width = 3,
+                     .classes = 2,
+                     .x = {7.0 + 1.8, 5.0 + 2.4, 1.0, 7.0 - 1.8, 5.0 - 2.4, 1.0, 7.0 + 1.8, 5.0 + 2.4, -1.0,
+                           7.0 - 1.8, 5.0 - 2.4, -1.0},
+                     .labels = {0, 1, 0, 1}};
+  const std::vector<double> map = principal_components(data, 2);
+  ASSERT_EQ(map.size(), 6U);
+  const double sign = map[0] > 0.0 ? 1.0 : -1.0;
+  EXPECT_NEAR(sign * map[0], 0.6 / 3.0, 1e-14);
+  EXPECT_NEAR(sign * map[2], 0.8 / 3.0, 1e-14);
+  EXPECT_NEAR(map[4], 0.0, 1e-14);
+  EXPECT_NEAR(std::abs(map[5]), 1.0 / 3.0, 1e-14);
+  const Dataset small = mapped(data, map);
+  EXPECT_EQ(small.width, 2U);
+  EXPECT_EQ(small.labels, data.labels);
+  EXPECT_NEAR(std::abs(small.x[0] - small.x[2]), 2.0, 1e-14) << "the leading component is the first";
+}
+
 TEST(Images, MnistIsReadAndScaled) {
   const test::Scratch scratch;
   write(scratch / "train-images-idx3-ubyte", "\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x02\0\xff\x01\x02"s);

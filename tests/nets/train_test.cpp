@@ -106,6 +106,31 @@ TEST(Train, EveryKindOfTheTableIsThatOfTheNet) {
   }
 }
 
+TEST(Train, OrthogonalWeightsAreOrthonormal) {
+  const Trainer trainer({.width = 6, .depth = 2, .initialization = Initialization::orthogonal},
+                        noise(20, 9, 5));
+  const Net net = trainer.net();
+  // 6 rows of 9, 6 of 6, 5 of 6: never more rows than columns.
+  std::vector<const Layer*> layers;
+  for (const Layer& layer : net.layers) layers.push_back(&layer);
+  layers.push_back(&net.head);
+  double squares = 0.0;
+  for (const Layer* const layer : layers) {
+    for (std::size_t a = 0; a < layer->out; ++a) {
+      for (std::size_t b = 0; b <= a; ++b) {
+        double product = 0.0;
+        for (std::size_t j = 0; j < layer->in; ++j) {
+          product += layer->weight[a * layer->in + j] * layer->weight[b * layer->in + j];
+        }
+        EXPECT_NEAR(product, a == b ? 1.0 : 0.0, 1e-14);
+      }
+      squares += layer->bias[a] * layer->bias[a];
+    }
+  }
+  EXPECT_NEAR(std::sqrt(squares / 17.0), 0.5, 0.2);
+  EXPECT_THROW(static_cast<void>(initialization("zero")), Error);
+}
+
 TEST(Train, TheNetIsWhatWasTrained) {
   for (const std::size_t classes : {std::size_t{2}, std::size_t{5}}) {
     const Dataset data = noise(300, 4, classes);

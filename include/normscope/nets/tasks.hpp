@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -95,6 +96,19 @@ inline constexpr Scaling cifar10_scaling{120.707, 64.150};
 /// Errors    Io, Format, Shape naming the file; Argument if there are fewer images
 [[nodiscard]] Dataset mnist(const std::filesystem::path& folder, Part part, std::size_t rows = 0);
 [[nodiscard]] Dataset cifar10(const std::filesystem::path& folder, Part part, std::size_t rows = 0);
+
+/// The `count` leading principal components of the samples, over the deviation along the first: a linear map
+/// of their features.
+///
+/// Shapes    (width, count), row-major
+///
+/// Requires  count <= width, one sample or more
+///
+/// Cost      rows · width² and some 10 width³ flops
+[[nodiscard]] std::vector<double> principal_components(const Dataset& data, std::size_t count);
+
+/// The samples times `map`, (width, columns).
+[[nodiscard]] Dataset mapped(const Dataset& data, std::span<const double> map);
 
 /// The task "mnist:FOLDER" or "cifar10:FOLDER", or either after "random-labels:", which replaces the images'
 /// labels by random ones.

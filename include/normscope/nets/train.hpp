@@ -60,13 +60,21 @@ enum class Optimizer { adam, sgd };
 ///   step      2^-floor(8 t/T)
 enum class Schedule { constant, cosine, linear, step };
 
+/// How weights and biases begin:
+///   uniform     all uniform in ±1/sqrt(inputs)
+///   orthogonal  weights with orthonormal rows or columns, whichever are fewer; biases normal of deviation
+///   1/2
+enum class Initialization { uniform, orthogonal };
+
 /// The value of that name; the names are those above.
 ///
 /// Errors    Argument if there is none
 [[nodiscard]] Optimizer optimizer(std::string_view name);
 [[nodiscard]] Schedule schedule(std::string_view name);
+[[nodiscard]] Initialization initialization(std::string_view name);
 [[nodiscard]] std::string_view to_string(Optimizer value);
 [[nodiscard]] std::string_view to_string(Schedule value);
+[[nodiscard]] std::string_view to_string(Initialization value);
 
 /// The architecture of a net and its training: `depth` times a linear map to `width` features and
 /// `activation`, then a linear map to one logit (two classes) or to one logit per class.
@@ -80,6 +88,7 @@ struct TrainSpec {
   std::size_t groups = 1;
   double eps = 1e-5;
   bool affine = false;  ///< learn gain and bias of the norms
+  Initialization initialization = Initialization::uniform;
   Optimizer optimizer = Optimizer::adam;
   double rate = 0.01;
   double momentum = 0.9;  ///< sgd
@@ -120,7 +129,7 @@ struct TrainState {
   std::vector<double> accuracy{};
 };
 
-/// A training in progress. Weights and biases are initialized uniformly in ±1/sqrt(inputs).
+/// A training in progress.
 ///
 /// The backward pass is written by hand: for a norm u = Πz/s the transposed Jacobian is Jᵀd = (Πd − u
 /// (u·d)/n)/s, O(width) per row.

@@ -122,11 +122,15 @@ int run_count(const Session& session, Inputs& /*inputs*/, Outputs& outputs, cons
                           options.language, spec.longest, am::to_string(network.head), spec.seed,
                           subject.origin));
   const std::size_t exact = range.exact_to();
-  session.say(exact < 5
-                  ? std::string("not exact: at n = 5 a member is rejected or another word accepted")
-                  : fmt::format("exact for n from 5 to {}{}: the member is accepted; words with fewer or up "
-                                "to {} more of the last letter are rejected",
-                                exact, exact == options.up_to ? " and maybe beyond" : "", am::Range::beyond));
+  session.say(
+      exact < 5
+          ? std::string("not exact: at n = 5 a member is rejected or another word accepted")
+          : fmt::format("exact for n from 5 to {}{}: the member is accepted; words with fewer or up "
+                        "to {} more of the last letter{} are rejected",
+                        exact, exact == options.up_to ? " and maybe beyond" : "", am::Range::beyond,
+                        letters(network.language) > 2
+                            ? fmt::format(", or up to {} fewer or more of the one before,", am::Range::around)
+                            : ""));
   session.say(fmt::format(
       "{} near members: {:.1f} % right; {:.1f} % of members accepted, {:.1f} % of others "
       "rejected",

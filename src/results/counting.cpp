@@ -127,7 +127,9 @@ void fields(V& v, const CountResult& x) {
       part("one_less", answers(x.range.one_less), "whether the word with one last letter fewer is accepted");
       part("one_more", answers(x.range.one_more));
       part("another", answers(x.range.another),
-           "whether some word with fewer or up to ten more of the last letter is accepted");
+           "whether some other word is accepted with n of the first letter, n - 3 to n + 3 of a letter "
+           "between "
+           "and up to n + 10 of the last");
     }),
     "for n = 0, 1, … repetitions of every letter");
   v("near_members", object([&](auto& part) {

@@ -129,7 +129,7 @@ function rangesOf(page: Page<State>): void {
       el(
         "p",
         { class: "muted" },
-        `n from 1 to ${most}: tall where the member is accepted and no other number of last letters is.`,
+        `n from 1 to ${most}: tall where the member is accepted and no word near it is.`,
       ),
     );
   });

@@ -149,25 +149,46 @@ std::size_t Range::exact_to(std::size_t from) const {
   return n - 1;
 }
 
+namespace {
+
+/// Whether the network accepts a^n, the letters between as often as `middle` says, and 0 to `most` of the
+/// last letter.
+std::vector<bool> accepted_ends(const Network& network, std::size_t n, std::size_t middle, std::size_t most) {
+  const auto last = static_cast<std::uint8_t>(letters(network.language) - 1);
+  Classifier judge(network);
+  for (std::uint8_t letter = 0; letter < last; ++letter) {
+    for (std::size_t i = 0; i < (letter == 0 ? n : middle); ++i) judge.read(letter);
+  }
+  std::vector<bool> accepted{judge.accepts()};
+  for (std::size_t count = 1; count <= most; ++count) {
+    judge.read(last);
+    accepted.push_back(judge.accepts());
+  }
+  return accepted;
+}
+
+bool any_of(const std::vector<bool>& values) {
+  return std::find(values.begin(), values.end(), true) != values.end();
+}
+
+}  // namespace
+
 Range range(const Network& network, std::size_t most) {
   validate(network);
-  const auto last = static_cast<std::uint8_t>(letters(network.language) - 1);
   Range range;
   for (std::size_t n = 0; n <= most; ++n) {
-    Classifier judge(network);
-    for (std::uint8_t letter = 0; letter < last; ++letter) {
-      for (std::size_t i = 0; i < n; ++i) judge.read(letter);
-    }
-    std::vector<bool> accepted{judge.accepts()};
-    for (std::size_t count = 1; count <= n + Range::beyond; ++count) {
-      judge.read(last);
-      accepted.push_back(judge.accepts());
-    }
+    std::vector<bool> accepted = accepted_ends(network, n, n, n + Range::beyond);
     range.member.push_back(accepted[n]);
     range.one_less.push_back(n > 0 && accepted[n - 1]);
     range.one_more.push_back(accepted[n + 1]);
     accepted[n] = false;
-    range.another.push_back(std::find(accepted.begin(), accepted.end(), true) != accepted.end());
+    bool another = any_of(accepted);
+    const bool has_middle = letters(network.language) > 2;
+    for (std::size_t off = 1; has_middle && off <= Range::around && !another; ++off) {
+      another = any_of(accepted_ends(network, n, n + off, n + Range::beyond)) ||
+                (off <= n && any_of(accepted_ends(network, n, n - off, n + Range::beyond)));
+    }
+    range.another.push_back(another);
   }
   return range;
 }

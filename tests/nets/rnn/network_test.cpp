@@ -88,6 +88,9 @@ TEST(Network, RangeIsWhatIsAccepted) {
             EXPECT_EQ(seen.one_more[n], accepted);
           }
           another = another || (accepted && count != n);
+          for (std::size_t middle = n - std::min(n, Range::around); middle <= n + Range::around; ++middle) {
+            another = another || (middle != n && accepts(network, blocks(std::array{n, middle, count})));
+          }
         }
         EXPECT_EQ(seen.another[n], another);
       }

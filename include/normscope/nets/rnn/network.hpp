@@ -81,11 +81,12 @@ struct Score {
 /// Errors    as `accepts`; Argument unless there are members and others
 [[nodiscard]] Score score(const Network& network, std::span<const Labelled> words);
 
-/// Whether the network accepts the members with n of every letter, n = 0..most, and the words that differ
-/// from them in the number of the last letter, from 0 to n + 10. That many are tested because a network that
-/// counts modulo a few letters accepts a word every few letters.
+/// Whether the network accepts the members with n of every letter, n = 0..most, and words near them: n of the
+/// first letter, a letter between n − 3 to n + 3 times, the last 0 to n + 10 times. That many are tested
+/// because a network that counts modulo a few letters accepts a word every few letters.
 struct Range {
   static constexpr std::size_t beyond = 10;
+  static constexpr std::size_t around = 3;
 
   std::vector<bool> member{};    ///< accepted
   std::vector<bool> one_less{};  ///< accepted, which is wrong; false for n = 0
@@ -100,7 +101,7 @@ struct Range {
 
 /// Errors    as `accepts`
 ///
-/// Cost      O(most² width²)
+/// Cost      O(most² width²), up to seven times that for three letters
 [[nodiscard]] Range range(const Network& network, std::size_t most);
 
 }  // namespace normscope::nets::rnn

@@ -122,6 +122,21 @@ def expect_computed(who: str) -> None:
         raise TypeError(f"{who}: torch is recording operations, expected normscope.torch.normalize, which it can record")
 
 
+def expect_no_gradient(who: str, **inputs: Any) -> None:
+    """Refuses inputs whose derivatives torch records, where the result would silently have none."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return
+    level = torch.autograd.forward_ad._current_level
+    for name, given in inputs.items():
+        if not isinstance(given, torch.Tensor):
+            continue
+        recorded = given.requires_grad and torch.is_grad_enabled()
+        if recorded or level >= 0 and torch.autograd.forward_ad.unpack_dual(given).tangent is not None:
+            raise TypeError(f"{who}: {name} records derivatives, which the result does not have; expected {name}.detach(), "
+                            "or normscope.torch.normalize, which records them too")
+
+
 def callback(who: str, value: Any) -> Any:
     """None, or a callable."""
     if value is not None and not callable(value):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import weakref
 from typing import Any, Callable, Iterable, Union
@@ -50,7 +51,7 @@ class Watch:
         self._one_at_a_time = threading.Lock()  # models may run in several threads
         wanted = _choice_of(which)
         chosen = _outermost(entry for entry in model.named_modules() if wanted(*entry))
-        hooks = [module.register_forward_hook(_hook_of(weakref.ref(self), name))
+        hooks = [module.register_forward_hook(_Hook(self, name), with_kwargs=True)
                  for name, module in _renamed(model, chosen)]
         if not hooks:
             raise ValueError(f"watch: {self._model} has no norm" + ("" if which is None else " that was asked for"))
@@ -122,13 +123,31 @@ class Watch:
         _core.observe(norm.observer, spaced)
 
 
-def _hook_of(watch: weakref.ref[Watch], name: str) -> Callable[..., None]:
-    def hook(module: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        alive = watch()
-        if alive is not None:
-            alive._see(name, module, inputs, output)
+class _Hook:
+    """What a watched norm calls. It refers to the watch weakly; copies of the norm, and files of it, call nothing."""
 
-    return hook
+    def __init__(self, watch: Watch, name: str) -> None:
+        self._watch, self._name = weakref.ref(watch), name
+
+    def __call__(self, module: Any, inputs: tuple[Any, ...], keywords: dict[str, Any], output: Any) -> None:
+        torch = sys.modules["torch"]
+        if torch.compiler.is_compiling():
+            return  # a graph has no watch in it
+        watch = self._watch()
+        # A norm that runs within a backward pass is one that gradient checkpointing runs again.
+        if watch is not None and torch._C._current_graph_task_id() < 0:
+            watch._see(self._name, module, (*inputs, *keywords.values()), output)
+
+    def __reduce__(self) -> Any:
+        return _nothing, ()
+
+
+def _nothing() -> Any:
+    return _call_nothing
+
+
+def _call_nothing(*_: Any) -> None:
+    """The hook of a copy of a watched norm."""
 
 
 def _remove(hooks: list[Any]) -> None:

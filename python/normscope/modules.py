@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+import inspect
+from typing import Any, NamedTuple
 
 import numpy
 
+from ._check import reason
 from .analyses import Norm
 from .kernels import normalize
 
@@ -78,6 +81,51 @@ def understood(module: Any, x: Any, y: Any) -> tuple[Norm, list[str]] | str | No
     return alike[named], notes
 
 
+class Computed(NamedTuple):
+    """What a module was found to compute."""
+
+    norm: Norm
+    gain: Any  #: its parameter, or None
+    offset: float  #: what it adds to its gain
+    bias: Any
+
+
+def norm_computed_by(module: Any) -> Computed | str:
+    """The norm that a module computes, found by running a copy of it on rows of several sizes; or why it is not known."""
+    import torch
+
+    module = getattr(module, "original_component", None) or module  # a bridge of TransformerLens
+    (_, gain), (_, bias) = gain_of(module) or (None, None), _named(module, _BIASES) or (None, None)
+    if gain is None and not hasattr(module, "normalized_shape"):
+        return "it has no gain that tells its width"
+    if getattr(gain, "is_meta", False):
+        return "its gain has no values (meta device: offloaded, or not loaded)"
+    if "forward" in vars(module):
+        return "its forward is replaced"
+    names = [name for name, parameter in inspect.signature(type(module).forward).parameters.items()
+             if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)]
+    if len(names) != 2:
+        return f"its forward takes {', '.join(names[1:]) or 'nothing'}, expected one tensor"
+    width = gain.numel() if gain is not None else int(numpy.prod(module.normalized_shape))
+    shape = tuple(getattr(module, "normalized_shape", (width,)))
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(_TRIED_ROWS, *shape, generator=generator) + 0.5
+    x *= torch.logspace(-3, 1, _TRIED_ROWS).reshape(-1, *[1] * len(shape))
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            y = copy.deepcopy(module).float().cpu().forward(x)
+        found = understood(module, x.reshape(_TRIED_ROWS, -1), y.reshape(_TRIED_ROWS, -1))
+    except Exception as error:  # code of others, which may fail in any way
+        return reason(error) or type(error).__name__
+    if found is None or isinstance(found, str):
+        return found or "it tells nothing"
+    norm, notes = found
+    if notes:
+        return notes[0]
+    offset = 0.0 if gain is None else float(round(float(norm.gain[0] - _parameter(module, _GAINS)[0])))
+    return Computed(norm, gain, offset, bias)
+
+
 def dtype_of(tensor: Any) -> str:
     """"float32" for torch.float32."""
     return str(tensor.dtype).rpartition(".")[2]
@@ -110,7 +158,11 @@ def stated_eps(module: Any, dtype: str) -> float | None:
 
 def gain_of(module: Any) -> tuple[str, Any] | None:
     """Its gain and the name that it has there."""
-    return next(((name, value) for name in _GAINS for value in [getattr(module, name, None)]
+    return _named(module, _GAINS)
+
+
+def _named(module: Any, names: tuple[str, ...]) -> tuple[str, Any] | None:
+    return next(((name, value) for name in names for value in [getattr(module, name, None)]
                  if hasattr(value, "detach") and value.ndim > 0), None)
 
 

@@ -198,3 +198,6 @@ def replace_norms(module: nn.Module) -> int:
             setattr(parent, name, ours)
             replaced += 1
     return replaced
+
+
+from . import lens as lens  # noqa: E402  normscope.torch.lens

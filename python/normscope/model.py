@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import html
 import json
 import math
 import os
-from typing import Any, Callable, Sequence
+import pickle
+from typing import Any, Callable, NamedTuple, Sequence
 
 from . import _core, results
 from ._check import callback, count, counts, flag, optional_path, path, real, shown, text
+from ._rows import Extreme, Extremes
 from .analyses import Norm, Progress
 from .charts import Illustrated, illustrated
 from .foreign import is_foreign, open_converted
@@ -279,13 +282,73 @@ class Report(Illustrated):
         _core.write_file(target, self.page)
 
 
+def _no_module() -> None:
+    """In place of a watched module that another process has."""
+
+
+class Observed(NamedTuple):
+    """What a watch collected of one norm."""
+
+    calls: int
+    spec: Norm
+    observer: Any
+    extremes: Extremes
+
+
+@dataclasses.dataclass
+class Collected:
+    """What a watch collected."""
+
+    model: str
+    norms: dict[str, Observed]
+    reasons: list[tuple[str, str]]
+    how: tuple[int, ...]  #: the options of the observers
+
+    def texts(self, *within: Any) -> tuple[str, str]:
+        """The document and its charts, with the consequences for a model if there is one."""
+        listed = [(name, norm.calls, norm.observer) for name, norm in self.norms.items()]
+        return _core.observed(self.model, listed, self.reasons, *(within or (None, 0, 0.0, 0, None)))
+
+    def copy(self) -> Collected:
+        return pickle.loads(pickle.dumps(self))
+
+    def add(self, other: Collected) -> None:
+        if other.how != self.how:
+            raise ValueError("merge: the watches have other options, expected the same")
+        for name, norm in other.copy().norms.items():
+            mine = self.norms.get(name)
+            if mine is None:
+                self.norms[name] = norm
+                continue
+            _core.merge_observer(mine.observer, norm.observer)
+            mine.extremes.merge(norm.extremes, mine.calls)
+            self.norms[name] = mine._replace(calls=mine.calls + norm.calls)
+        self.reasons = list(dict.fromkeys([*self.reasons, *other.reasons]))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "norms": {name: norm._replace(observer=_core.packed_observer(norm.observer))
+                                        for name, norm in self.norms.items()}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.norms = {}
+        for name, norm in state["norms"].items():
+            observer = _core.observer_of(norm.spec, *self.how)
+            _core.unpack_observer(observer, norm.observer)
+            self.norms[name] = norm._replace(observer=observer)
+
+
 class Activations(Illustrated):
     """Statistics of the rows that entered the norms of a model; `document` has the numbers, `charts` the figures: "sigma", "ones",
     "frozen" and "dimension", and "keys" after `in_model`."""
 
-    def __init__(self, texts: tuple[str, str], collected: tuple[Any, ...], module: Callable[[], Any]) -> None:
-        super().__init__(results.loads(texts[0]), json.loads(texts[1]))
-        self._texts, self._collected, self._module = texts, collected, module
+    def __init__(self, collected: Collected, module: Callable[[], Any], texts: tuple[str, str] | None = None) -> None:
+        self._texts = collected.texts() if texts is None else texts
+        super().__init__(results.loads(self._texts[0]), json.loads(self._texts[1]))
+        self._collected, self._module = collected, module
+
+    def __reduce__(self) -> Any:
+        return Activations, (self._collected, _no_module, self._texts)
 
     def __repr__(self) -> str:
         rows = max((norm.rows for norm in self.document.norms), default=0)
@@ -307,9 +370,34 @@ class Activations(Illustrated):
         """
         most, work = count("within", "heads", heads), real("within", "budget", budget)
         opened = self._opened(model)
-        texts = _core.observed(*self._collected, opened._core, most, work, count("within", "threads", threads),
-                               callback("within", progress))
-        return Activations(texts, self._collected, self._module)
+        texts = self._collected.texts(opened._core, most, work, count("within", "threads", threads),
+                                      callback("within", progress))
+        return Activations(self._collected, self._module, texts)
+
+    def extremes(self, norm: str | None = None, most: int = 8) -> list[Extreme]:
+        """For each norm, or for one, the features with the largest entries, with the token, context and position that has
+        each; before them the first row that was not finite. `pandas.DataFrame` takes the list.
+
+        Errors   ValueError for a norm that was not measured
+        """
+        found = self._collected.norms
+        if norm is not None and norm not in found:
+            raise ValueError(f"extremes: no norm {shown(norm)} was measured, expected one of {', '.join(found)}")
+        number = count("extremes", "most", most)
+        return [extreme for name in (found if norm is None else [norm])
+                for extreme in found[name].extremes.listed(name, number)]
+
+    def merge(self, *others: Activations) -> Activations:
+        """As if one watch had seen the rows of all, as of the processes that train one model: results can be pickled.
+
+        Errors   ValueError for results of other norms, or of watches with other options
+        """
+        merged = self._collected.copy()
+        for other in others:
+            if not isinstance(other, Activations):
+                raise TypeError(f"merge: {shown(other)} is no result of a watch")
+            merged.add(other._collected)
+        return Activations(merged, self._module)
 
     def report(self, model: Any = None, **options: Any) -> Any:
         """The report of the model's weights with these activations beside them, one page: `Model.report`, which takes

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 import weakref
-from typing import Any, Callable, Iterable, Union
+from typing import Any, Callable, Iterable, Iterator, Union
 
 import numpy
 
 from . import _core
 from ._check import count, reason, recording, shown, text
-from .model import Activations
+from ._rows import Calls, Extremes, Mask, rows_of
+from .model import Activations, Collected, Observed
 from .modules import gain_of, owners_of, says_norm, understood
 
 Which = Union[Callable[[str, Any], bool], Iterable[str], None]
@@ -22,7 +24,9 @@ class _Watched:
 
     def __init__(self) -> None:
         self.calls = 0
+        self.spec: Any = None
         self.observer: Any = None
+        self.extremes: Any = None
         self.refused = ""  #: why it is not measured
         self.notes: list[str] = []
         self.undecided: list[numpy.ndarray] = []  #: for each call before its kind was known, NaN or 0 for each row
@@ -30,6 +34,8 @@ class _Watched:
 
     def reasons(self) -> list[str]:
         """What is to be said of it."""
+        if self.calls == 0:
+            return ["it was not called"]
         lost = [f"{count} of {self.calls} calls could not be measured: {why}" for why, count in self.failed.items()]
         if self.observer is None and not self.refused and not lost:
             return ["no row of its input was finite and other than 0, from which to tell what it computes"]
@@ -42,20 +48,30 @@ class Watch:
     It watches until it is closed, or no longer referred to.
     """
 
-    def __init__(self, model: Any, which: Which, most_rows: int, *how: int) -> None:
+    def __init__(self, model: Any, which: Which, mask: Mask, most_rows: int, *how: int) -> None:
         self._model = type(model).__name__
         self._module = weakref.ref(model)
         self._how = how
         self._most_rows = most_rows
-        self._norms: dict[str, _Watched] = {}
         self._one_at_a_time = threading.Lock()  # models may run in several threads
+        self._calls = Calls(model, mask)
         wanted = _choice_of(which)
-        chosen = _outermost(entry for entry in model.named_modules() if wanted(*entry))
-        hooks = [module.register_forward_hook(_Hook(self, name), with_kwargs=True)
-                 for name, module in _renamed(model, chosen)]
-        if not hooks:
+        chosen = dict(_renamed(model, _outermost(entry for entry in model.named_modules() if wanted(*entry))))
+        if not chosen:
             raise ValueError(f"watch: {self._model} has no norm" + ("" if which is None else " that was asked for"))
-        self._end = weakref.finalize(self, _remove, hooks)
+        self._norms = {name: _Watched() for name in chosen}
+        ends: list[Callable[[], Any]] = []
+        self._end = weakref.finalize(self, _run_all, ends)
+        try:
+            root = getattr(model, "_modules", {}).get("_orig_mod") or model
+            ends.append(root.register_forward_pre_hook(_Hook(self, None), with_kwargs=True).remove)
+            ends.append(root.register_forward_hook(_Hook(self, None), with_kwargs=True, always_call=True).remove)
+            ends.extend(module.register_forward_hook(_Hook(self, name), with_kwargs=True).remove
+                        for name, module in chosen.items())
+            ends.extend(_run_uncompiled(model))
+        except BaseException:
+            self._end()
+            raise
 
     def __enter__(self) -> Watch:
         return self
@@ -74,17 +90,27 @@ class Watch:
         Errors   ValueError if no norm was called
         """
         with self._one_at_a_time:
-            if not self._norms:
+            if not any(norm.calls for norm in self._norms.values()):
                 raise ValueError(f"watch: no norm of {self._model} was called")
-            norms = [(name, norm.calls, norm.observer) for name, norm in self._norms.items() if norm.observer is not None]
+            norms = {name: Observed(norm.calls, norm.spec, norm.observer, norm.extremes) for name, norm in self._norms.items()
+                     if norm.observer is not None}
             reasons = [(name, why) for name, norm in self._norms.items() for why in norm.reasons()]
-            collected = self._model, norms, reasons
-            return Activations(_core.observed(*collected, None, 0, 0.0, 0, None), collected, self._module)
+            return Activations(Collected(self._model, norms, reasons, self._how), self._module)
+
+    def _begin(self, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        with self._one_at_a_time:
+            try:
+                self._calls.begin(inputs, keywords)
+            except Exception as error:
+                self._calls.end()
+                for norm in self._norms.values():
+                    why = f"its mask could not be had: {reason(error) or type(error).__name__}"
+                    norm.failed[why] = norm.failed.get(why, 0) + 1
 
     def _see(self, name: str, module: Any, inputs: tuple[Any, ...], output: Any) -> None:
         """Takes a call of a norm. What goes wrong is recorded: it is no fault of the model, which runs on."""
         with self._one_at_a_time:
-            norm = self._norms.setdefault(name, _Watched())
+            norm = self._norms[name]
             norm.calls += 1
             if norm.refused:
                 return
@@ -102,41 +128,65 @@ class Watch:
         if x is None:
             raise ValueError("it was called without tensors as arguments")
         rows = x.reshape(-1, x.shape[-1] if x.ndim else 1)
-        spaced = rows
-        if self._most_rows and len(rows) > self._most_rows:
-            spaced = rows[::-(-len(rows) // self._most_rows)]
+        inputs = self._calls.now()
+        counted = rows_of(tuple(x.shape), inputs, norm.calls - 1, 1)
+        whole, spaced = counted, 1
+        left = len(rows) if counted.kept is None else len(counted.kept)
+        if self._most_rows and left > self._most_rows:
+            spaced = -(-left // self._most_rows)
+            counted = rows_of(tuple(x.shape), inputs, norm.calls - 1, spaced)
+        taken = rows if counted.kept is None else rows[counted.kept]
+        if norm.extremes is None:
+            norm.extremes = Extremes(rows.shape[-1])
         if norm.observer is None:
             found = understood(module, x, _on_cpu(output))
             if found is None:
-                norm.undecided.append(_without_entries(spaced))
+                norm.undecided.append(_without_entries(taken))
+                norm.extremes.see(taken, counted)
                 return
             if isinstance(found, str):
                 norm.refused = found
                 return
             spec, norm.notes = found
-            norm.observer = _core.observer_of(spec, *self._how)
+            norm.spec, norm.observer = spec, _core.observer_of(spec, *self._how)
             for earlier in norm.undecided:
                 _core.observe(norm.observer, numpy.repeat(earlier[:, None], spec.width, 1))
             norm.undecided = []
         if x.ndim > 2:
-            _core.observe_contexts(norm.observer, rows, x.shape[-2])
-        _core.observe(norm.observer, spaced)
+            _keep_contexts(norm.observer, rows, x.shape[-2], whole.kept)
+        _core.observe(norm.observer, taken)
+        norm.extremes.see(taken, counted)
+
+
+def _keep_contexts(observer: Any, rows: Any, length: int, kept: numpy.ndarray | None) -> None:
+    """The contexts of `length` rows each, without the rows that do not count."""
+    if kept is None:
+        _core.observe_contexts(observer, rows, length)
+        return
+    for inside in numpy.split(kept, numpy.flatnonzero(numpy.diff(kept // length)) + 1) if len(kept) else ():
+        _core.observe_contexts(observer, rows[inside], len(inside))
 
 
 class _Hook:
     """What a watched norm calls. It refers to the watch weakly; copies of the norm, and files of it, call nothing."""
 
-    def __init__(self, watch: Watch, name: str) -> None:
-        self._watch, self._name = weakref.ref(watch), name
+    def __init__(self, watch: Watch, name: str | None) -> None:
+        self._watch, self._name = weakref.ref(watch), name  # without a name it is of the whole model
 
-    def __call__(self, module: Any, inputs: tuple[Any, ...], keywords: dict[str, Any], output: Any) -> None:
+    def __call__(self, module: Any, inputs: tuple[Any, ...], keywords: dict[str, Any], *output: Any) -> None:
         torch = sys.modules["torch"]
         if torch.compiler.is_compiling():
             return  # a graph has no watch in it
         watch = self._watch()
         # A norm that runs within a backward pass is one that gradient checkpointing runs again.
-        if watch is not None and torch._C._current_graph_task_id() < 0:
-            watch._see(self._name, module, (*inputs, *keywords.values()), output)
+        if watch is None or torch._C._current_graph_task_id() >= 0:
+            return
+        if self._name is not None:
+            watch._see(self._name, module, (*inputs, *keywords.values()), *output)
+        elif output:
+            watch._calls.end()
+        else:
+            watch._begin(inputs, keywords)
 
     def __reduce__(self) -> Any:
         return _nothing, ()
@@ -150,21 +200,37 @@ def _call_nothing(*_: Any) -> None:
     """The hook of a copy of a watched norm."""
 
 
-def _remove(hooks: list[Any]) -> None:
-    while hooks:
-        hooks.pop().remove()
+def _run_all(ends: list[Callable[[], Any]]) -> None:
+    while ends:
+        ends.pop()()
 
 
-def watch(model: Any, which: Which = None, *, axes: int = 8, features: int = 8, sample: int = 256,
+def _run_uncompiled(model: Any) -> Iterator[Callable[[], Any]]:
+    """Lets what `torch.compile` made of the model and of modules inside run as it was before: a graph calls no hook that
+    came after it. Yields what undoes it."""
+    for module in model.modules():
+        inside = module._modules.get("_orig_mod")
+        if inside is not None and "forward" in vars(module):
+            yield functools.partial(setattr, module, "forward", module.forward)
+            module.forward = inside.__call__
+        elif getattr(module, "_compiled_call_impl", None) is not None:
+            yield functools.partial(setattr, module, "_compiled_call_impl", module._compiled_call_impl)
+            module._compiled_call_impl = None
+
+
+def watch(model: Any, which: Which = None, *, mask: Mask = True, axes: int = 8, features: int = 8, sample: int = 256,
           contexts: int = 2, positions: int = 128, most_rows: int = 0, seed: int = 1) -> Watch:
     """Watches the norms of a torch model: `with watch(model) as seen: model(x)`, then `seen.result()`.
 
     Norms are torch's own, those of transformers and TransformerLens, and other modules whose class name contains
     LayerNorm or RMSNorm. The output of its first finite rows decides whether each is a LayerNorm or an RMSNorm and
     whether its gain is stored minus 1; one that is neither is listed as not understood, and so is one whose parameters
-    are not there, or a call that could not be measured: the model runs on. Tensors may be on any device.
+    are not there, or a call that could not be measured: the model runs on. Tensors may be on any device. Compiled models
+    run uncompiled while they are watched, and what gradient checkpointing runs again is counted once.
 
     which       a function of (name, module), or names of modules, or one; all norms where None
+    mask        which rows count: those that the call's attention_mask keeps (True), all (False), those where a tensor
+                (batch, positions) is not 0, or one that a function of (arguments, keywords) of the model returns
     axes        how many of the longest principal axes to follow
     features    how many features with the largest share to list
     sample      rows kept of each norm, chosen evenly, for dimension and curvature
@@ -179,7 +245,7 @@ def watch(model: Any, which: Which = None, *, axes: int = 8, features: int = 8, 
             ("contexts", contexts, 0), ("positions", positions, 2), ("seed", seed, 0)))
     if not hasattr(model, "named_modules"):
         raise TypeError(f"watch: {type(model).__name__} is no torch.nn.Module")
-    return Watch(model, which, *how)
+    return Watch(model, which, mask, *how)
 
 
 def _choice_of(which: Which) -> Callable[[str, Any], bool]:

@@ -1,5 +1,6 @@
 // Observers of live norms for Python.
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -57,6 +58,17 @@ void add_contexts(Observer& observer, const nb::object& x, std::size_t length) {
   });
 }
 
+nb::bytes packed(const Observer& observer) {
+  const std::vector<std::byte> bytes = observer.packed();
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
+void unpack(Observer& observer, const nb::bytes& bytes) {
+  observer.unpack({static_cast<const std::byte*>(bytes.data()), bytes.size()});
+}
+
+void merge(Observer& observer, const Observer& other) { observer.merge(other); }
+
 /// The document and its charts; `norms` are (name, calls, observer). `opened` is None, or the model whose
 /// heads and logits are asked about, up to `heads` of them and `budget` billion multiplications each.
 std::pair<std::string, std::string> observed(
@@ -98,6 +110,9 @@ void define_observers(nb::module_& module) {
   define(module, "observer_of", &observer_of);
   define(module, "observe", &add);
   define(module, "observe_contexts", &add_contexts);
+  define(module, "packed_observer", &packed);
+  define(module, "unpack_observer", &unpack);
+  define(module, "merge_observer", &merge);
   define(module, "observed", &observed);
 }
 

@@ -1,17 +1,22 @@
 #include <normscope/analysis/observer.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <numeric>
 #include <span>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
+#include <normscope/core/snapshot.hpp>
 #include <normscope/norm/curvature.hpp>
 #include <normscope/norm/image.hpp>
 #include <normscope/norm/kernels.hpp>
@@ -28,6 +33,9 @@ class LogHistogram {
   ///
   /// Requires  some number was added
   [[nodiscard]] double quantile(double fraction) const;
+  void add(const LogHistogram& other);
+  void pack(Packer& to) const;
+  void unpack(Unpacker& from);
 
  private:
   static constexpr int bins_per_octave = 32;
@@ -51,6 +59,32 @@ double LogHistogram::quantile(double fraction) const {
     if (static_cast<double>(passed) >= wanted) return std::exp2((bin + 0.5) / bins_per_octave);
   }
   return 0.0;
+}
+
+void LogHistogram::add(const LogHistogram& other) {
+  for (const auto& [bin, count] : other.bins_) bins_[bin] += count;
+  total_ += other.total_;
+}
+
+void LogHistogram::pack(Packer& to) const {
+  to.put(bins_.size());
+  for (const auto& [bin, count] : bins_) {
+    to.put(bin);
+    to.put(count);
+  }
+}
+
+void LogHistogram::unpack(Unpacker& from) {
+  std::size_t size = 0;
+  from.get(size);
+  for (std::size_t k = 0; k < size; ++k) {
+    int bin = 0;
+    std::uint64_t count = 0;
+    from.get(bin);
+    from.get(count);
+    bins_[bin] += count;
+    total_ += count;
+  }
 }
 
 namespace {
@@ -222,6 +256,111 @@ struct Observer::State {
     if (place < contexts.size()) contexts[place] = std::move(context);
   }
 
+  /// `each` is called with every value that adding rows changes.
+  template <typename Self, typename Each>
+  static void each_value(Self& self, const Each& each) {
+    each(self.rows);
+    each(self.not_finite);
+    each(self.blocks);
+    each(self.least_sigma);
+    each(self.most_sigma);
+    each(self.sigma_mean);
+    each(self.sigma_squares);
+    each(self.energy);
+    each(self.ones_energy);
+    each(self.most_ones_share);
+    each(self.least_radius);
+    each(self.radius_sum);
+    each(self.output_energy);
+    each(self.largest_output);
+    each(self.axis_energy);
+    each(self.squares);
+    each(self.largest);
+    each(self.largest_row);
+    each(self.sample);
+    each(self.random);
+    each(self.contexts_seen);
+    each(self.context_random);
+  }
+
+  /// How many of `wanted` of `mine` and `theirs` things a uniform sample has of mine.
+  static std::uint64_t share_of(std::uint64_t wanted, std::uint64_t mine, std::uint64_t theirs,
+                                Random& random) {
+    std::uint64_t taken = 0;
+    for (std::uint64_t k = 0; k < wanted && mine + theirs > 0; ++k) {
+      const bool of_mine = random.below(mine + theirs) < mine;
+      taken += of_mine ? 1 : 0;
+      (of_mine ? mine : theirs) -= 1;
+    }
+    return taken;
+  }
+
+  /// `count` of the things, evenly chosen, at the front of `order`.
+  static std::vector<std::size_t> chosen(std::size_t count, std::size_t of, Random& random) {
+    std::vector<std::size_t> order(of);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    for (std::size_t k = 0; k < count; ++k) std::swap(order[k], order[k + random.below(of - k)]);
+    order.resize(count);
+    return order;
+  }
+
+  void merge_samples(const State& other) {
+    const std::uint64_t wanted = std::min<std::uint64_t>(options.sample, rows + other.rows);
+    const auto mine = static_cast<std::size_t>(share_of(wanted, rows, other.rows, random));
+    std::vector<double> merged;
+    for (const auto& [from, count] : {std::pair(static_cast<const State*>(this), mine),
+                                      std::pair(&other, static_cast<std::size_t>(wanted) - mine)}) {
+      for (const std::size_t k : chosen(count, from->sampled(), random)) {
+        merged.insert(merged.end(), from->sampled_row(k).begin(), from->sampled_row(k).end());
+      }
+    }
+    sample = std::move(merged);
+    const std::uint64_t kept = std::min<std::uint64_t>(options.contexts, contexts_seen + other.contexts_seen);
+    const auto own =
+        static_cast<std::size_t>(share_of(kept, contexts_seen, other.contexts_seen, context_random));
+    std::vector<std::vector<double>> merged_contexts;
+    for (const std::size_t k : chosen(own, contexts.size(), context_random)) {
+      merged_contexts.push_back(contexts[k]);
+    }
+    for (const std::size_t k :
+         chosen(static_cast<std::size_t>(kept) - own, other.contexts.size(), context_random)) {
+      merged_contexts.push_back(other.contexts[k]);
+    }
+    contexts = std::move(merged_contexts);
+    contexts_seen += other.contexts_seen;
+  }
+
+  void merge(const State& other) {
+    merge_samples(other);
+    if (other.blocks > 0) {
+      const auto before = static_cast<double>(blocks);
+      const auto added = static_cast<double>(other.blocks);
+      const double step = other.sigma_mean - sigma_mean;
+      least_sigma = blocks > 0 ? std::min(least_sigma, other.least_sigma) : other.least_sigma;
+      least_radius = blocks > 0 ? std::min(least_radius, other.least_radius) : other.least_radius;
+      most_sigma = std::max(most_sigma, other.most_sigma);
+      sigma_mean += step * added / (before + added);
+      sigma_squares += other.sigma_squares + step * step * before * added / (before + added);
+    }
+    for (std::size_t i = 0; i < spec.width; ++i) {
+      squares[i] += other.squares[i];
+      if (other.largest[i] <= largest[i]) continue;
+      largest[i] = other.largest[i];
+      largest_row[i] = rows + not_finite + other.largest_row[i];
+    }
+    for (std::size_t k = 0; k < axis_energy.size(); ++k) axis_energy[k] += other.axis_energy[k];
+    rows += other.rows;
+    not_finite += other.not_finite;
+    blocks += other.blocks;
+    sigmas.add(other.sigmas);
+    energy += other.energy;
+    ones_energy += other.ones_energy;
+    output_energy += other.output_energy;
+    radius_sum += other.radius_sum;
+    most_ones_share = std::max(most_ones_share, other.most_ones_share);
+    largest_output = std::max(largest_output, other.largest_output);
+  }
+
   [[nodiscard]] Spread sigma_spread() const {
     const auto within = [&](double value) { return std::clamp(value, least_sigma, most_sigma); };
     return {.least = least_sigma,
@@ -329,6 +468,51 @@ Observer& Observer::operator=(Observer&&) noexcept = default;
 Observer::~Observer() = default;
 
 const NormSpec& Observer::spec() const { return state_->spec; }
+
+void Observer::merge(const Observer& other) {
+  const State& theirs = *other.state_;
+  const auto facts = [](const State& state) {
+    const NormSpec& norm = state.spec;
+    const ObserverOptions& wanted = state.options;
+    return std::tuple(norm.kind, norm.width, norm.groups, norm.eps, norm.gain, norm.bias, wanted.axes,
+                      wanted.sample, wanted.contexts, wanted.positions);
+  };
+  if (facts(*state_) != facts(theirs)) {
+    throw Error(ErrorCode::Argument, "merge: the observers are of different norms, or have other options");
+  }
+  state_->merge(theirs);
+}
+
+std::vector<std::byte> Observer::packed() const {
+  Packer to;
+  State::each_value(*state_, [&](const auto& value) { to.put(value); });
+  state_->sigmas.pack(to);
+  to.put(state_->contexts.size());
+  for (const std::vector<double>& rows : state_->contexts) to.put(rows);
+  return to.bytes();
+}
+
+void Observer::unpack(std::span<const std::byte> bytes) {
+  State made(state_->spec, state_->options);
+  const std::array sizes{made.axis_energy.size(), made.squares.size()};
+  Unpacker from(bytes, "observer: its saved state is not that of such a norm");
+  State::each_value(made, [&](auto& value) { from.get(value); });
+  made.sigmas.unpack(from);
+  std::size_t contexts = 0;
+  from.get(contexts);
+  bool fits = contexts == std::min<std::uint64_t>(made.options.contexts, made.contexts_seen);
+  for (std::size_t k = 0; fits && k < contexts; ++k) {
+    from.get(made.contexts.emplace_back());
+    fits = made.contexts.back().size() % made.spec.width == 0;
+  }
+  from.finish();
+  fits = fits && made.axis_energy.size() == sizes[0] && made.squares.size() == sizes[1] &&
+         made.largest.size() == sizes[1] && made.largest_row.size() == sizes[1] &&
+         made.sample.size() == made.spec.width * std::min<std::uint64_t>(made.options.sample, made.rows);
+  if (!fits) throw Error(ErrorCode::Format, "observer: its saved state is not that of such a norm");
+  *state_ = std::move(made);
+}
+
 Summary Observer::summary() const { return state_->summary(); }
 
 MatrixView<const double> Observer::sample() const {

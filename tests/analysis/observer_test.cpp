@@ -37,6 +37,60 @@ NormSpec with_gain(NormKind kind, std::size_t width) {
   return spec;
 }
 
+TEST(Observer, MergesAsIfOneHadSeenAll) {
+  constexpr std::size_t width = 12;
+  std::vector<double> x = random_rows(300, width, 9);
+  x[250 * width + 4] = 1e4;
+  const NormSpec spec = with_gain(NormKind::layer, width);
+  const auto rows = [&](std::size_t first, std::size_t count) {
+    return MatrixView<const double>{x.data() + first * width, count, width};
+  };
+  const ObserverOptions options{.sample = 40, .contexts = 3, .positions = 4};
+  Observer whole(spec, options);
+  Observer first(spec, options);
+  Observer second(spec, options);
+  whole.add(rows(0, 300));
+  first.add(rows(0, 100));
+  second.add(rows(100, 200));
+  first.add_contexts(rows(0, 8), 4);
+  second.add_contexts(rows(100, 20), 4);
+  Observer copy(spec, options);
+  copy.unpack(second.packed());
+  first.merge(copy);
+  const Summary merged = first.summary();
+  const Summary expected = whole.summary();
+  EXPECT_EQ(merged.rows, 300U);
+  EXPECT_EQ(merged.sampled, 40U);
+  EXPECT_EQ(first.contexts().size(), 3U);
+  EXPECT_NEAR(merged.sigma.mean, expected.sigma.mean, 1e-12 * expected.sigma.mean);
+  EXPECT_NEAR(merged.sigma.deviation, expected.sigma.deviation, 1e-12 * expected.sigma.mean);
+  EXPECT_EQ(merged.sigma.least, expected.sigma.least);
+  EXPECT_EQ(merged.sigma.most, expected.sigma.most);
+  EXPECT_EQ(merged.sigma.median, expected.sigma.median);
+  EXPECT_NEAR(merged.ones_share, expected.ones_share, 1e-12);
+  EXPECT_EQ(merged.least_radius, expected.least_radius);
+  EXPECT_EQ(merged.largest_output, expected.largest_output);
+  ASSERT_EQ(merged.features.size(), expected.features.size());
+  EXPECT_EQ(merged.features[0].coordinate, 4U);
+  EXPECT_EQ(merged.features[0].row, 250U);
+  for (std::size_t k = 0; k < merged.axes.size(); ++k) {
+    EXPECT_NEAR(merged.axes[k].used, expected.axes[k].used, 1e-12);
+  }
+  std::size_t of_first = 0;
+  for (std::size_t k = 0; k < 40; ++k) {
+    const auto row = first.sample().row(k);
+    for (std::size_t r = 0; r < 100; ++r)
+      of_first += std::equal(row.begin(), row.end(), rows(r, 1).row(0).begin());
+  }
+  EXPECT_NEAR(static_cast<double>(of_first), 40.0 / 3.0, 10.0);
+  Observer other(with_gain(NormKind::rms, width), options);
+  EXPECT_THROW(first.merge(other), Error);
+  std::vector<std::byte> bytes = copy.packed();
+  bytes.pop_back();
+  EXPECT_THROW(copy.unpack(bytes), Error);
+  EXPECT_EQ(copy.summary().rows, 200U);
+}
+
 TEST(Observer, AgreesWithTwoPasses) {
   constexpr std::size_t width = 12;
   constexpr std::size_t rows = 500;

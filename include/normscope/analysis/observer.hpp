@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -106,6 +107,17 @@ class Observer {
   /// Errors    Shape
   template <typename T>
   void add_contexts(MatrixView<const T> x, std::size_t length);
+
+  /// Adds what `other` was given, as if its rows came after those here: sums differ by rounding only, and
+  /// samples are uniform over both (test: Observer.MergesAsIfOneHadSeenAll).
+  ///
+  /// Errors    Argument for an observer of another norm, or with other options
+  void merge(const Observer& other);
+  /// The state, and one of an observer of the same norm and options.
+  ///
+  /// Errors    Format for bytes that are none
+  [[nodiscard]] std::vector<std::byte> packed() const;
+  void unpack(std::span<const std::byte> bytes);
 
   [[nodiscard]] const NormSpec& spec() const;
   [[nodiscard]] Summary summary() const;

@@ -22,7 +22,8 @@ class Inputs(NamedTuple):
     call: int
     tokens: numpy.ndarray | None  #: (batch, positions)
     mask: numpy.ndarray | None  #: (batch, positions), True for rows that count
-    first: int  #: position of the first token
+    first: int  #: position of the first token, with keys of earlier calls
+    places: numpy.ndarray | None  #: (batch or 1, positions), as the model was told
 
 
 def _matrix(value: Any) -> numpy.ndarray | None:
@@ -58,7 +59,8 @@ class Calls:
         if tokens is not None and mask is not None and mask.shape[1] > tokens.shape[1]:  # with a cache of earlier keys
             first = mask.shape[1] - tokens.shape[1]
             mask = mask[:, first:]
-        self._running[threading.get_ident()] = Inputs(self._count, tokens, mask, first)
+        self._running[threading.get_ident()] = Inputs(self._count, tokens, mask, first,
+                                                     _matrix(keywords.get("position_ids")))
         self._count += 1
 
     def end(self) -> None:
@@ -104,9 +106,14 @@ def rows_of(shape: tuple[int, ...], inputs: Inputs | None, call: int, spaced: in
         kept = (index if kept is None else kept)[::spaced]
     if kept is not None:
         contexts, positions = contexts[kept], positions[kept]
-    return Rows(kept, inputs.call if inputs is not None else call, contexts,
-                positions + (inputs.first if size is not None else 0),
-                None if known is None else known[contexts, positions])
+    tokens = None if known is None else known[contexts, positions]
+    if size is not None and inputs is not None:
+        told = inputs.places
+        if told is not None and told.shape in (size.shape, (1, size.shape[1])):
+            positions = numpy.broadcast_to(told, size.shape)[contexts, positions]
+        else:
+            positions = positions + inputs.first
+    return Rows(kept, inputs.call if inputs is not None else call, contexts, positions, tokens)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,20 +142,17 @@ class Extremes:
         """`x` holds the rows that count: a tensor (rows, width)."""
         if len(x) == 0:
             return
-        where = lambda row: (rows.call, rows.contexts[row], rows.positions[row],
-                             -1 if rows.tokens is None else rows.tokens[row])
         finite = x.isfinite()
         if self.broken is None and not bool(finite.all()):
             row = int((~finite).any(-1).nonzero()[0, 0])
-            entry = float(x[row][~finite[row]][0])
-            self.broken = (entry, *(int(value) for value in where(row)))
-        whole = finite.all(-1, keepdim=True)
-        largest, at = x.abs().where(whole, x.new_zeros(())).max(0)
+            place = _places(rows, numpy.array([row]))[0]
+            self.broken = (float(x[row][~finite[row]][0]), *(int(value) for value in place))
+        largest, at = x.abs().where(finite.all(-1, keepdim=True), x.new_zeros(())).max(0)
         largest, at = largest.double().numpy(), at.numpy()
-        for coordinate in numpy.flatnonzero(largest > self.sizes):
-            row = at[coordinate]
-            self.sizes[coordinate], self.values[coordinate] = largest[coordinate], float(x[row, coordinate])
-            self.places[coordinate] = where(row)
+        larger = numpy.flatnonzero(largest > self.sizes)
+        self.sizes[larger] = largest[larger]
+        self.values[larger] = x[at[larger], larger].double().numpy()
+        self.places[larger] = _places(rows, at[larger])
 
     def merge(self, other: Extremes, calls: int) -> None:
         """`calls` is how many calls came before those of `other`."""
@@ -163,6 +167,12 @@ class Extremes:
         found = [Extreme(name, int(coordinate), float(self.values[coordinate]), *_place(self.places[coordinate]))
                  for coordinate in numpy.argsort(-self.sizes, kind="stable")[:most] if self.sizes[coordinate] > 0]
         return found if self.broken is None else [Extreme(name, None, self.broken[0], *_place(self.broken[1:])), *found]
+
+
+def _places(rows: Rows, at: numpy.ndarray) -> numpy.ndarray:
+    """Call, context, position and token of rows."""
+    tokens = numpy.full(len(at), -1) if rows.tokens is None else rows.tokens[at]
+    return numpy.stack([numpy.full(len(at), rows.call), rows.contexts[at], rows.positions[at], tokens], -1)
 
 
 def _place(place: Any) -> tuple[int, int, int, int | None]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import copy
 import json
 import math
 import pathlib
+import sys
 import tempfile
 import warnings
 import weakref
 from typing import Any, Callable, Iterator
 
 from ._check import reason
-from .modules import dtype_of, gain_of, offloaded, owners_of, says_norm, stated_eps
+from .modules import NO_NORM, dtype_of, gain_of, norm_computed_by, offloaded, owners_of, says_norm, stated_eps
 
 #: What torch's wrappers of modules add to the names of parameters.
 _OF_WRAPPERS = frozenset({"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"})
@@ -26,14 +28,15 @@ def snapshot_of(module: Any, open_path: Callable[[Any, str], Any]) -> Any:
     """
     if not (hasattr(module, "state_dict") and hasattr(module, "named_modules")):
         raise TypeError(f"open: {type(module).__name__} is neither a path nor a torch.nn.Module")
-    model = model_inside(module)
-    name = type(model).__name__ + ("" if model is module else f" in {type(module).__name__}")
     folder = tempfile.TemporaryDirectory(prefix="normscope-")
     try:
-        write_checkpoint(model, pathlib.Path(folder.name))
-        opened = open_path(folder.name, name)
-        if correct_eps(model, opened.inspect().norms, pathlib.Path(folder.name)):
+        with _unsharded(module):
+            model = model_inside(module)
+            name = type(model).__name__ + ("" if model is module else f" in {type(module).__name__}")
+            write_checkpoint(model, pathlib.Path(folder.name))
             opened = open_path(folder.name, name)
+            if correct_norms(model, opened.inspect().norms, pathlib.Path(folder.name)):
+                opened = open_path(folder.name, name)
     except BaseException:
         folder.cleanup()
         raise
@@ -47,9 +50,10 @@ def model_inside(module: Any) -> Any:
     Warns    of parameters of the wrapper outside the model
     Errors   ValueError for several such models, and for adapters that cannot be merged
     """
-    compiled = getattr(module, "_modules", {}).get("_orig_mod")
-    if compiled is not None:
-        return model_inside(compiled)
+    parts = getattr(module, "_modules", {})
+    inside_wrapper = parts.get("_orig_mod", parts.get("_fsdp_wrapped_module"))
+    if inside_wrapper is not None:
+        return model_inside(inside_wrapper)
     if hasattr(module, "peft_config") or getattr(module, "_hf_peft_config_loaded", False):
         return _merged(module)
     if _is_configured(module):
@@ -127,40 +131,76 @@ def write_checkpoint(module: Any, folder: pathlib.Path) -> None:
         raise ValueError(f"open: {type(module).__name__} cannot be written: {reason(error)}") from None
 
 
-def correct_eps(module: Any, norms: list[Any], folder: pathlib.Path) -> bool:
-    """Writes the eps that the norms of `module` have into its checkpoint, where they are not those that were found in
-    it; returns whether there was one."""
-    stated, unstated = _eps_of_norms(module)
+def correct_norms(module: Any, norms: list[Any], folder: pathlib.Path) -> bool:
+    """Writes what the norms of `module` compute into its checkpoint, where that is not what was found in it; returns whether
+    there was one.
+
+    Errors   ValueError for a module that was taken for a norm and computes none
+    """
     found = {norm.gain: norm for norm in norms}
-    wrong = {tensor: eps for tensor, eps in stated.items()
-             if tensor in found and (found[tensor].eps != eps or found[tensor].eps_source == "assumed")}
+    stated: dict[str, dict[str, Any]] = {}
+    unstated = 0
+    for tensor, name, part in _norms_of(module):
+        computed = norm_computed_by(part) if tensor in found else "it is no norm"
+        if not isinstance(computed, str):
+            stated[tensor] = {"eps": computed.norm.eps, "kind": computed.norm.kind, "gain_offset": computed.offset}
+            continue
+        if tensor in found and computed.startswith(NO_NORM):
+            raise ValueError(f"open: {name} ({type(part).__name__}) is no norm that is known: {computed}")
+        eps = stated_eps(part, dtype_of(gain_of(part)[1]))
+        if eps is not None:
+            stated[tensor] = {"eps": eps}
+        else:
+            unstated += says_norm(part)
+    wrong = {tensor: facts for tensor, facts in stated.items() if tensor in found and (
+        found[tensor].eps_source == "assumed" or any(getattr(found[tensor], name) != value for name, value in facts.items()))}
     if not wrong:
         return False
     file = folder / "config.json"
     config = json.loads(file.read_text()) if file.exists() else {}
-    config["normscope_eps"] = wrong
-    if not unstated and not any("eps" in key for key in config if key != "normscope_eps"):
-        config["norm_eps"] = collections.Counter(wrong.values()).most_common(1)[0][0]
+    config["normscope_norms"] = wrong
+    if not unstated and not any("eps" in key for key in config):
+        config["norm_eps"] = collections.Counter(facts["eps"] for facts in wrong.values()).most_common(1)[0][0]
     file.write_text(json.dumps(config))
     return True
 
 
-def _eps_of_norms(module: Any) -> tuple[dict[str, float], int]:
-    """The eps of modules with a gain, by its name, and how many norms state none."""
+def _norms_of(module: Any) -> Iterator[tuple[str, str, Any]]:
+    """Modules with a gain: the name of that tensor, their own, and they."""
     owners = owners_of(module)
-    stated: dict[str, float] = {}
-    unstated = 0
-    for name, norm in module.named_modules():
-        gain = gain_of(norm)
+    for name, part in module.named_modules():
+        gain = gain_of(part)
         if gain is None:
             continue
-        eps = stated_eps(norm, dtype_of(gain[1]))
-        if eps is None:
-            unstated += says_norm(norm)
-            continue
         plain = _plain_name(f"{name}.{gain[0]}" if name else gain[0])
-        stated[owners.get(gain[1].data_ptr(), plain) if owners else plain] = eps
-    return stated, unstated
+        yield owners.get(gain[1].data_ptr(), plain) if owners else plain, name, part
+
+
+def _fully_sharded() -> Any:
+    """The class of torch's wrapper whose parameters are flat, where it is in use."""
+    return getattr(sys.modules.get("torch.distributed.fsdp"), "FullyShardedDataParallel", ())
+
+
+def _is_sharded(module: Any) -> bool:
+    return any(isinstance(part, _fully_sharded()) for part in module.modules()) or any(
+        hasattr(parameter, "full_tensor") for parameter in module.parameters())
+
+
+@contextlib.contextmanager
+def _unsharded(module: Any) -> Iterator[None]:
+    """While each parameter has all of its entries."""
+    wrapper = _fully_sharded()
+    if wrapper and any(isinstance(part, wrapper) for part in module.modules()):
+        with wrapper.summon_full_params(module, writeback=False):
+            yield
+    else:
+        yield
+
+
+def _computed_parameters(part: Any) -> list[str]:
+    """Names of the parameters that parametrizations compute."""
+    computed = getattr(part, "_modules", {}).get("parametrizations")
+    return [] if computed is None else list(computed)
 
 
 def _plain_name(name: str) -> str:
@@ -170,7 +210,12 @@ def _plain_name(name: str) -> str:
 def _values_of(module: Any) -> dict[str, Any]:
     """The tensors of its state, those that accelerate offloads from where they are kept."""
     values = {}
-    for name, tensor in module.state_dict().items():
+    sharded = any(isinstance(part, _fully_sharded()) for part in module.modules())
+    state = {**dict(module.named_parameters(remove_duplicate=False)), **dict(module.named_buffers())} if sharded else \
+        {name: value for name, value in module.state_dict().items() if ".parametrizations." not in f".{name}"}
+    for name, part in module.named_modules():
+        state.update({f"{name}.{own}" if name else own: getattr(part, own) for own in _computed_parameters(part)})
+    for name, tensor in state.items():
         if getattr(tensor, "is_meta", False):
             owner, _, leaf = name.rpartition(".")
             tensor = offloaded(module.get_submodule(owner), leaf)
@@ -213,14 +258,18 @@ def save_pretrained(module: Any, folder: pathlib.Path) -> None:
     """Writes a model of transformers, whose published names may not be the module's, without its progress bar."""
     from transformers.utils import logging
 
-    shown = logging.is_progress_bar_enabled()
+    packed = [name for name, tensor in module.state_dict().items() if not hasattr(tensor, "detach")]
+    if packed:
+        raise ValueError(f"{packed[0]} is no tensor: the module is quantized")
+    elsewhere = _is_sharded(module) or any(getattr(tensor, "is_meta", False) for tensor in module.state_dict().values())
+    apart = elsewhere or any(_computed_parameters(part) for part in module.modules())
+    state = {name: _in_memory(name, tensor) for name, tensor in _values_of(module).items()} if apart else None
+    bar = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
-    state = module.state_dict()
-    offloads = any(getattr(tensor, "is_meta", False) for tensor in state.values())
     try:
-        module.save_pretrained(folder, **({"state_dict": _values_of(module)} if offloads else {}))
+        module.save_pretrained(folder, **({} if state is None else {"state_dict": state}))
     finally:
-        if shown:
+        if bar:
             logging.enable_progress_bar()
 
 

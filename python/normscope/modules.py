@@ -19,6 +19,9 @@ _TRIED_ROWS, _CONSIDERED_ROWS = 16, 1024
 #: The spacing of numbers at 1.
 _MACHINE_EPS = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 
+#: How the reason begins that a module computes no norm.
+NO_NORM = "its output is neither"
+
 #: What a module may call its gain and its bias: torch's and transformers' names, and TransformerLens's.
 _GAINS = "weight", "w", "scale"
 _BIASES = "bias", "b"
@@ -66,7 +69,7 @@ def understood(module: Any, x: Any, y: Any) -> tuple[Norm, list[str]] | str | No
             if errors.max() <= most:
                 fitting.append((float(numpy.square(errors).mean()) ** 0.5, norm))
     if not fitting:
-        return f"its output is neither LayerNorm nor RMSNorm of its input with eps {eps:g}"
+        return f"{NO_NORM} LayerNorm nor RMSNorm of its input with eps {eps:g}"
     fitting.sort(key=lambda entry: entry[0])
     notes = []
     if stated is None:

@@ -232,14 +232,18 @@ void describe_unknown(const Checkpoint& checkpoint, const Config& config,
   }
 }
 
-/// A snapshot of a live module states the eps of each norm, by the tensor of its gain.
-void take_eps_of_modules(const Config& modules, Model& model) {
+/// A snapshot of a live module states what each norm computes, by the tensor of its gain.
+void take_norms_of_modules(const Config& modules, Model& model) {
   for (Norm& norm : model.norms) {
     if (!norm.gain) continue;
-    const std::optional<double> eps = modules.number({norm.gain->tensor.c_str()});
-    if (!eps) continue;
-    norm.eps = *eps;
-    norm.eps_source = modules.source();
+    const std::optional<Config> stated = modules.inside({norm.gain->tensor.c_str()});
+    if (!stated) continue;
+    if (const std::optional<double> eps = stated->number({"eps"})) {
+      norm.eps = *eps;
+      norm.eps_source = modules.source();
+    }
+    if (const std::optional<std::string> kind = stated->text({"kind"})) norm.kind = norm_kind(*kind);
+    norm.gain_offset = stated->number({"gain_offset"}).value_or(norm.gain_offset);
   }
 }
 
@@ -304,7 +308,7 @@ Model describe_as_one_of(const std::vector<const Architecture*>& architectures, 
   const Inventory inventory(checkpoint);
   const StatedNorms graph = stated_norms(checkpoint);
   const std::vector<StatedNorm>& norms = graph.norms;
-  const std::optional<Config> eps_of_modules = config.inside({"normscope_eps"});
+  const std::optional<Config> norms_of_modules = config.inside({"normscope_norms"});
   Model model;
   std::optional<Match> match = stated.architecture.empty()
                                    ? recognise(architectures, config, inventory)
@@ -316,7 +320,7 @@ Model describe_as_one_of(const std::vector<const Architecture*>& architectures, 
   const bool is_described = match && describe_as(*match, checkpoint, config, inventory, norms, model);
   if (!is_described) describe_unknown(checkpoint, config, norms, model);
   note_not_understood(graph.not_understood, model);
-  if (eps_of_modules) take_eps_of_modules(*eps_of_modules, model);
+  if (norms_of_modules) take_norms_of_modules(*norms_of_modules, model);
   if (!model.other_norms.empty()) {
     model.notes.push_back("normalization that is not analysed: " + other_norms_text(model));
   }

@@ -1,5 +1,6 @@
 """`watch` and `open` on live models of transformers and torch. Run by `scripts/test interop`."""
 
+import copy
 import importlib.util
 import tempfile
 import threading
@@ -223,7 +224,73 @@ class Opening(unittest.TestCase):
         found = ns.open(torch.nn.ModuleDict({"norm": OwnNorm()})).inspect()
         self.assertEqual([norm.eps_source for norm in found.norms], ["assumed"])
 
+    def test_what_each_module_computes_counts(self):
+        """Names and shapes do not tell a LayerNorm without bias from an RMSNorm, nor a gain that is stored minus 1."""
+        gemma = transformers.models.gemma.modeling_gemma.GemmaRMSNorm
+        for norm, expected in ((torch.nn.RMSNorm(16, eps=1e-3), ("rms", 1e-3, 0.0)),
+                               (torch.nn.LayerNorm(16, bias=False), ("layer", 1e-5, 0.0)), (gemma(16), ("rms", 1e-6, 1.0))):
+            module = torch.nn.ModuleDict({"rms_norm": norm, "linear": torch.nn.Linear(16, 16)})
+            (found,) = ns.open(module).inspect().norms
+            self.assertEqual((found.kind, found.eps, found.gain_offset), expected)
+            x = torch.randn(3, 16)
+            np.testing.assert_allclose(ns.open(module).norm("rms_norm")(x).numpy(), norm(x).detach().numpy(), atol=1e-5)
+        layers = torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(16, 2), 2)
+        for layer in layers.layers:
+            layer.norm1 = torch.nn.RMSNorm(16, eps=1e-4)
+        self.assertEqual([norm.kind for norm in ns.open(layers).inspect().norms], ["rms", "layer", "rms", "layer"])
+
+        class Mean(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = torch.nn.Parameter(torch.ones(32))
+                self.eps = 1e-5
+
+            def forward(self, x):
+                return self.weight * x / (x.abs().mean(-1, keepdim=True) + self.eps)
+
+        model = MODELS["llama"]()
+        model.model.norm = Mean()
+        with self.assertRaisesRegex(ValueError, r"^open: model.norm \(Mean\) is no norm that is known: its output is neither"):
+            ns.open(model)
+
+    def test_distributed_models_are_those_inside(self):
+        from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+
+        model = shaken(transformers.LlamaForCausalLM(transformers.LlamaConfig(rms_norm_eps=1e-2, **LLAMA)))
+        plain = ns.open(model)
+
+        def layers_too(wrap):
+            def call(model):
+                for index, layer in enumerate(model.model.layers):
+                    model.model.layers[index] = wrap(layer)
+                return wrap(model)
+
+            return call
+
+        flat = lambda module: FullyShardedDataParallel(module, device_id=torch.device("cpu"))
+        with tempfile.TemporaryDirectory() as folder:
+            torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=0, world_size=1)
+            try:
+                for wrap in (torch.nn.parallel.DistributedDataParallel, flat, layers_too(flat),
+                             layers_too(lambda module: fully_shard(module) or module)):
+                    wrapped = wrap(copy.deepcopy(model))
+                    opened = ns.open(wrapped)
+                    self.assertEqual(opened.inspect().to_dict()["norms"], plain.inspect().to_dict()["norms"])
+                    for tensor in ("model.norm.weight", "model.layers.1.mlp.down_proj.weight"):
+                        np.testing.assert_array_equal(opened.tensor(tensor), plain.tensor(tensor))
+            finally:
+                torch.distributed.destroy_process_group()
+
+    def test_parametrized_weights_are_computed(self):
+        model = shaken(MODELS["llama"]())
+        torch.nn.utils.parametrize.register_parametrization(model.model.layers[0].mlp.down_proj, "weight", torch.nn.Softplus())
+        np.testing.assert_array_equal(ns.open(model).tensor("model.layers.0.mlp.down_proj.weight"),
+                                      model.model.layers[0].mlp.down_proj.weight.detach().double().numpy())
+
     def test_what_cannot_be_written_is_refused(self):
+        packed = torch.ao.quantization.quantize_dynamic(MODELS["llama"](), {torch.nn.Linear})
+        with self.assertRaisesRegex(ValueError, "is no tensor: the module is quantized$"):
+            ns.open(packed)
         for model in (torch.nn.LayerNorm(8, device="meta"), MODELS["llama"]().to("meta")):
             with self.assertRaisesRegex(ValueError, rf"^open: {type(model).__name__} cannot be written: "):
                 ns.open(model)

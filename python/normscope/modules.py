@@ -93,6 +93,20 @@ class Computed(NamedTuple):
     bias: Any
 
 
+def _in_float32(module: Any) -> Any:
+    """A copy with parameters in float32 on the CPU; what else the module refers to, its hooks too, is shared."""
+    import torch
+
+    if module._modules:
+        return copy.deepcopy(module).float().cpu()
+    made = copy.copy(module)
+    made._parameters = {name: None if value is None else torch.nn.Parameter(value.detach().float().cpu(), False)
+                        for name, value in module._parameters.items()}
+    made._buffers = {name: value.float().cpu() if value is not None and value.is_floating_point() else value
+                     for name, value in module._buffers.items()}
+    return made
+
+
 def norm_computed_by(module: Any) -> Computed | str:
     """The norm that a module computes, found by running a copy of it on rows of several sizes; or why it is not known."""
     import torch
@@ -116,7 +130,7 @@ def norm_computed_by(module: Any) -> Computed | str:
     x *= torch.logspace(-3, 1, _TRIED_ROWS).reshape(-1, *[1] * len(shape))
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            y = copy.deepcopy(module).float().cpu().forward(x)
+            y = _in_float32(module).forward(x)
         found = understood(module, x.reshape(_TRIED_ROWS, -1), y.reshape(_TRIED_ROWS, -1))
     except Exception as error:  # code of others, which may fail in any way
         return reason(error) or type(error).__name__

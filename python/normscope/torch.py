@@ -62,12 +62,13 @@ def _float_type(who: str, dtype: Any) -> Any:
 class _Norm(nn.Module):
     """A norm over the last axes, with `weight` and `bias` if requested."""
 
-    __constants__ = ("kind",)  # for torch.jit.script
+    __constants__ = ("kind", "normalized_shape", "eps", "groups", "elementwise_affine", "gain_offset")  # for torch.jit.script
     kind = "layer"
+    gain_offset = 0.0  #: what is added to the stored gain: 1 in place of some norms of transformers
 
     def __init__(self, normalized_shape: Any, eps: float, affine: bool, bias: bool, groups: int = 1,
                  device: Any = None, dtype: Any = None) -> None:
-        super().__init__()
+        nn.Module.__init__(self)
         who = type(self).__name__
         shape = _shape_of(who, normalized_shape)
         self.normalized_shape = shape
@@ -76,8 +77,9 @@ class _Norm(nn.Module):
         if math.prod(shape) % self.groups != 0:
             raise ValueError(f"{who}: {self.groups} groups do not divide width {math.prod(shape)}")
         like = {"device": device, "dtype": _float_type(who, dtype)}
-        self.weight = nn.Parameter(torch.empty(shape, **like)) if self.elementwise_affine else None
-        self.bias = nn.Parameter(torch.empty(shape, **like)) if self.elementwise_affine and flag(who, "bias", bias) else None
+        for name, wanted in (("weight", True), ("bias", flag(who, "bias", bias))):
+            there = self.elementwise_affine and wanted
+            self.register_parameter(name, nn.Parameter(torch.empty(shape, **like)) if there else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -88,49 +90,53 @@ class _Norm(nn.Module):
             nn.init.zeros_(self.bias)
 
     @torch.jit.ignore  # torch.jit.script calls it, and does not compile it
-    def forward(self, x: Tensor) -> Tensor:
-        if not isinstance(x, Tensor):
-            raise TypeError(f"{type(self).__name__}: x is {shown(x)}, expected a tensor")
-        shape, eps, given = self.normalized_shape, self.eps, sizes(x)
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002  torch's name
+        if not isinstance(input, Tensor):
+            raise TypeError(f"{type(self).__name__}: x is {shown(input)}, expected a tensor")
+        shape, eps, given = self.normalized_shape, self.eps, sizes(input)
         if eps is None:
-            eps = torch.finfo(x.dtype).eps if x.dtype.is_floating_point else 0.0
+            eps = torch.finfo(input.dtype).eps if input.dtype.is_floating_point else 0.0
+        # nn.Module looks for parameters last; those that are computed, as by weight norm, are no parameters.
+        own = self._parameters
+        weight = own["weight"] if "weight" in own else self.weight
+        bias = own["bias"] if "bias" in own else self.bias
+        if self.gain_offset != 0.0:
+            weight = weight + self.gain_offset
         if len(shape) == 1:
             if not given or given[-1] != shape[0]:
                 raise ValueError(f"{type(self).__name__}: x has shape {tuple(given)}, expected (..., {shape[0]})")
-            # nn.Module looks for parameters last; those that are computed, as by weight norm, are no parameters.
-            own = self._parameters
-            return normalized(x, own["weight"] if "weight" in own else self.weight,
-                               own["bias"] if "bias" in own else self.bias, None, None, self.kind, self.groups, eps)
+            return normalized(input, weight, bias, None, None, self.kind, self.groups, eps)
         if tuple(given[-len(shape):]) != shape:
             raise ValueError(f"{type(self).__name__}: x has shape {tuple(given)}, expected (..., "
                              f"{', '.join(map(str, shape))})")
-        if x.layout is not torch.strided:
-            raise TypeError(f"{type(self).__name__}: x is {x.layout}, expected a dense tensor")
+        if input.layout is not torch.strided:
+            raise TypeError(f"{type(self).__name__}: x is {input.layout}, expected a dense tensor")
         flat = lambda tensor: None if tensor is None else tensor.flatten()
-        return normalized(x.flatten(-len(shape)), flat(self.weight), flat(self.bias), None, None, self.kind,
-                           self.groups, eps).unflatten(-1, shape)
+        return normalized(input.flatten(-len(shape)), flat(weight), flat(bias), None, None, self.kind, self.groups,
+                           eps).unflatten(-1, shape)
 
     def extra_repr(self) -> str:
         groups = f", groups={self.groups}" if self.groups > 1 else ""
-        return f"{self.normalized_shape}, eps={self.eps}{groups}, elementwise_affine={self.elementwise_affine}"
+        stored = f", gain_offset={self.gain_offset:g}" if self.gain_offset else ""
+        return f"{self.normalized_shape}, eps={self.eps}{groups}{stored}, elementwise_affine={self.elementwise_affine}"
 
 
-class LayerNorm(_Norm):
+class LayerNorm(_Norm, nn.LayerNorm):
     """As torch.nn.LayerNorm."""
 
     def __init__(self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True,
                  device: Any = None, dtype: Any = None) -> None:
-        super().__init__(normalized_shape, eps, elementwise_affine, bias, device=device, dtype=dtype)
+        _Norm.__init__(self, normalized_shape, eps, elementwise_affine, bias, device=device, dtype=dtype)
 
 
-class RMSNorm(_Norm):
+class RMSNorm(_Norm, getattr(nn, "RMSNorm", nn.Module)):
     """As torch.nn.RMSNorm; eps None is the machine epsilon of x."""
 
     kind = "rms"
 
     def __init__(self, normalized_shape: Any, eps: Optional[float] = None, elementwise_affine: bool = True,
                  device: Any = None, dtype: Any = None) -> None:
-        super().__init__(normalized_shape, eps, elementwise_affine, False, device=device, dtype=dtype)
+        _Norm.__init__(self, normalized_shape, eps, elementwise_affine, False, device=device, dtype=dtype)
 
 
 class GroupedLayerNorm(_Norm):
@@ -141,7 +147,7 @@ class GroupedLayerNorm(_Norm):
 
     def __init__(self, normalized_shape: Any, groups: int, eps: float = 1e-5, elementwise_affine: bool = True,
                  bias: bool = True, device: Any = None, dtype: Any = None) -> None:
-        super().__init__(normalized_shape, eps, elementwise_affine, bias, groups, device=device, dtype=dtype)
+        _Norm.__init__(self, normalized_shape, eps, elementwise_affine, bias, groups, device=device, dtype=dtype)
 
 
 class Spherical(_Norm):
@@ -151,7 +157,7 @@ class Spherical(_Norm):
 
     def __init__(self, normalized_shape: Any, eps: float = 1e-12, elementwise_affine: bool = False,
                  device: Any = None, dtype: Any = None) -> None:
-        super().__init__(normalized_shape, eps, elementwise_affine, False, device=device, dtype=dtype)
+        _Norm.__init__(self, normalized_shape, eps, elementwise_affine, False, device=device, dtype=dtype)
 
 
 class DyT(nn.Module):
@@ -174,30 +180,6 @@ class DyT(nn.Module):
         return f"{self.weight.numel()}"
 
 
-#: Modules of torch and what takes their place.
-_REPLACEMENTS = {nn.LayerNorm: LayerNorm, **({nn.RMSNorm: RMSNorm} if hasattr(nn, "RMSNorm") else {})}
-
-
-def replace_norms(module: nn.Module) -> int:
-    """Replaces every nn.LayerNorm and nn.RMSNorm inside `module` by ours, which takes over its parameters; returns how
-    many there were.
-
-    Errors   TypeError for what is no module; norms of other classes stay
-    """
-    if not isinstance(module, nn.Module):
-        raise TypeError(f"replace_norms: {shown(module)} is no torch.nn.Module")
-    replaced = 0
-    for parent in list(module.modules()):
-        for name, child in list(parent.named_children()):
-            kind = _REPLACEMENTS.get(type(child))
-            if kind is None:
-                continue
-            ours = kind(child.normalized_shape, eps=child.eps, elementwise_affine=False)
-            ours.elementwise_affine = child.elementwise_affine
-            ours.weight, ours.bias = child.weight, getattr(child, "bias", None)
-            setattr(parent, name, ours)
-            replaced += 1
-    return replaced
-
-
+# These use the modules above.
 from . import lens as lens  # noqa: E402  normscope.torch.lens
+from ._replacing import Replaced as Replaced, replace_norms as replace_norms  # noqa: E402

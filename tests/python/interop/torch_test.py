@@ -77,10 +77,84 @@ class Modules(unittest.TestCase):
         before = model(x)
         saved = io.BytesIO()
         torch.save(model.state_dict(), saved)
-        self.assertEqual(nt.replace_norms(model), 2)
+        self.assertEqual(nt.replace_norms(model).replaced, ["norm1", "norm2"])
         torch.testing.assert_close(model(x), before)
         saved.seek(0)
         model.load_state_dict(torch.load(saved))
+
+    def test_norms_of_transformers_are_replaced_by_what_they_compute(self):
+        import transformers as hf
+
+        sizes = dict(vocab_size=60, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+                     num_key_value_heads=2, pad_token_id=0)
+        tokens = torch.randint(1, 60, (2, 5))
+        for make, count in ((lambda: hf.LlamaForCausalLM(hf.LlamaConfig(**sizes)), 5),
+                            (lambda: hf.GemmaForCausalLM(hf.GemmaConfig(head_dim=8, **sizes)), 5),
+                            (lambda: hf.Qwen3ForCausalLM(hf.Qwen3Config(head_dim=8, **sizes)), 9),
+                            (lambda: hf.GPT2LMHeadModel(hf.GPT2Config(n_layer=2, n_embd=32, n_head=4, vocab_size=60)), 5)):
+            model = make().eval()
+            with torch.no_grad():
+                for parameter in model.parameters():
+                    if parameter.ndim == 1:
+                        parameter.add_(0.3 * torch.randn_like(parameter))
+            wanted, state = model(tokens).logits, model.state_dict()
+            done = nt.replace_norms(model)
+            self.assertEqual((len(done.replaced), done.left), (count, {}))
+            torch.testing.assert_close(model(tokens).logits, wanted, rtol=1e-4, atol=1e-5)
+            self.assertEqual(model.state_dict().keys(), state.keys())
+            model(tokens).logits.sum().backward()
+            self.assertTrue(all(parameter.grad is not None for parameter in model.parameters()))
+            self.assertEqual(nt.replace_norms(model).replaced, [])
+
+    def test_what_else_a_norm_has_is_kept_or_it_stays(self):
+        class Gated(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight, self.eps = torch.nn.Parameter(torch.ones(8)), 1e-5
+
+            def forward(self, x, gate=None):
+                return torch.nn.functional.rms_norm(x, (8,), self.weight, self.eps) * (1 if gate is None else gate)
+
+        class MeanRMSNorm(Gated):
+            def forward(self, x):
+                return self.weight * x / x.abs().mean(-1, keepdim=True)
+
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first = torch.nn.LayerNorm(8, eps=1e-3)
+                self.alias = self.first
+                self.gated, self.mean = type("GatedRMSNorm", (Gated,), {})(), MeanRMSNorm()
+                self.meta = torch.nn.LayerNorm(8, device="meta")
+
+            def forward(self, x):
+                return self.alias(self.first(x))
+
+        model = Model()
+        called = []
+        handle = model.first.register_forward_hook(lambda module, x, y: called.append(module))
+        model.first.note = "kept"
+        model.first.eval()
+        x = torch.randn(3, 8)
+        wanted, weight = model(x), model.first.weight
+        done = nt.replace_norms(model)
+        self.assertEqual(done.replaced, ["first", "alias"])
+        self.assertIn("its forward takes x, gate", done.left["gated"])
+        self.assertIn("neither LayerNorm nor RMSNorm", done.left["mean"])
+        self.assertIn("it is on meta", done.left["meta"])
+        self.assertIn("left gated: its forward", repr(done))
+        self.assertIs(model.first, model.alias)
+        self.assertIs(model.first.weight, weight)
+        self.assertIsInstance(model.first, torch.nn.LayerNorm)
+        self.assertEqual((model.first.note, model.first.training, model.first.eps), ("kept", False, 1e-3))
+        called.clear()
+        torch.testing.assert_close(model(x), wanted)
+        self.assertEqual(called, [model.first] * 2)
+        handle.remove()
+        model(x)
+        self.assertEqual(len(called), 2)
+        self.assertIn("the given module itself", nt.replace_norms(torch.nn.LayerNorm(8)).left[""])
+        self.assertIsInstance(nt.RMSNorm(8), torch.nn.RMSNorm)
 
     def test_other_inputs_are_refused_in_one_line(self):
         for error, message, call in (

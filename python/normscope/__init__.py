@@ -20,6 +20,7 @@ from .nets import Built, Net, Trained, build, run, train
 from .verification import verify
 from .watch import Watch, watch
 
+# `open` is left out: `from normscope import *` must not hide Python's own.
 __all__ = ["Activations", "Built", "Head", "Model", "Net", "Norm", "Report", "Trained", "Watch", "add_normalize", "build",
-           "convert", "curvature", "hessian_vector", "jacobian_vector", "normalize", "normalize_backward", "open", "reach",
+           "convert", "curvature", "hessian_vector", "jacobian_vector", "normalize", "normalize_backward", "reach",
            "results", "run", "select", "separate", "signature", "train", "vector_jacobian", "verify", "watch"]

@@ -122,7 +122,7 @@ def expect_computed(who: str) -> None:
         raise TypeError(f"{who}: torch is recording operations, expected normscope.torch.normalize, which it can record")
 
 
-def expect_no_gradient(who: str, **inputs: Any) -> None:
+def expect_no_gradient(who: str, inputs: dict[str, Any]) -> None:
     """Refuses inputs whose derivatives torch records, where the result would silently have none."""
     torch = sys.modules.get("torch")
     if torch is None:

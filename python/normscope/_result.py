@@ -97,16 +97,24 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object, of dicts, lists, strings and numbers."""
-        return {self._json_names.get(field.name, field.name): _plain(getattr(self, field.name))
-                for field in dataclasses.fields(self)
-                if field.name in self._required or field.name in self._stated
-                or getattr(self, field.name) is not None}
+        return {name: _plain(self[name]) for name in self._names()}
 
     def __getitem__(self, name: str) -> Any:
         known = self._decoders()
         if name not in known:
             raise KeyError(f"{type(self).__name__} has no field {name!r}, it has {', '.join(sorted(known))}")
         return getattr(self, known[name][0])
+
+    def _names(self) -> list[str]:
+        """The names that `result[name]` takes, of the fields that the document has."""
+        return [self._json_names.get(field.name, field.name) for field in dataclasses.fields(self)
+                if field.name in self._required or field.name in self._stated or getattr(self, field.name) is not None]
+
+    def __iter__(self) -> typing.Iterator[str]:
+        return iter(self._names())
+
+    def __contains__(self, name: Any) -> bool:
+        return name in self._names()
 
     def __repr__(self) -> str:
         line = headline(self)
@@ -121,7 +129,8 @@ class Result:
 
     def to_pandas(self, field: str | None = None) -> Any:
         """A pandas DataFrame of `field`, a list of results; without one, of the result's own columns (a row for each
-        token of a `reach`, each semi-axis of a `geometry`), else of the longest such list.
+        token of a `reach`, each semi-axis of a `geometry`), else of the longest such list. Every cell is a value: a list
+        within the rows is a table of its own, with a row for each entry, as "norms.features" is.
 
         Errors    ImportError without pandas; ValueError if there is no such list; TypeError for a field that is no string
         """
@@ -134,10 +143,37 @@ class Result:
             return pandas.DataFrame(columns(self))
         name = field or max((f.name for f in dataclasses.fields(self) if is_table(getattr(self, f.name))),
                             key=lambda known: len(getattr(self, known)), default=None)
-        rows = getattr(self, name, None) if name else None
-        if not is_table(rows):
+        rows = self._rows_of(name) if name else None
+        if rows is None:
             raise ValueError(f"to_pandas: {type(self).__name__} has no table" + (f" {field!r}" if field else ""))
-        return pandas.json_normalize([row.to_dict() for row in rows])
+        several = {path for row in rows for path in _lists_in(row)}
+        return pandas.json_normalize([_without(row, several) for row in rows])
+
+    def _rows_of(self, name: str) -> list[dict[str, Any]] | None:
+        """The rows of a list, or with a dotted name of the lists within its rows; None where there is none."""
+        outer, _, inner = name.partition(".")
+        rows = getattr(self, outer, None)
+        if not is_table(rows):
+            return None
+        plain = [row.to_dict() for row in rows]
+        if not inner:
+            return plain
+        # A row is called what the list is, in the singular: "norm" of "norms".
+        parent = outer.removesuffix("s")
+        found = []
+        for index, row in enumerate(plain):
+            value: Any = row
+            for part in inner.split("."):
+                value = value.get(part) if isinstance(value, dict) else None
+            if not isinstance(value, list):
+                continue
+            owner = {parent: row.get("name", index), **{key: row[key] for key in ("layer", "head") if key in row and "name" not in row}}
+            found += [{**owner, "index": place, **(entry if isinstance(entry, dict) else {"value": entry})}
+                      for place, entry in enumerate(value)]
+        return found or None
+
+    def __dataframe__(self, *options: Any, **named: Any) -> Any:
+        return self.to_pandas().__dataframe__(*options, **named)
 
     def plot(self, name: str | None = None) -> Any:
         """The figure of that name, of those that the core makes of such a result; without one, the first. An Altair chart
@@ -153,6 +189,21 @@ class Result:
         Errors    OSError
         """
         _core.write_file(file_path("save", "path", path), json.dumps(self.to_dict(), allow_nan=False))
+
+
+def _lists_in(row: dict[str, Any], before: tuple[str, ...] = ()) -> typing.Iterator[tuple[str, ...]]:
+    """The paths to lists, through the dictionaries of a row."""
+    for name, value in row.items():
+        if isinstance(value, list):
+            yield (*before, name)
+        elif isinstance(value, dict):
+            yield from _lists_in(value, (*before, name))
+
+
+def _without(row: dict[str, Any], paths: set[tuple[str, ...]], before: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The row without what is at those paths in any row."""
+    return {name: _without(value, paths, (*before, name)) if isinstance(value, dict) else value
+            for name, value in row.items() if (*before, name) not in paths}
 
 
 def _plain(value: Any) -> Any:

@@ -138,21 +138,24 @@ class Extremes:
         self.places = numpy.full((width, 4), -1, dtype=numpy.int64)
         self.broken: tuple[float, int, int, int, int] | None = None
 
-    def see(self, x: Any, rows: Rows) -> None:
-        """`x` holds the rows that count: a tensor (rows, width)."""
+    def see(self, x: numpy.ndarray, rows: Rows) -> None:
+        """`x` holds the rows that count (rows, width)."""
         if len(x) == 0:
             return
-        finite = x.isfinite()
-        if self.broken is None and not bool(finite.all()):
-            row = int((~finite).any(-1).nonzero()[0, 0])
+        finite = numpy.isfinite(x).all(-1)
+        if self.broken is None and not finite.all():
+            row = int(numpy.argmin(finite))
             place = _places(rows, numpy.array([row]))[0]
-            self.broken = (float(x[row][~finite[row]][0]), *(int(value) for value in place))
-        largest, at = x.abs().where(finite.all(-1, keepdim=True), x.new_zeros(())).max(0)
-        largest, at = largest.double().numpy(), at.numpy()
+            self.broken = (float(x[row][~numpy.isfinite(x[row])][0]), *(int(value) for value in place))
+        sizes = abs(x)
+        if not finite.all():
+            sizes[~finite] = 0.0
+        largest = sizes.max(0)
         larger = numpy.flatnonzero(largest > self.sizes)
+        at = sizes[:, larger].argmax(0)
         self.sizes[larger] = largest[larger]
-        self.values[larger] = x[at[larger], larger].double().numpy()
-        self.places[larger] = _places(rows, at[larger])
+        self.values[larger] = x[at, larger]
+        self.places[larger] = _places(rows, at)
 
     def merge(self, other: Extremes, calls: int) -> None:
         """`calls` is how many calls came before those of `other`."""

@@ -17,7 +17,7 @@ from .charts import illustrated
 Progress = Callable[[str, int, int], Any]
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Norm:
     """A normalization layer with its parameters: `norm(x)` normalizes the rows of x.
 
@@ -37,6 +37,14 @@ class Norm:
         parameters = [name for name in ("gain", "bias") if getattr(self, name) is not None]
         return (f"Norm({self.kind}, width={self.width}" + (f", groups={self.groups}" if self.groups > 1 else "")
                 + f", eps={self.eps:g}" + (f", with {' and '.join(parameters)}" if parameters else "") + ")")
+
+    def __eq__(self, other: Any) -> Any:
+        if not isinstance(other, Norm):
+            return NotImplemented
+        plain = {field.name for field in dataclasses.fields(self)} - {"gain", "bias"}
+        return all(getattr(self, name) == getattr(other, name) for name in plain) and all(
+            (mine is None) == (theirs is None) and (mine is None or numpy.array_equal(mine, theirs))
+            for mine, theirs in ((self.gain, other.gain), (self.bias, other.bias)))
 
     def _keywords(self) -> dict[str, Any]:
         return {"kind": self.kind, "groups": self.groups, "eps": self.eps, "alpha": self.alpha, "shift": self.shift}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from typing import Any
+import os
+from typing import Any, Iterator
 
 from . import _core
 from ._check import path as file_path, shown
@@ -33,11 +34,35 @@ class Chart(dict):
         return altair.Chart.from_dict(self)
 
     def save(self, path: Any) -> None:
-        """Writes the specification as JSON, whole or not at all.
+        """Writes the specification (.json), or the picture (.png, .svg) that vl-convert draws of it; whole or not at all.
 
-        Errors   OSError
+        Errors   OSError, ValueError for other names, ImportError for a picture without vl-convert
         """
-        _core.write_file(file_path("save", "path", path), json.dumps(self))
+        target = file_path("save", "path", path)
+        suffix = suffix_of(target, ".json", ".png", ".svg")
+        if suffix == ".json":
+            _core.write_file(target, json.dumps(self))
+            return
+        try:
+            import vl_convert
+        except ImportError:
+            raise ImportError(f"save: {target}: a picture needs vl-convert (pip install vl-convert-python)") from None
+        spec = json.dumps(self)
+        if suffix == ".svg":
+            _core.write_file(target, vl_convert.vegalite_to_svg(spec))
+        else:
+            _core.write_bytes(target, vl_convert.vegalite_to_png(spec, scale=2.0))
+
+
+def suffix_of(path: str, *known: str) -> str:
+    """The ending of a path, which is one of those known.
+
+    Errors   ValueError
+    """
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix not in known:
+        raise ValueError(f"save: {path} ends in {suffix or 'no suffix'}, expected {' or '.join(known)}")
+    return suffix
 
 
 class Illustrated:
@@ -48,9 +73,31 @@ class Illustrated:
         self.charts = charts_of(charts)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("__") or name == "document":  # which has not been set while it is unpickled
             raise AttributeError(name)
         return getattr(self.document, name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *dir(self.document)})
+
+    def __eq__(self, other: Any) -> Any:
+        return self.document == other.document if type(other) is type(self) else NotImplemented
+
+    def __getitem__(self, name: str) -> Any:
+        return self.document[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.document)
+
+    def __contains__(self, name: Any) -> bool:
+        return name in self.document
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document as JSON has it."""
+        return self.document.to_dict()
+
+    def __dataframe__(self, *options: Any, **named: Any) -> Any:
+        return self.to_pandas().__dataframe__(*options, **named)
 
     def _repr_html_(self) -> str:
         return self.document._repr_html_()
@@ -64,7 +111,8 @@ class Illustrated:
         return plotted(self.charts, name)
 
     def to_pandas(self, field: str | None = None) -> Any:
-        """A pandas DataFrame of `field`, a list of the document; without one, of its norms where it has any.
+        """A pandas DataFrame of `field`, a list of the document ("norms.features" for lists within one); without one, of its
+        norms where it has any.
 
         Errors    ImportError without pandas; ValueError if there is no such list
         """

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from . import _core
-from ._check import expect_no_gradient
+from . import _check, _core
 from ._kinds import Kind
 
 #: numpy.ndarray or torch.Tensor; a result is what x is.
@@ -37,7 +36,7 @@ def normalize(x: Array, gain: Any = None, bias: Any = None, *, kind: Kind = "lay
     Errors   ValueError for shapes and values, TypeError for types, and for an x that records derivatives: the result
              has none. gain and bias are read without them.
     """
-    expect_no_gradient("normalize", x=x)
+    _check.expect_no_gradient("normalize", {"x": x})
     return _core.normalize(x, gain, bias, kind, groups, eps, alpha, shift, out, threads)
 
 
@@ -50,7 +49,7 @@ def add_normalize(x: Array, residual: Array, gain: Any = None, bias: Any = None,
     out      None or a pair (sum, y), either of which may be None, x or residual
     Errors   as for normalize, as is the rest
     """
-    expect_no_gradient("add_normalize", x=x, residual=residual)
+    _check.expect_no_gradient("add_normalize", {"x": x, "residual": residual})
     return _core.add_normalize(x, residual, gain, bias, kind, groups, eps, alpha, shift, out, threads)
 
 
@@ -69,7 +68,7 @@ def normalize_backward(x: Array, dy: Array, gain: Any = None, *, kind: Kind = "l
     out      where dx goes; out=dy works in place
     Errors   as for normalize, as is the rest
     """
-    expect_no_gradient("normalize_backward", x=x, dy=dy)
+    _check.expect_no_gradient("normalize_backward", {"x": x, "dy": dy})
     return _core.normalize_backward(x, dy, gain, kind, groups, eps, alpha, shift, parameters, out, threads)
 
 
@@ -82,7 +81,7 @@ def jacobian_vector(x: Array, v: Array, gain: Any = None, *, kind: Kind = "layer
     Shapes   x, v (..., width); result as x, in float64
     Errors   as for normalize
     """
-    expect_no_gradient("jacobian_vector", x=x, v=v)
+    _check.expect_no_gradient("jacobian_vector", {"x": x, "v": v})
     return _core.jacobian_vector(x, v, gain, kind, groups, eps, alpha, shift, out, threads)
 
 
@@ -95,7 +94,7 @@ def vector_jacobian(x: Array, w: Array, gain: Any = None, *, kind: Kind = "layer
     Shapes   x, w (..., width); result as x, in float64
     Errors   as for normalize
     """
-    expect_no_gradient("vector_jacobian", x=x, w=w)
+    _check.expect_no_gradient("vector_jacobian", {"x": x, "w": w})
     return _core.vector_jacobian(x, w, gain, kind, groups, eps, alpha, shift, out, threads)
 
 
@@ -109,7 +108,7 @@ def hessian_vector(x: Array, w: Array, v: Array, gain: Any = None, *, kind: Kind
     Shapes   x, w, v (..., width); result as x, in float64
     Errors   as for normalize
     """
-    expect_no_gradient("hessian_vector", x=x, w=w, v=v)
+    _check.expect_no_gradient("hessian_vector", {"x": x, "w": w, "v": v})
     return _core.hessian_vector(x, w, v, gain, kind, groups, eps, alpha, shift, out, threads)
 
 
@@ -125,5 +124,5 @@ def curvature(x: Array, gain: Any = None, *, kind: Kind = "layer", groups: int =
     Errors   as for normalize
     Source   Ni et al. 2024, whose measure of the second derivatives this is
     """
-    expect_no_gradient("curvature", x=x)
+    _check.expect_no_gradient("curvature", {"x": x})
     return _core.curvature(x, gain, kind, groups, eps, alpha, shift, threads)

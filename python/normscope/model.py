@@ -15,7 +15,7 @@ from . import _core, results
 from ._check import callback, count, counts, flag, optional_path, path, real, shown, text
 from ._rows import Extreme, Extremes
 from .analyses import Norm, Progress
-from .charts import Illustrated, illustrated
+from .charts import Illustrated, illustrated, suffix_of
 from .foreign import is_foreign, open_converted
 from .head import Head
 from .live import snapshot_of
@@ -27,6 +27,7 @@ class Model:
     def __init__(self, source: str | os.PathLike[str], name: str | None = None, *, architecture: str = "",
                  heads: int = 0) -> None:
         file = path("open", "model", source)
+        self._how = architecture, heads
         self._core = _core.Model(file, text("open", "architecture", architecture),
                                  count("open", "heads", heads))
         self._name = file if name is None else name
@@ -44,6 +45,12 @@ class Model:
     def __repr__(self) -> str:
         found = self.inspect()
         return f"<normscope.Model {found.architecture.title}, {len(found.norms)} norms, {self._name}>"
+
+    def __reduce__(self) -> Any:
+        if self._name != self.path:
+            raise TypeError(f"pickle: {self._name} was opened from a live module or converted, expected a file")
+        architecture, heads = self._how
+        return functools.partial(Model, architecture=architecture, heads=heads), (self.path,)
 
     def inspect(self) -> results.Inspect:
         """The tensors of the file and the model found in them: norms in the order of the forward pass with their
@@ -276,7 +283,7 @@ class Report(Illustrated):
         Errors   OSError
         """
         target = path("save", "file", file)
-        if target.endswith(".json"):
+        if suffix_of(target, ".html", ".json") == ".json":
             self.document.save(target)
             return
         _core.write_file(target, self.page)

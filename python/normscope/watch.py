@@ -14,7 +14,7 @@ from . import _core
 from ._check import count, reason, recording, shown, text
 from ._rows import Calls, Extremes, Mask, rows_of
 from .model import Activations, Collected, Observed
-from .modules import gain_of, owners_of, says_norm, understood
+from .modules import dtype_of, gain_of, owners_of, says_norm, understood
 
 Which = Union[Callable[[str, Any], bool], Iterable[str], None]
 
@@ -142,7 +142,7 @@ class Watch:
             found = understood(module, x, _on_cpu(output))
             if found is None:
                 norm.undecided.append(_without_entries(taken))
-                norm.extremes.see(taken, counted)
+                norm.extremes.see(_array_of(taken), counted)
                 return
             if isinstance(found, str):
                 norm.refused = found
@@ -155,7 +155,7 @@ class Watch:
         if x.ndim > 2:
             _keep_contexts(norm.observer, rows, x.shape[-2], whole.kept)
         _core.observe(norm.observer, taken)
-        norm.extremes.see(taken, counted)
+        norm.extremes.see(_array_of(taken), counted)
 
 
 def _keep_contexts(observer: Any, rows: Any, length: int, kept: numpy.ndarray | None) -> None:
@@ -174,12 +174,12 @@ class _Hook:
         self._watch, self._name = weakref.ref(watch), name  # without a name it is of the whole model
 
     def __call__(self, module: Any, inputs: tuple[Any, ...], keywords: dict[str, Any], *output: Any) -> None:
-        torch = sys.modules["torch"]
-        if torch.compiler.is_compiling():
+        torch = sys.modules.get("torch")
+        if torch is not None and torch.compiler.is_compiling():
             return  # a graph has no watch in it
         watch = self._watch()
         # A norm that runs within a backward pass is one that gradient checkpointing runs again.
-        if watch is None or torch._C._current_graph_task_id() >= 0:
+        if watch is None or torch is not None and torch._C._current_graph_task_id() >= 0:
             return
         if self._name is not None:
             watch._see(self._name, module, (*inputs, *keywords.values()), *output)
@@ -286,6 +286,10 @@ def _renamed(model: Any, modules: Iterable[tuple[str, Any]]) -> Iterable[tuple[s
 
 def _on_cpu(tensor: Any) -> Any:
     return tensor.detach().cpu() if hasattr(tensor, "detach") else None
+
+
+def _array_of(rows: Any) -> numpy.ndarray:
+    return (rows if dtype_of(rows) in ("float64", "float32") else rows.double()).numpy()
 
 
 def _without_entries(rows: Any) -> numpy.ndarray:

@@ -33,6 +33,10 @@ void write_file(const std::string& path, const std::string& text) {
   file.commit();
 }
 
+void write_bytes(const std::string& path, const nb::bytes& bytes) {
+  write_file(path, {static_cast<const char*>(bytes.data()), bytes.size()});
+}
+
 }  // namespace
 
 NB_MODULE(_core, module) {
@@ -45,6 +49,7 @@ NB_MODULE(_core, module) {
   });
   module.attr("__version__") = normscope::version;
   normscope::python::define(module, "write_file", &write_file);
+  normscope::python::define(module, "write_bytes", &write_bytes);
   normscope::python::define_kernels(module);
   normscope::python::define_model(module);
   normscope::python::define_analyses(module);

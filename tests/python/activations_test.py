@@ -33,18 +33,32 @@ def tensor(values):
     return np.asarray(values).view(Tensor)
 
 
-class LayerNorm:
-    def __init__(self, norm):
-        self.norm, self.eps, self.hooks = norm, norm.eps, []
-        self.weight = None if norm.gain is None else tensor(norm.gain)
-        self.bias = None if norm.bias is None else tensor(norm.bias)
+class Module:
+    """The part of the interface of torch's modules that `watch` uses."""
 
-    def register_forward_hook(self, hook):
+    def __init__(self):
+        self.hooks = []
+
+    def register_forward_hook(self, hook, with_kwargs, always_call=False):
         self.hooks.append(hook)
+        return self
+
+    def register_forward_pre_hook(self, hook, with_kwargs):
         return self
 
     def remove(self):
         self.hooks = []
+
+    def modules(self):
+        return []
+
+
+class LayerNorm(Module):
+    def __init__(self, norm):
+        super().__init__()
+        self.norm, self.eps = norm, norm.eps
+        self.weight = None if norm.gain is None else tensor(norm.gain)
+        self.bias = None if norm.bias is None else tensor(norm.bias)
 
     def children(self):
         return []
@@ -52,14 +66,15 @@ class LayerNorm:
     def __call__(self, x):
         y = tensor(self.norm(np.asarray(x)))
         for hook in self.hooks:
-            hook(self, (tensor(x),), y)
+            hook(self, (tensor(x),), {}, y)
         return y
 
 
-class Fake:
+class Fake(Module):
     """The norms of a fixture under a prefix, as a module."""
 
     def __init__(self, name):
+        super().__init__()
         self.model = ns.open(fixture(name))
         self.norms = {norm: LayerNorm(self.model.norm(norm)) for norm in self.model.norms()}
 
@@ -99,7 +114,7 @@ class Watching(unittest.TestCase):
         """The result for a LayerNorm of width 8 that was called with these rows, and the norm."""
         module = LayerNorm(ns.Norm(8, eps=1e-3, gain=np.linspace(0.5, 2.0, 8), bias=np.ones(8)))
 
-        class Model:
+        class Model(Module):
             def named_modules(self):
                 return [("norm", module)]
 
@@ -144,7 +159,7 @@ class Watching(unittest.TestCase):
         module = LayerNorm(ns.Norm(8, eps=1e-5))
         del module.eps
 
-        class Model:
+        class Model(Module):
             def named_modules(self):
                 return [("norm", module)]
 
@@ -173,7 +188,7 @@ class Watching(unittest.TestCase):
         module = LayerNorm(ns.Norm(8, eps=1e-3))
         module.weight = Meta()
 
-        class Model:
+        class Model(Module):
             def named_modules(self):
                 return [("norm", module)]
 
@@ -188,9 +203,9 @@ class Watching(unittest.TestCase):
             self.assertEqual(seen.result().norms[0].rows, 5)
             module.weight = None
             for hook in module.hooks:
-                hook(module, (rows.view(Broken),), rows.view(Broken))
-                hook(module, (), None)
-                hook(module, (tensor(RNG.normal(size=(5, 7))),), None)
+                hook(module, (rows.view(Broken),), {}, rows.view(Broken))
+                hook(module, (), {}, None)
+                hook(module, (tensor(RNG.normal(size=(5, 7))),), {}, None)
         self.assertEqual(seen.result().norms[0].rows, 5)
         reasons = [entry.reason for entry in seen.result().not_understood]
         for why in ("two lines", "it was called without tensors as arguments", "observe: rows of width 7, expected 8"):
@@ -199,7 +214,7 @@ class Watching(unittest.TestCase):
     def test_hooks_end_with_the_watch(self):
         module = LayerNorm(ns.Norm(8))
 
-        class Model:
+        class Model(Module):
             def named_modules(self):
                 return [("norm", module)]
 

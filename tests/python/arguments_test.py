@@ -146,6 +146,8 @@ CALLS = {
                            dict(vocabulary=False, budget=1.0, threads=1)),
     "Activations.save": (lambda *a: seen().save(*a), ["seen.json"], {}),
     "Result.plot": (lambda *a: selection().plot(*a), ["margins"], {}),
+    "Activations.extremes": (lambda *a, **k: seen().extremes(*a, **k), [None], dict(most=2)),
+    "Activations.merge": (lambda *a: seen().merge(*a), [seen()], {}),
     "Result.to_pandas": (lambda *a: selection().to_pandas(*a), ["verdicts"], {}),
     "Result.save": (lambda *a: selection().save(*a), ["selection.json"], {}),
     "Chart.save": (lambda *a: report().charts["condition"].save(*a), ["chart.json"], {}),

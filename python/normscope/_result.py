@@ -172,8 +172,9 @@ class Result:
                       for place, entry in enumerate(value)]
         return found or None
 
-    def __dataframe__(self, *options: Any, **named: Any) -> Any:
-        return self.to_pandas().__dataframe__(*options, **named)
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The table of `to_pandas` for Polars and others that read Arrow; pandas needs pyarrow for it."""
+        return self.to_pandas().__arrow_c_stream__(requested_schema)
 
     def plot(self, name: str | None = None) -> Any:
         """The figure of that name, of those that the core makes of such a result; without one, the first. An Altair chart

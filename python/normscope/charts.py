@@ -96,8 +96,9 @@ class Illustrated:
         """The document as JSON has it."""
         return self.document.to_dict()
 
-    def __dataframe__(self, *options: Any, **named: Any) -> Any:
-        return self.to_pandas().__dataframe__(*options, **named)
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The table of `to_pandas` for Polars and others that read Arrow; pandas needs pyarrow for it."""
+        return self.to_pandas().__arrow_c_stream__(requested_schema)
 
     def _repr_html_(self) -> str:
         return self.document._repr_html_()

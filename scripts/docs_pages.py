@@ -22,7 +22,8 @@ DOCUMENTS = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHA
              "models/kjv_gpt/README.md": "kjv_gpt.md",
              "scripts/model_oracle/README.md": "model_oracle.md"}
 #: Modules of the Python package with a page each.
-PYTHON = ("normscope", "normscope.signature", "normscope.torch", "normscope.checker")
+PYTHON = ("normscope", "normscope.signature", "normscope.torch", "normscope.lens", "normscope.training",
+          "normscope.neuronpedia", "normscope.checker")
 LINK = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))")
 LIST = re.compile(r"^((?![-*] |\||\s|\d+\. ).+)\n(?=[-*] |1\. )", re.MULTILINE)
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)

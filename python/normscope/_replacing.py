@@ -8,6 +8,7 @@ from typing import Any
 from torch import nn
 
 from ._check import shown
+from ._kinds import kind_facts
 from .modules import Computed, norm_computed_by, says_norm
 
 #: Attributes of modules that are not theirs to copy.
@@ -79,7 +80,7 @@ def _made_of(child: Any) -> Any:
     if others:
         return f"it has parameters besides gain and bias: {', '.join(sorted(others))}"
     shape = tuple(getattr(child, "normalized_shape", (found.norm.width,)))
-    if found.norm.kind == "layer":
+    if kind_facts("replace_norms", found.norm.kind).centers:
         ours = LayerNorm(shape, eps=found.norm.eps, elementwise_affine=False)
     elif found.bias is None:
         ours = RMSNorm(shape, eps=found.norm.eps, elementwise_affine=False)

@@ -167,7 +167,7 @@ class Result:
                 value = value.get(part) if isinstance(value, dict) else None
             if not isinstance(value, list):
                 continue
-            owner = {parent: row.get("name", index), **{key: row[key] for key in ("layer", "head") if key in row and "name" not in row}}
+            owner = {parent: row["name"]} if "name" in row else {parent: index, **{key: row[key] for key in row.keys() & _PLACES}}
             found += [{**owner, "index": place, **(entry if isinstance(entry, dict) else {"value": entry})}
                       for place, entry in enumerate(value)]
         return found or None
@@ -190,6 +190,10 @@ class Result:
         Errors    OSError
         """
         _core.write_file(file_path("save", "path", path), json.dumps(self.to_dict(), allow_nan=False))
+
+
+#: Fields that say which row it is where rows have no name.
+_PLACES = frozenset({"layer", "head"})
 
 
 def _lists_in(row: dict[str, Any], before: tuple[str, ...] = ()) -> typing.Iterator[tuple[str, ...]]:

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from . import results
-from ._check import count, reason, shown
+from ._check import count, shown
+from ._kinds import kind_facts
 from .model import open as open_model
 from .modules import norm_computed_by
 
@@ -48,17 +49,17 @@ class Reading:
         found = norm_computed_by(norm)
         if isinstance(found, str):
             raise ValueError(f"lens: {type(norm).__name__} is not understood: {found}")
-        self.kind, self.eps = found.norm.kind, found.norm.eps
+        self.eps, self._centres = found.norm.eps, kind_facts("lens", found.norm.kind).centers
         gain = None if found.gain is None else found.gain + found.offset if found.offset else found.gain
         self.weights = direction if gain is None else direction * gain.flatten()
         bias = None if found.bias is None else found.bias.flatten()
         self.constant = direction.new_zeros(()) if bias is None else direction @ bias
-        if self.kind == "layer":
+        if self._centres:
             self.weights = self.weights - self.weights.mean()
 
     def centred(self, x: Tensor) -> Tensor:
         """What is divided."""
-        return x - x.mean(-1, keepdim=True) if self.kind == "layer" else x
+        return x - x.mean(-1, keepdim=True) if self._centres else x
 
     def divisor(self, x: Tensor) -> Tensor:
         """√(|x|²/width + eps), x centred.
@@ -185,8 +186,9 @@ def renamed(found: results.Attribute, names: list[str]) -> results.Attribute:
     for component, name in zip(found.components, names):
         component.name = name
     for bound in found.bounds:
-        for end in (bound.attained_least, bound.attained_most):
-            end.components[:] = [known[name] for name in end.components]
+        for end in vars(bound).values():
+            if hasattr(end, "components"):
+                end.components[:] = [known[name] for name in end.components]
     if found.circuit is not None:
         found.circuit.kept[:] = [known[name] for name in found.circuit.kept]
     return found

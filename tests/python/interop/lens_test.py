@@ -91,6 +91,8 @@ class Lens(unittest.TestCase):
         np.testing.assert_allclose([component.exact for component in found.components],
                                    parts.changes(7).exact[:, 0, 3].detach().numpy(), atol=1e-5)
         self.assertTrue(set(found.bounds[1].attained_most.components) <= set(parts.names))
+        self.assertEqual(ns.verify(found, ns.open(model)).failed, [])
+        self.assertFalse(any("row " in text for text in json.dumps(found.to_dict()).split('"')))
         np.testing.assert_allclose(sum(parts.numpy().values()), parts.x.double().numpy(), atol=1e-5)
 
     def test_parts_follow_what_the_live_model_computes(self):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import threading
 from typing import Any, Callable, NamedTuple, Union
 
 import numpy
+
+from ._check import reason
 
 #: Names of the arguments by which models take tokens.
 _TOKENS = "input_ids", "tokens", "input", "idx"
@@ -40,34 +43,53 @@ class Calls:
         self._mask = mask
         config = getattr(model, "config", None)
         self._two_streams = bool(getattr(config, "is_encoder_decoder", False))
-        self._running: dict[int, Inputs] = {}
+        try:
+            self._parameters = list(inspect.signature(model.forward).parameters)
+        except (AttributeError, TypeError, ValueError):
+            self._parameters = []
+        self._running: dict[int, Inputs | str] = {}
         self._count = 0
 
     def begin(self, given: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-        named = next((keywords[name] for name in _TOKENS if keywords.get(name) is not None), given[0] if given else None)
-        tokens, mask = _matrix(named), None
-        if callable(self._mask):
-            mask = self._mask(given, keywords)
-        elif hasattr(self._mask, "shape"):
-            mask = self._mask
+        """A mask that cannot be had is the reason why no norm of the call is measured."""
+        thread = threading.get_ident()
+        try:
+            self._running[thread] = self._inputs(given, keywords)
+        except Exception as error:  # code of others, which may fail in any way
+            self._running[thread] = f"its mask could not be had: {reason(error) or type(error).__name__}"
+        self._count += 1
+
+    def _inputs(self, given: tuple[Any, ...], keywords: dict[str, Any]) -> Inputs:
+        named = {**dict(zip(self._parameters, given)), **keywords}
+        tokens = _matrix(next((named[name] for name in _TOKENS if named.get(name) is not None), given[0] if given else None))
+        mask = None
+        stated = callable(self._mask) or hasattr(self._mask, "shape")
+        if stated:
+            mask = self._mask(given, keywords) if callable(self._mask) else self._mask
         elif self._mask is True and not self._two_streams:
-            mask = keywords.get("attention_mask")
-        if hasattr(mask, "detach"):
-            mask = mask.detach().cpu().numpy()
-        mask = None if mask is None or numpy.ndim(mask) != 2 else numpy.asarray(mask) != 0
+            mask = named.get("attention_mask")
+        mask = None if mask is None else numpy.asarray(mask.detach().cpu() if hasattr(mask, "detach") else mask)
+        if stated and mask is not None and (mask.ndim != 2 or tokens is not None and mask.shape != tokens.shape):
+            raise ValueError(f"it has shape {mask.shape}, expected {'(batch, positions)' if tokens is None else tokens.shape}")
+        mask = None if mask is None or mask.ndim != 2 else mask != 0
         first = 0
         if tokens is not None and mask is not None and mask.shape[1] > tokens.shape[1]:  # with a cache of earlier keys
             first = mask.shape[1] - tokens.shape[1]
             mask = mask[:, first:]
-        self._running[threading.get_ident()] = Inputs(self._count, tokens, mask, first,
-                                                     _matrix(keywords.get("position_ids")))
-        self._count += 1
+        return Inputs(self._count, tokens, mask, first, _matrix(named.get("position_ids")))
 
     def end(self) -> None:
         self._running.pop(threading.get_ident(), None)
 
     def now(self) -> Inputs | None:
-        return self._running.get(threading.get_ident())
+        """The inputs of the call that this thread is in.
+
+        Errors   ValueError if its mask could not be had
+        """
+        found = self._running.get(threading.get_ident())
+        if isinstance(found, str):
+            raise ValueError(found)
+        return found
 
 
 class Rows(NamedTuple):

@@ -32,7 +32,7 @@ def snapshot_of(module: Any, open_path: Callable[[Any, str], Any]) -> Any:
     try:
         with _unsharded(module):
             model = model_inside(module)
-            name = type(model).__name__ + ("" if model is module else f" in {type(module).__name__}")
+            name = f"snapshot of {type(model).__name__}" + ("" if model is module else f" in {type(module).__name__}")
             write_checkpoint(model, pathlib.Path(folder.name))
             opened = open_path(folder.name, name)
             if correct_norms(model, opened.inspect().norms, pathlib.Path(folder.name)):

@@ -97,16 +97,6 @@ class Watch:
             reasons = [(name, why) for name, norm in self._norms.items() for why in norm.reasons()]
             return Activations(Collected(self._model, norms, reasons, self._how), self._module)
 
-    def _begin(self, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-        with self._one_at_a_time:
-            try:
-                self._calls.begin(inputs, keywords)
-            except Exception as error:
-                self._calls.end()
-                for norm in self._norms.values():
-                    why = f"its mask could not be had: {reason(error) or type(error).__name__}"
-                    norm.failed[why] = norm.failed.get(why, 0) + 1
-
     def _see(self, name: str, module: Any, inputs: tuple[Any, ...], output: Any) -> None:
         """Takes a call of a norm. What goes wrong is recorded: it is no fault of the model, which runs on."""
         with self._one_at_a_time:
@@ -186,7 +176,7 @@ class _Hook:
         elif output:
             watch._calls.end()
         else:
-            watch._begin(inputs, keywords)
+            watch._calls.begin(inputs, keywords)
 
     def __reduce__(self) -> Any:
         return _nothing, ()

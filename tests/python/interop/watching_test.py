@@ -51,6 +51,9 @@ class Rows(unittest.TestCase):
             with torch.no_grad(), ns.watch(model, mask=given) as named:
                 model(tokens)
             self.assertEqual({norm.rows for norm in named.result().norms}, {13})
+        with torch.no_grad(), ns.watch(model) as placed:
+            model(tokens, mask)
+        self.assertEqual({norm.rows for norm in placed.result().norms}, {13})
         with torch.no_grad(), ns.watch(model, mask=False) as all_rows:
             model(tokens, attention_mask=mask)
         self.assertEqual({norm.rows for norm in all_rows.result().norms}, {21})
@@ -59,9 +62,13 @@ class Rows(unittest.TestCase):
 
     def test_a_mask_that_fails_does_not_stop_the_model(self):
         model = MODELS["gpt2"]()
-        with torch.no_grad(), ns.watch(model, mask=lambda arguments, keywords: 1 / 0) as seen:
-            model(tokens_of())
-        self.assertIn("its mask could not be had: division by zero", seen.result().not_understood[0].reason)
+        for mask, why in ((lambda arguments, keywords: 1 / 0, "division by zero"),
+                          (torch.ones(3, 6), r"it has shape \(3, 6\), expected \(3, 7\)"), (torch.ones(7), r"it has shape \(7,\)")):
+            with torch.no_grad(), ns.watch(model, mask=mask) as seen:
+                model(tokens_of())
+            self.assertRegex(seen.result().not_understood[0].reason,
+                             f"^1 of 1 calls could not be measured: its mask could not be had: {why}")
+            self.assertEqual(seen.result().norms, [])
 
     def test_extremes_name_the_token(self):
         model = shaken(MODELS["gpt2"]())

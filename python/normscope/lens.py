@@ -17,8 +17,9 @@ from torch import Tensor
 from . import results
 from ._check import count, shown
 from ._kinds import kind_facts
+from .live import model_inside
 from .model import open as open_model
-from .modules import norm_computed_by
+from .modules import norm_computed_by, uncompiled
 
 #: By how much parts may miss their sum, relative to their sizes; models compute in float32 or less.
 _MISSES = {torch.float64: 1e-9, torch.float32: 1e-4, torch.bfloat16: 5e-2, torch.float16: 1e-2}
@@ -204,6 +205,8 @@ def collect(model: Any, tokens: Any = None, **inputs: Any) -> Parts:
     """
     if not hasattr(model, "named_modules"):
         raise TypeError(f"lens: {type(model).__name__} is no torch.nn.Module")
+    if not hasattr(model, "run_with_cache") and not hasattr(model, "peft_config"):
+        model = model_inside(model)
     ids = torch.as_tensor(tokens if tokens is not None else inputs.pop("input_ids", None))
     ids = ids[None] if ids.ndim == 1 else ids
     found = dict(_of_lens(model, ids, inputs) if hasattr(model, "run_with_cache") else _of_hooks(model, ids, inputs))
@@ -295,13 +298,17 @@ def _of_hooks(model: Any, tokens: Tensor, inputs: dict[str, Any]) -> dict[str, A
     final = stream[-1]
     watched = {first, final, *(module for _, module, _ in writers.values()),
                *(after for *_, after in writers.values() if after)}
-    seen, handles = _Seen(), []
+    seen, ends = _Seen(), []
     try:
-        handles.extend(seen.hooks(model, watched))
+        ends.extend(handle.remove for handle in seen.hooks(model, watched))
+        ends.extend(uncompiled(model))
         model(tokens, **{"use_cache": False, **inputs})
     finally:
-        for handle in handles:
-            handle.remove()
+        for end in ends:
+            end()
+    idle = sorted(watched - seen.keys())
+    if idle:
+        raise ValueError(f"lens: {idle[0]} of {type(model).__name__} did not run")
     config = model.config.get_text_config() if hasattr(model.config, "get_text_config") else model.config
     start, parts = seen[first][0 if len(stream) > 1 else 1], {}
     position = writers.get((None, "position embedding"))

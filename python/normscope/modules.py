@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
-from typing import Any, NamedTuple
+from typing import Any, Callable, Iterator, NamedTuple
 
 import numpy
 
@@ -141,6 +142,19 @@ def norm_computed_by(module: Any) -> Computed | str:
         return notes[0]
     offset = 0.0 if gain is None else float(round(float(norm.gain[0] - _parameter(module, _GAINS)[0])))
     return Computed(norm, gain, offset, bias)
+
+
+def uncompiled(model: Any) -> Iterator[Callable[[], Any]]:
+    """Lets what `torch.compile` made of the model and of modules inside run as it was before: a graph calls no hook that
+    came after it. Yields what undoes it."""
+    for module in model.modules():
+        inside = module._modules.get("_orig_mod")
+        if inside is not None and "forward" in vars(module):
+            yield functools.partial(setattr, module, "forward", module.forward)
+            module.forward = inside.__call__
+        elif getattr(module, "_compiled_call_impl", None) is not None:
+            yield functools.partial(setattr, module, "_compiled_call_impl", module._compiled_call_impl)
+            module._compiled_call_impl = None
 
 
 def dtype_of(tensor: Any) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 import threading
 import weakref
-from typing import Any, Callable, Iterable, Iterator, Union
+from typing import Any, Callable, Iterable, Union
 
 import numpy
 
@@ -14,7 +13,7 @@ from . import _core
 from ._check import count, reason, recording, shown, text
 from ._rows import Calls, Extremes, Mask, rows_of
 from .model import Activations, Collected, Observed
-from .modules import dtype_of, gain_of, owners_of, says_norm, understood
+from .modules import dtype_of, gain_of, owners_of, says_norm, uncompiled, understood
 
 Which = Union[Callable[[str, Any], bool], Iterable[str], None]
 
@@ -68,7 +67,7 @@ class Watch:
             ends.append(root.register_forward_hook(_Hook(self, None), with_kwargs=True, always_call=True).remove)
             ends.extend(module.register_forward_hook(_Hook(self, name), with_kwargs=True).remove
                         for name, module in chosen.items())
-            ends.extend(_run_uncompiled(model))
+            ends.extend(uncompiled(model))
         except BaseException:
             self._end()
             raise
@@ -193,19 +192,6 @@ def _call_nothing(*_: Any) -> None:
 def _run_all(ends: list[Callable[[], Any]]) -> None:
     while ends:
         ends.pop()()
-
-
-def _run_uncompiled(model: Any) -> Iterator[Callable[[], Any]]:
-    """Lets what `torch.compile` made of the model and of modules inside run as it was before: a graph calls no hook that
-    came after it. Yields what undoes it."""
-    for module in model.modules():
-        inside = module._modules.get("_orig_mod")
-        if inside is not None and "forward" in vars(module):
-            yield functools.partial(setattr, module, "forward", module.forward)
-            module.forward = inside.__call__
-        elif getattr(module, "_compiled_call_impl", None) is not None:
-            yield functools.partial(setattr, module, "_compiled_call_impl", module._compiled_call_impl)
-            module._compiled_call_impl = None
 
 
 def watch(model: Any, which: Which = None, *, mask: Mask = True, axes: int = 8, features: int = 8, sample: int = 256,

@@ -108,6 +108,23 @@ class Lens(unittest.TestCase):
             lens.collect(model, [[1000]])
         self.assertEqual(sum(len(module._forward_hooks) for module in model.modules()), 0)
 
+    def test_wrapped_and_compiled_models(self):
+        model = shaken(MODELS["llama"]())
+        with torch.no_grad():
+            plain = lens.collect(model, TOKENS)
+            for wrap in (torch.nn.DataParallel, torch.nn.Sequential, lambda model: torch.compile(model, backend="eager"),
+                         lambda model: (model.compile(backend="eager"), model(torch.tensor(TOKENS)), model)[2]):
+                parts = lens.collect(wrap(model), TOKENS)
+                self.assertEqual(parts.names, plain.names)
+                torch.testing.assert_close(parts.rows, plain.rows)
+        self.assertIsNotNone(model._compiled_call_impl)
+        import peft
+
+        tuned = peft.get_peft_model(shaken(MODELS["llama"]()), peft.LoraConfig(r=2, target_modules=["o_proj"],
+                                                                              init_lora_weights=False))
+        with self.assertRaisesRegex(ValueError, "^lens: "):
+            lens.collect(tuned, TOKENS)
+
     def test_derivatives(self):
         for module in (torch.nn.LayerNorm(6), nt.RMSNorm(6, eps=1e-3)):
             module.double()

@@ -95,7 +95,7 @@ class Computed(NamedTuple):
 
 
 def _in_float32(module: Any) -> Any:
-    """A copy with parameters in float32 on the CPU; what else the module refers to, its hooks too, is shared."""
+    """A copy with parameters and buffers in float32 on the CPU; what else the module refers to, its hooks too, is shared."""
     import torch
 
     if module._modules:
@@ -103,8 +103,8 @@ def _in_float32(module: Any) -> Any:
     made = copy.copy(module)
     made._parameters = {name: None if value is None else torch.nn.Parameter(value.detach().float().cpu(), False)
                         for name, value in module._parameters.items()}
-    made._buffers = {name: value.float().cpu() if value is not None and value.is_floating_point() else value
-                     for name, value in module._buffers.items()}
+    made._buffers = {name: value if value is None else value.float().cpu() if value.is_floating_point() else value.cpu()
+                     for name, value in copy.deepcopy(module._buffers).items()}
     return made
 
 

@@ -61,7 +61,8 @@ class Calls:
 
     def _inputs(self, given: tuple[Any, ...], keywords: dict[str, Any]) -> Inputs:
         named = {**dict(zip(self._parameters, given)), **keywords}
-        tokens = _matrix(next((named[name] for name in _TOKENS if named.get(name) is not None), given[0] if given else None))
+        # Two streams have tokens of their own: a row of one shape may be of either.
+        tokens = None if self._two_streams else _matrix(next((named[name] for name in _TOKENS if named.get(name) is not None), given[0] if given else None))
         mask = None
         stated = callable(self._mask) or hasattr(self._mask, "shape")
         if stated:

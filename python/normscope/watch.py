@@ -206,7 +206,8 @@ def watch(model: Any, which: Which = None, *, mask: Mask = True, axes: int = 8, 
 
     which       a function of (name, module), or names of modules, or one; all norms where None
     mask        which rows count: those that the call's attention_mask keeps (True), all (False), those where a tensor
-                (batch, positions) is not 0, or one that a function of (arguments, keywords) of the model returns
+                (batch, positions) is not 0, or one that a function of (arguments, keywords) of the model returns; all rows
+                count of models with an encoder and a decoder, unless one is given
     axes        how many of the longest principal axes to follow
     features    how many features with the largest share to list
     sample      rows kept of each norm, chosen evenly, for dimension and curvature

@@ -70,6 +70,15 @@ class Rows(unittest.TestCase):
                              f"^1 of 1 calls could not be measured: its mask could not be had: {why}")
             self.assertEqual(seen.result().norms, [])
 
+    def test_two_streams_are_not_taken_for_one(self):
+        model = transformers.T5ForConditionalGeneration(transformers.T5Config(d_model=32, d_kv=8, d_ff=48, num_layers=2,
+                                                                              num_heads=4, vocab_size=60)).eval()
+        tokens, mask = tokens_of(2, 4), torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]])
+        with torch.no_grad(), ns.watch(model) as seen:
+            model(input_ids=tokens, attention_mask=mask, decoder_input_ids=tokens.flip(0))
+        self.assertEqual({norm.rows for norm in seen.result().norms}, {8})
+        self.assertEqual({extreme.token for extreme in seen.result().extremes()}, {None})
+
     def test_extremes_name_the_token(self):
         model = shaken(MODELS["gpt2"]())
         tokens = tokens_of()

@@ -3,6 +3,7 @@ gradients those of finite differences. Run by `scripts/test interop`."""
 
 import importlib.util
 import json
+import os
 import tempfile
 import unittest
 from pathlib import Path
@@ -94,6 +95,18 @@ class Lens(unittest.TestCase):
         self.assertEqual(ns.verify(found, ns.open(model)).failed, [])
         self.assertFalse(any("row " in text for text in json.dumps(found.to_dict()).split('"')))
         np.testing.assert_allclose(sum(parts.numpy().values()), parts.x.double().numpy(), atol=1e-5)
+
+    def test_the_example_of_the_documentation(self):
+        """Freezing says that head 3.3 helps the letter g; in truth removing it raises the logit."""
+        folder = Path(os.environ["NORMSCOPE_SOURCE_DIR"], "models/wordlist_gpt")
+        model = hf.AutoModelForCausalLM.from_pretrained(folder).eval()
+        vocabulary = json.loads((folder / "vocab.json").read_text())
+        with torch.no_grad():
+            parts = lens.collect(model, [vocabulary[letter] for letter in "understandin"])
+            changes = parts.changes(vocabulary["g"])
+        index = parts.names.index("3.3")
+        self.assertAlmostEqual(changes.frozen[index, 0, -1].item(), -0.1691, delta=1e-3)
+        self.assertAlmostEqual(changes.exact[index, 0, -1].item(), 0.2105, delta=1e-3)
 
     def test_parts_follow_what_the_live_model_computes(self):
         """A hook that steers the model is in its parts, and none of ours is left."""

@@ -167,7 +167,8 @@ class Result:
                 value = value.get(part) if isinstance(value, dict) else None
             if not isinstance(value, list):
                 continue
-            owner = {parent: row["name"]} if "name" in row else {parent: index, **{key: row[key] for key in row.keys() & _PLACES}}
+            places = {key: row[key] for key in sorted(row.keys() & _PLACES)}
+            owner = {parent: row["name"]} if "name" in row else {parent: index, **places}
             found += [{**owner, "index": place, **(entry if isinstance(entry, dict) else {"value": entry})}
                       for place, entry in enumerate(value)]
         return found or None

@@ -62,7 +62,9 @@ class Calls:
     def _inputs(self, given: tuple[Any, ...], keywords: dict[str, Any]) -> Inputs:
         named = {**dict(zip(self._parameters, given)), **keywords}
         # Two streams have tokens of their own: a row of one shape may be of either.
-        tokens = None if self._two_streams else _matrix(next((named[name] for name in _TOKENS if named.get(name) is not None), given[0] if given else None))
+        first_given = given[0] if given else None
+        tokens = None if self._two_streams else _matrix(
+            next((named[name] for name in _TOKENS if named.get(name) is not None), first_given))
         mask = None
         stated = callable(self._mask) or hasattr(self._mask, "shape")
         if stated:
@@ -71,7 +73,8 @@ class Calls:
             mask = named.get("attention_mask")
         mask = None if mask is None else numpy.asarray(mask.detach().cpu() if hasattr(mask, "detach") else mask)
         if stated and mask is not None and (mask.ndim != 2 or tokens is not None and mask.shape != tokens.shape):
-            raise ValueError(f"it has shape {mask.shape}, expected {'(batch, positions)' if tokens is None else tokens.shape}")
+            expected = "(batch, positions)" if tokens is None else tokens.shape
+            raise ValueError(f"it has shape {mask.shape}, expected {expected}")
         mask = None if mask is None or mask.ndim != 2 else mask != 0
         first = 0
         if tokens is not None and mask is not None and mask.shape[1] > tokens.shape[1]:  # with a cache of earlier keys

@@ -318,6 +318,8 @@ def _of_hooks(model: Any, tokens: Tensor, inputs: dict[str, Any]) -> dict[str, A
         parts["position"] = place
     factor = getattr(config, "residual_multiplier", 1.0)
     heads = getattr(config, "num_attention_heads", None)
+    if not isinstance(heads, int) or heads < 1:
+        raise ValueError(f"lens: the configuration of {type(model).__name__} does not state one number of heads")
     for layer in sorted({key[0] for key in writers if key[0] is not None}):
         for role, bias_name in (("attention out", "attention_bias"), ("mlp out", "mlp_bias")):
             if (layer, role) not in writers:
@@ -333,7 +335,7 @@ def _of_hooks(model: Any, tokens: Tensor, inputs: dict[str, Any]) -> dict[str, A
                 if not isinstance(weight, Tensor) or weight.ndim != 2 or not weight.is_floating_point():
                     raise ValueError(f"lens: {name} has no weight of plain numbers")
                 rows = weight if writer.layout == "in_out" else weight.T
-                for head, part in enumerate(_heads_of(given, rows, heads or 1)):
+                for head, part in enumerate(_heads_of(given, rows, heads)):
                     parts[f"{layer}.{head}"] = through(part)
             else:
                 parts[f"{layer}.mlp"] = through(out if bias is None else out - bias)

@@ -132,8 +132,8 @@ def write_checkpoint(module: Any, folder: pathlib.Path) -> None:
 
 
 def correct_norms(module: Any, norms: list[Any], folder: pathlib.Path) -> bool:
-    """Writes what the norms of `module` compute into its checkpoint, where that is not what was found in it; returns whether
-    there was one.
+    """Writes what the norms of `module` compute into its checkpoint, where that is not what was found in it; returns
+    whether there was one.
 
     Errors   ValueError for a module that was taken for a norm and computes none
     """

@@ -62,7 +62,8 @@ def _float_type(who: str, dtype: Any) -> Any:
 class _Norm(nn.Module):
     """A norm over the last axes, with `weight` and `bias` if requested."""
 
-    __constants__ = ("kind", "normalized_shape", "eps", "groups", "elementwise_affine", "gain_offset")  # for torch.jit.script
+    # For torch.jit.script.
+    __constants__ = ("kind", "normalized_shape", "eps", "groups", "elementwise_affine", "gain_offset")
     kind = "layer"
     gain_offset = 0.0  #: what is added to the stored gain: 1 in place of some norms of transformers
 

@@ -19,7 +19,7 @@ LOGGED: dict[str, Callable[[Any], float]] = {
 
 class NormLog:
     """Norms of every n-th training step, in `history`: a dict for each norm of such a step, of which
-    `pandas.DataFrame(log.history)` makes a table. Hooks are there in these steps only."""
+    `pandas.DataFrame(history)` makes a table. Hooks are there in these steps only."""
 
     def __init__(self, every: int, options: dict[str, Any]) -> None:
         self.every, self.history = count("log", "every", every, 1), list[dict[str, Any]]()
@@ -74,7 +74,8 @@ def trainer_callback(every: int = 100, **options: Any) -> Any:
 
 
 def lightning_callback(every: int = 100, **options: Any) -> Any:
-    """A `Callback` of Lightning, which logs the norms of every n-th batch through the module's logger; `norms.history` has them too.
+    """A `Callback` of Lightning, which logs the norms of every n-th batch through the module's logger; `norms.history` has
+    them too.
 
     options   of `normscope.watch`
     Errors    ImportError without lightning

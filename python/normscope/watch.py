@@ -91,8 +91,8 @@ class Watch:
         with self._one_at_a_time:
             if not any(norm.calls for norm in self._norms.values()):
                 raise ValueError(f"watch: no norm of {self._model} was called")
-            norms = {name: Observed(norm.calls, norm.spec, norm.observer, norm.extremes) for name, norm in self._norms.items()
-                     if norm.observer is not None}
+            norms = {name: Observed(norm.calls, norm.spec, norm.observer, norm.extremes)
+                     for name, norm in self._norms.items() if norm.observer is not None}
             reasons = [(name, why) for name, norm in self._norms.items() for why in norm.reasons()]
             return Activations(Collected(self._model, norms, reasons, self._how), self._module)
 

@@ -30,13 +30,13 @@ def graph(found: results.Attribute, *, slug: str, scan: str) -> dict[str, Any]:
     layers = [int(component.name.partition(".")[0]) for component in found.components
               if component.name.partition(".")[0].isdigit()]
     target = f"{max(layers, default=-1) + 2}_{found.target.token}_{found.at}"
-    whole = sum(abs(component.share) for component in found.components) or 1.0
+    influence = _cumulative([abs(component.share) for component in found.components])
     nodes, links = [], []
     for index, component in enumerate(found.components):
         node = _node(index, component, found)
         nodes.append({**node, "jsNodeId": node["node_id"], "ctx_idx": found.at, "run_idx": 0, "reverse_ctx_idx": 0,
                       "token_prob": 0.0, "is_target_logit": False, "clerp": component.name,
-                      "influence": abs(component.share) / whole, "activation": component.share})
+                      "influence": influence[index], "activation": component.share})
         links.append({"source": node["node_id"], "target": target, "weight": component.share, "price": component.price,
                       "exact": component.exact})
     words = [str(token.token) if token.name is None else token.name
@@ -46,9 +46,20 @@ def graph(found: results.Attribute, *, slug: str, scan: str) -> dict[str, Any]:
                   "run_idx": 0, "reverse_ctx_idx": 0, "token_prob": 0.0, "is_target_logit": True,
                   "clerp": " - ".join(f'Output "{word}"' for word in words), "influence": None, "activation": found.value})
     return {"metadata": {"slug": name, "scan": model, "transcoder_list": [], "prompt_tokens": spelled,
-                         "prompt": "".join(spelled), "node_threshold": None, "schema_version": _SCHEMA_VERSION},
+                         "prompt": "".join(spelled),
+                         "schema_version": _SCHEMA_VERSION,
+                         "info": {"generator": {"name": "Normscope", "version": _core.__version__}}},
             "qParams": {"pinnedIds": [], "supernodes": [], "linkType": "both", "clickedId": "", "sg_pos": ""},
             "nodes": nodes, "links": links}
+
+
+def _cumulative(sizes: list[float]) -> list[float]:
+    """For each the part of the whole that it and all larger ones make, by which such graphs are pruned."""
+    whole, passed, found = sum(sizes) or 1.0, 0.0, [0.0] * len(sizes)
+    for place in sorted(range(len(sizes)), key=lambda place: -sizes[place]):
+        passed += sizes[place]
+        found[place] = min(1.0, passed / whole)
+    return found
 
 
 def _node(index: int, component: Any, found: results.Attribute) -> dict[str, Any]:

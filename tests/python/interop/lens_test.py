@@ -215,6 +215,15 @@ class Graphs(unittest.TestCase):
         for link, component in zip(made["links"], found.components, strict=True):
             self.assertEqual((nodes[link["source"]]["clerp"], link["target"]), (component.name, logit["node_id"]))
             self.assertEqual((link["price"], link["exact"]), (component.price, component.exact))
+        # What the schema of Neuronpedia's upload asks for.
+        self.assertTrue({"slug", "scan", "prompt_tokens", "prompt"} <= made["metadata"].keys())
+        self.assertNotIn(None, made["metadata"].values())
+        for node in nodes.values():
+            for name, kinds in (("node_id", str), ("feature", int), ("layer", str), ("ctx_idx", int), ("feature_type", str),
+                                ("jsNodeId", str), ("clerp", str), ("influence", (float, type(None)))):
+                self.assertIsInstance(node[name], kinds)
+        largest = max(made["links"], key=lambda link: abs(link["weight"]))["source"]
+        self.assertEqual(nodes[largest]["influence"], min(node["influence"] for node in nodes.values() if node is not logit))
         package = importlib.util.find_spec("circuit_tracer")
         if package is None:
             self.skipTest("circuit-tracer, which has the schema, is not there")

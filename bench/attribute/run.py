@@ -1,0 +1,63 @@
+"""Attributes a logit behind a text of random tokens, in a model of random weights with the shape of GPT-2 small.
+
+usage: scripts/bench attribute [--tokens 256] [--threads 2] [--runs 3] [--json FILE]
+
+Seconds are medians of whole processes, which read the model too. Running the model again without a component takes as
+long as a forward pass, so the time of one is what these runs add, divided by their number.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "bench/rewrite"))
+from model import make_gpt2  # noqa: E402
+
+SHAPE = (12, 768, 3072, 50257)  # layers, width, inner, vocabulary
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tokens", type=int, default=256)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--command", type=Path, default=ROOT / "build/bin/normscope")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    tokens = ",".join(map(str, np.random.default_rng(1).integers(0, SHAPE[-1], arguments.tokens)))
+    with tempfile.TemporaryDirectory(prefix="normscope-bench-") as scratch:
+        model, result = Path(scratch) / "in", Path(scratch) / "out.json"
+        make_gpt2(model, *SHAPE, "F32")
+
+        def seconds(*options):
+            """The median of several runs, and the result of the last."""
+            times = []
+            for _ in range(arguments.runs):
+                start = time.perf_counter()
+                subprocess.run([arguments.command, "attribute", model, "--tokens", tokens, "--target", "5", "--threads",
+                                str(arguments.threads), "-q", "--json", result, *options], check=True)
+                times.append(time.perf_counter() - start)
+            return statistics.median(times), json.loads(result.read_text())
+
+        without, _ = seconds("--budget", "0")
+        whole, document = seconds()
+    runs = sum(component["rerun"] is not None for component in document["components"])
+    forward = (whole - without) / max(1, runs)
+    row = {"task": "attribute", "tokens": arguments.tokens, "threads": arguments.threads, "components": len(document["components"]),
+           "forward_pass": forward, "closed_forms_and_bounds": without - forward, "runs_without_a_component": runs, "whole": whole}
+    for name, value in row.items():
+        print(f"{name:25} {value if isinstance(value, (int, str)) else f'{value:.2f} s'}")
+    if arguments.json:
+        arguments.json.write_text(json.dumps([row], indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -64,13 +64,21 @@ void print_components(const Session& session, const analysis::Attribution& resul
     for (const std::string& cell : cells) line += fmt::format("  {:>9}", cell);
     session.say(line);
   };
-  say("component", {"share", "frozen", "price", "exact", "gradient", "+- at most", "rerun"});
+  // Where nothing replaces a component, its frozen change is its share with the other sign.
+  const bool has_frozen = result.removal != analysis::Removal::zero;
+  const auto row = [&](std::string share, std::string frozen, std::vector<std::string> others) {
+    if (has_frozen) others.insert(others.begin(), std::move(frozen));
+    others.insert(others.begin(), std::move(share));
+    return others;
+  };
+  say("component", row("share", "frozen", {"price", "exact", "gradient", "+- at most", "rerun"}));
   for (const std::size_t k : order) {
     const analysis::ComponentEffect& x = result.components[k];
-    say(x.name, {signed_number(x.share), signed_number(x.effect.frozen), signed_number(x.effect.price),
-                 signed_number(x.effect.exact), signed_number(x.effect.gradient),
-                 std::isfinite(x.effect.remainder) ? results::format_at_most(x.effect.remainder) : "-",
-                 x.rerun ? signed_number(*x.rerun) : "-"});
+    say(x.name,
+        row(signed_number(x.share), signed_number(x.effect.frozen),
+            {signed_number(x.effect.price), signed_number(x.effect.exact), signed_number(x.effect.gradient),
+             std::isfinite(x.effect.remainder) ? results::format_at_most(x.effect.remainder) : "-",
+             x.rerun ? signed_number(*x.rerun) : "-"}));
   }
 }
 
@@ -188,9 +196,11 @@ Command attribute_command() {
               "(LAYER.HEAD), an MLP or a bias. The columns, in logits, largest exact change\n"
               "first:\n"
               "  share       its part of the logit, exact as long as nothing is removed\n"
-              "  frozen      change if it is removed and the final norm's divisor is kept\n"
+              "  frozen      change if it is replaced and the final norm's divisor is kept; if\n"
+              "              nothing replaces it, this is -share and not printed\n"
               "  price       what that leaves out: the norm then divides by another number\n"
-              "  exact       frozen + price: the change behind the final norm (direct effect)\n"
+              "  exact       -share (or frozen) + price: the change behind the final norm\n"
+              "              (direct effect)\n"
               "  gradient    estimate of it by the gradient (attribution patching)\n"
               "  +- at most  proved bound of the estimate's error\n"
               "  rerun       change if it is removed at every position and the rest of the\n"

@@ -76,7 +76,7 @@ Context context_of(const TextInput& input, Inputs& inputs) {
   state_activation(input.activation, context.model);
   const std::size_t vocabulary = forward::Decoder(checkpoint, context.model).vocabulary();
   if (!has_text) {
-    if (names) context.names = models::read_token_names(*names, vocabulary);
+    if (names) context.names = models::token_texts(models::read_token_names(*names, vocabulary));
     return context;
   }
   if (!names) {
@@ -97,7 +97,7 @@ Context context_of(const TextInput& input, Inputs& inputs) {
     if (input.file.empty()) throw;
     throw Error(error.code(), input.file + ": " + error.what());
   }
-  context.names = context.tokenizer->names();
+  context.names = models::token_texts(context.tokenizer->names());
   return context;
 }
 

@@ -32,7 +32,7 @@ struct Context {
   const files::Checkpoint& checkpoint;
   models::Model model;
   std::vector<std::size_t> tokens{};
-  std::vector<std::string> names{};               ///< empty if no file names tokens
+  std::vector<std::string> names{};               ///< as text; empty if no file names tokens
   std::optional<forward::Tokenizer> tokenizer{};  ///< of the text, if there is one
   bool whole = true;                              ///< whether a file of text was read to its end
 };

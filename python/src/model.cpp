@@ -182,11 +182,11 @@ Context context_of(const char* who, const Model& model, const std::string& text,
       models::find_token_names(model.checkpoint().files().front().parent_path());
   Context context{.tokens = std::move(tokens)};
   if (!context.tokens.empty()) {
-    if (file) context.names = models::read_token_names(*file, vocabulary);
+    if (file) context.names = models::token_texts(models::read_token_names(*file, vocabulary));
   } else if (file) {
     context.tokenizer.emplace(*file, vocabulary);
     context.tokens = context.tokenizer->encode(text);
-    context.names = context.tokenizer->names();
+    context.names = models::token_texts(context.tokenizer->names());
   } else {
     throw Error(ErrorCode::Unsupported,
                 fmt::format("{}: the model has no tokenizer beside it; give tokens", who));

@@ -351,7 +351,11 @@ std::size_t find_token(const std::string& text, const std::vector<std::string>& 
   const char* const end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, id);
   if (parsed.ec == std::errc{} && parsed.ptr == end) return id;
-  const auto named = std::find(names.begin(), names.end(), text);
+  auto named = std::find(names.begin(), names.end(), text);
+  // As the file spells it, where the names are text.
+  if (named == names.end()) {
+    named = std::find(names.begin(), names.end(), models::token_texts({text}).front());
+  }
   if (named != names.end()) return static_cast<std::size_t>(named - names.begin());
   if (tokenizer != nullptr && !text.empty()) {
     const std::vector<std::size_t> tokens = tokenizer->encode(text);

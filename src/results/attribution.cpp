@@ -21,7 +21,7 @@ template <class V>
 void fields(V& v, const TokenFields& x) {
   v.define("token");
   v("token", x.token);
-  v("name", name_or_null(x.names, x.token), "as the vocabulary spells it; null if no file names it");
+  v("name", name_or_null(x.names, x.token), "as text; null if no file names it");
 }
 
 template <class V>

@@ -104,7 +104,7 @@ struct DividingKind {
   }
 };
 
-/// As the vocabulary spells a token; null where no file names it.
+/// What a token is called; null where no file names it.
 inline auto name_or_null(const std::vector<std::string>& names, std::size_t token) {
   return text_or_null(token < names.size() ? names[token] : empty<std::string>());
 }

@@ -14,8 +14,7 @@ auto number(double value) { return defined("number_or_null", finite_or_null(valu
 template <class V>
 void add_token(V& v, std::size_t token, const std::vector<std::string>& names) {
   v("token", token);
-  v("name",
-    defined("name", name_or_null(names, token), "as the vocabulary spells it; null if no file names it"));
+  v("name", defined("name", name_or_null(names, token), "as text; null if no file names it"));
 }
 
 template <class V>

@@ -221,6 +221,19 @@ class Attribute(CommandTest):
         by_id = self.json("attribute", STORIES, "Once upon a", "--target", by_name["target"]["token"], *names)
         self.assertEqual(by_name, by_id)
 
+    def test_tokens_are_shown_as_text(self):
+        command = ("attribute", SOURCE / "models/kjv_gpt", "In the beginning", "--budget", 0, "--most-removed", 1, "--target")
+        by_text, by_spelling = (self.json(*command, name, "-q") for name in (" God", "\u0120God"))
+        self.assertEqual(by_text, by_spelling)
+        self.assertEqual(by_text["target"]["name"], " God")
+        out = self.ok(*command, " God", "-o", "a.html")
+        self.assertNotIn("\u0120", out + (self.folder / "a.html").read_text())
+
+    def test_the_frozen_change_is_printed_where_it_is_not_the_share(self):
+        header = lambda *options: self.ok("attribute", OWN_MODEL, WORD, "--target", "g", "--budget", 0, *options).splitlines()[2].split()
+        self.assertEqual(header()[:4], ["component", "share", "price", "exact"])
+        self.assertEqual(header("--replace-with", "mean")[:5], ["component", "share", "frozen", "price", "exact"])
+
     def test_bad_input(self):
         def refused(*options, status=3):
             return self.fails(status, "attribute", OWN_MODEL, WORD, *options)

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/models/token_names.hpp>
 
 #include "support/data.hpp"
 #include "support/files.hpp"
@@ -46,6 +47,17 @@ TEST_F(TokenizerFiles, JoinsPairsInTheOrderOfTheMerges) {
             "give tokens instead");
   EXPECT_EQ(test::error_of(ErrorCode::Argument, [&] { (void)tokenizer.encode(std::string(65537, 'l')); }),
             "the text has 65537 bytes, expected at most 65536");
+}
+
+TEST_F(TokenizerFiles, FindsTokensByTheirTextAndByTheirSpelling) {
+  write("merges.txt", "#version: 0.2\nl o\nlo w\n");
+  const Tokenizer tokenizer(write("vocab.json", small_vocabulary), 16);
+  const std::vector<std::string> texts = models::token_texts(tokenizer.names());
+  EXPECT_EQ(texts[7], " lo");
+  for (const char* name : {"7", " lo", "\u0120lo"}) EXPECT_EQ(find_token(name, texts, nullptr), 7U) << name;
+  EXPECT_EQ(find_token("low", {}, &tokenizer), 5U);
+  EXPECT_EQ(test::error_of(ErrorCode::Argument, [&] { (void)find_token("lox", texts, nullptr); }),
+            "token: \"lox\" is not in the vocabulary, expected an id or a name");
 }
 
 std::string tokenizer_json(const std::string& merges, const std::string& more = "") {

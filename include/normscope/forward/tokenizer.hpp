@@ -62,7 +62,8 @@ class Tokenizer {
   std::unique_ptr<const State> state_;
 };
 
-/// The token that a text means: its id, its name, or the only token that `tokenizer` encodes it as.
+/// The token that a text means: its id, its name (as `names` or, where these are text, as the file spells
+/// it), or the only token that `tokenizer` encodes it as.
 ///
 /// Errors    Argument if there is none
 [[nodiscard]] std::size_t find_token(const std::string& text, const std::vector<std::string>& names,

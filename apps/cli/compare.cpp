@@ -24,6 +24,7 @@ struct CompareOptions {
   models::Stated stated;  ///< of both
   std::string page;
   bool check = false;
+  std::string tolerance = "rounding";
 };
 
 double worst_composite(const rewrite::NormComparison& norm) {
@@ -36,7 +37,7 @@ double worst_composite(const rewrite::NormComparison& norm) {
 bool differs_somewhere(const rewrite::Comparison& comparison) {
   return std::any_of(comparison.findings.begin(), comparison.findings.end(),
                      [](const rewrite::ComparisonFinding& finding) {
-                       return finding.kind != "folded" && finding.kind != "centered";
+                       return finding.kind != "folded" && finding.kind != "centered" && finding.kind != "quantized";
                      });
 }
 
@@ -65,6 +66,11 @@ void print_comparison(const Session& session, const rewrite::Comparison& compari
     case rewrite::Agreement::equivalent:
       session.say(fmt::format("equivalent: both compute the same, to {:.2g} relative", comparison.tolerance));
       break;
+    case rewrite::Agreement::quantized:
+      session.say(
+          "equivalent up to quantization: both compute the same but for what the block formats of quantized "
+          "matrices explain");
+      break;
     case rewrite::Agreement::different: session.say("different"); break;
     case rewrite::Agreement::undecided:
       session.say(
@@ -82,7 +88,9 @@ int run_compare(const Session& session, Inputs& inputs, Outputs& outputs, const 
   const models::Model& old_model = inputs.model_of(before, options.stated);
   const models::Model& new_model = inputs.model_of(after, options.stated);
   const rewrite::Comparison comparison =
-      rewrite::compare(before, old_model, after, new_model, session.progress());
+      rewrite::compare(before, old_model, after, new_model, session.progress(),
+                       options.tolerance == "quantization" ? rewrite::Tolerance::quantization
+                                                           : rewrite::Tolerance::rounding);
   outputs.write_text(options.page, [&] {
     nlohmann::ordered_json charts = figures::comparison_charts(comparison);
     if (comparison.agreement != rewrite::Agreement::same) {
@@ -99,7 +107,8 @@ int run_compare(const Session& session, Inputs& inputs, Outputs& outputs, const 
   if (!options.check) return ok;
   switch (comparison.agreement) {
     case rewrite::Agreement::same:
-    case rewrite::Agreement::equivalent: return ok;
+    case rewrite::Agreement::equivalent:
+    case rewrite::Agreement::quantized: return ok;
     case rewrite::Agreement::different: return negative;
     case rewrite::Agreement::undecided: return undecided;
   }
@@ -117,7 +126,13 @@ Command compare_command() {
                  input("NEW", options->after, "Checkpoint that should compute the same function").required()},
       .outputs =
           {output("-o,--output", options->page).says("an HTML page with figures of how far each norm moved")},
-      .options = joined({option("--check", options->check).says("they compute the same function")},
+      .options = joined({option("--check", options->check).says("they compute the same function"),
+                         option("--tolerance", options->tolerance)
+                             .says(": what rounding explains, or quantization, what the block formats of "
+                                   "quantized matrices explain too")
+                             .typed("WHAT")
+                             .usually("rounding")
+                             .one_of({"rounding", "quantization"})},
                         stated_options(options->stated)),
       .without = {"--threads"},
       .footer =

@@ -52,7 +52,7 @@ const std::vector<Word>& table() {
       {"--seed", "S", "Random seed", "1", seeds()},
       {"--budget", "N", "Work limit in billions of multiplications {}; the rest is skipped and listed", "",
        numbers(0.0, 1e9)},
-      {"--tolerance", "T", "Relative margin below which an answer counts as a tie", "1e-12",
+      {"--tolerance", "T", "What counts as a tie, or as equal{}", "1e-12",
        numbers(0.0, 1.0)},
       {"--rank-tolerance", "T", "Relative extent below which rows count as flat in a direction", "1e-12",
        numbers(0.0, 1.0)},

@@ -281,7 +281,7 @@ Command select_command() {
           {option("--exact", options->exact),
            option("--check", options->check).says("every key is selectable"),
            option("--tolerance", options->search.tolerance)
-               .says(": the distance of a key from the hull of the others"),
+               .says(": relative distances up to this of a key from the hull of the others"),
            option("--rank-tolerance", options->search.rank_tolerance),
            option("--random-table", options->random_table).excludes({"KEYS", "--exact"}),
            of_table(option("--runs", random.runs)), of_table(option("--most-width", random.most_width)),

@@ -214,7 +214,7 @@ Command separate_command() {
                   option("--exact", options->exact),
                   option("--check", options->check).says("two classes are linearly separable"),
                   option("--tolerance", options->tolerance)
-                      .says(": the distance of two hulls")
+                      .says(": relative distances up to this of two hulls")
                       .within(numbers(0.0, std::numeric_limits<double>::max()))},
       .footer =
           "SSR is the sum of squares within classes over the total one. LSSR is the smallest SSR "

@@ -225,7 +225,7 @@ std::uint64_t Tensor::stored_bytes() const {
 }
 
 bool Tensor::is_decodable() const {
-  return blocks != nullptr ? blocks->decode != nullptr : normscope::is_decodable(dtype);
+  return blocks != nullptr ? quantized != nullptr : normscope::is_decodable(dtype);
 }
 
 std::uint64_t Tensor::elements() const {

@@ -17,290 +17,18 @@
 #include <normscope/core/error.hpp>
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/files/source.hpp>
+#include "gguf_blocks.hpp"
 #include "parsed_file.hpp"
 
 namespace normscope::files {
 namespace {
-
-// Decoders of ggml's blocks of quantized elements, in float32 arithmetic as ggml defines them. Each reads
-// one block and writes its elements: 32, or 256 for the types with K and IQ4_XS.
-
-constexpr int small = 32;   ///< elements of a block
-constexpr int large = 256;  ///< elements of a super-block
-constexpr int scaled = 16;  ///< elements that share a scale in Q2_K, Q3_K and Q6_K
-
-/// The values of the codes of IQ4_NL and IQ4_XS.
-constexpr std::array<std::int8_t, 16> nonlinear = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                                   1,    13,   25,  38,  53,  69,  89,  113};
-
-int byte_at(const std::byte* from) { return std::to_integer<int>(*from); }
-
-float half_at(const std::byte* from) {
-  std::uint16_t code;
-  std::memcpy(&code, from, sizeof code);
-  return decode_float16(code);
-}
-
-/// Code `index` of a block whose lower nibbles are its first half.
-int nibble(const std::byte* codes, int index) {
-  const int half = small / 2;
-  return index < half ? byte_at(codes + index) & 15 : byte_at(codes + index - half) >> 4;
-}
-
-/// The fifth bits of a block's codes.
-std::uint32_t fifth_bits(const std::byte* from) {
-  std::uint32_t bits;
-  std::memcpy(&bits, from, sizeof bits);
-  return bits;
-}
-
-int five_bits(const std::byte* codes, std::uint32_t fifth, int index) {
-  return nibble(codes, index) | static_cast<int>(fifth >> index & 1) << 4;
-}
-
-/// Scale and minimum of one of the eight parts of a Q4_K or Q5_K block: 6 bits each, packed into 12 bytes.
-struct ScaleMinimum {
-  int scale;
-  int minimum;
-};
-
-ScaleMinimum scale_minimum(const std::byte* packed, int part) {
-  if (part < 4) return {byte_at(packed + part) & 63, byte_at(packed + part + 4) & 63};
-  const int low = byte_at(packed + part + 4);
-  return {(low & 15) | (byte_at(packed + part - 4) >> 6) << 4, low >> 4 | (byte_at(packed + part) >> 6) << 4};
-}
-
-/// One of 16 scales of a Q3_K block: 6 bits each, packed into 12 bytes.
-int q3_scale(const std::byte* packed, int part) {
-  const int low = part < 8 ? byte_at(packed + part) & 15 : byte_at(packed + part - 8) >> 4;
-  return (low | (byte_at(packed + 8 + part % 4) >> 2 * (part / 4) & 3) << 4) - 32;
-}
-
-/// Two bits of an element of 256, four of which share a byte: elements 32 apart, in runs of 128.
-int two_bits(const std::byte* codes, int index) {
-  return byte_at(codes + index / 128 * 32 + index % 32) >> 2 * (index % 128 / 32) & 3;
-}
-
-void decode_q4_0(const std::byte* block, float* values) {
-  const float scale = half_at(block);
-  for (int i = 0; i < small; ++i) values[i] = scale * static_cast<float>(nibble(block + 2, i) - 8);
-}
-
-void decode_q4_1(const std::byte* block, float* values) {
-  const float scale = half_at(block);
-  const float minimum = half_at(block + 2);
-  for (int i = 0; i < small; ++i) values[i] = scale * static_cast<float>(nibble(block + 4, i)) + minimum;
-}
-
-void decode_q5_0(const std::byte* block, float* values) {
-  const float scale = half_at(block);
-  const std::uint32_t fifth = fifth_bits(block + 2);
-  for (int i = 0; i < small; ++i) {
-    values[i] = scale * static_cast<float>(five_bits(block + 6, fifth, i) - 16);
-  }
-}
-
-void decode_q5_1(const std::byte* block, float* values) {
-  const float scale = half_at(block);
-  const float minimum = half_at(block + 2);
-  const std::uint32_t fifth = fifth_bits(block + 4);
-  for (int i = 0; i < small; ++i) {
-    values[i] = scale * static_cast<float>(five_bits(block + 8, fifth, i)) + minimum;
-  }
-}
-
-void decode_q8_0(const std::byte* block, float* values) {
-  const float scale = half_at(block);
-  for (int i = 0; i < small; ++i) {
-    values[i] = scale * static_cast<float>(static_cast<std::int8_t>(byte_at(block + 2 + i)));
-  }
-}
-
-void decode_q2_k(const std::byte* block, float* values) {
-  const float scale = half_at(block + 80);
-  const float minimum = half_at(block + 82);
-  for (int i = 0; i < large; ++i) {
-    const int both = byte_at(block + i / scaled);
-    values[i] = scale * static_cast<float>(both & 15) * static_cast<float>(two_bits(block + 16, i)) -
-                minimum * static_cast<float>(both >> 4);
-  }
-}
-
-void decode_q3_k(const std::byte* block, float* values) {
-  const float scale = half_at(block + 108);
-  for (int i = 0; i < large; ++i) {
-    const bool third_bit = (byte_at(block + i % 32) >> i / 32 & 1) != 0;
-    const int code = two_bits(block + 32, i) - (third_bit ? 0 : 4);
-    values[i] = scale * static_cast<float>(q3_scale(block + 96, i / scaled)) * static_cast<float>(code);
-  }
-}
-
-void decode_q4_k(const std::byte* block, float* values) {
-  const float scale = half_at(block);
-  const float minimum = half_at(block + 2);
-  for (int i = 0; i < large; ++i) {
-    const ScaleMinimum part = scale_minimum(block + 4, i / 32);
-    const int code = byte_at(block + 16 + i / 64 * 32 + i % 32) >> i % 64 / 32 * 4 & 15;
-    values[i] = scale * static_cast<float>(part.scale) * static_cast<float>(code) -
-                minimum * static_cast<float>(part.minimum);
-  }
-}
-
-void decode_q5_k(const std::byte* block, float* values) {
-  const float scale = half_at(block);
-  const float minimum = half_at(block + 2);
-  for (int i = 0; i < large; ++i) {
-    const ScaleMinimum part = scale_minimum(block + 4, i / 32);
-    const int low = byte_at(block + 48 + i / 64 * 32 + i % 32) >> i % 64 / 32 * 4 & 15;
-    const int code = low | (byte_at(block + 16 + i % 32) >> i / 32 & 1) << 4;
-    values[i] = scale * static_cast<float>(part.scale) * static_cast<float>(code) -
-                minimum * static_cast<float>(part.minimum);
-  }
-}
-
-void decode_q6_k(const std::byte* block, float* values) {
-  const float scale = half_at(block + 208);
-  for (int i = 0; i < large; ++i) {
-    const int low = byte_at(block + i / 128 * 64 + i % 64) >> i % 128 / 64 * 4 & 15;
-    const int code = (low | two_bits(block + 128, i) << 4) - 32;
-    const auto part = static_cast<std::int8_t>(byte_at(block + 192 + i / scaled));
-    values[i] = scale * static_cast<float>(part) * static_cast<float>(code);
-  }
-}
-
-void decode_iq4_nl(const std::byte* block, float* values) {
-  const float scale = half_at(block);
-  for (int i = 0; i < small; ++i) {
-    values[i] = scale * static_cast<float>(nonlinear[static_cast<std::size_t>(nibble(block + 2, i))]);
-  }
-}
-
-void decode_iq4_xs(const std::byte* block, float* values) {
-  const float scale = half_at(block);
-  const int high = byte_at(block + 2) | byte_at(block + 3) << 8;
-  for (int part = 0; part < large / small; ++part) {
-    const int low = byte_at(block + 4 + part / 2) >> part % 2 * 4 & 15;
-    const int factor = (low | (high >> 2 * part & 3) << 4) - 32;
-    for (int i = 0; i < small; ++i) {
-      const int code = nibble(block + 8 + part * small / 2, i);
-      values[part * small + i] =
-          scale * static_cast<float>(factor) * static_cast<float>(nonlinear[static_cast<std::size_t>(code)]);
-    }
-  }
-}
-
-// The element types of GGUF, numbered as in ggml.
-
-/// How a tensor of a GGUF file is stored.
-struct GgufType {
-  std::uint32_t number = 0;
-  std::optional<Dtype> dtype{};  ///< of elements that are stored one by one
-  BlockFormat blocks{};          ///< else, of blocks of elements
-};
-
-/// Elements of a tensor in blocks, decoded to little-endian float32 as they are asked for.
-class DecodedBlocks : public Source {
- public:
-  /// `stored` are whole blocks of `format`, which has a decoder; both outlive the object.
-  DecodedBlocks(const BlockFormat& format, StoredBytes stored) : format_(format), stored_(stored) {}
-
-  [[nodiscard]] std::uint64_t size() const override;
-  void read(std::uint64_t offset, std::span<std::byte> out) const override;
-
- private:
-  const BlockFormat& format_;
-  StoredBytes stored_;
-};
-
-constexpr std::uint32_t super_block = 256;
-/// Blocks that are decoded at a time.
-constexpr std::uint64_t blocks_at_a_time = 64;
-
-constexpr GgufType plain(std::uint32_t number, Dtype dtype) { return {number, dtype, {}}; }
-constexpr GgufType packed(std::uint32_t number, std::string_view name, std::uint32_t elements,
-                          std::uint32_t bytes, BlockFormat::Decode decode = nullptr) {
-  return {number, std::nullopt, {name, elements, bytes, decode}};
-}
-
-// In the order of their numbers. Types without a decoder are those that few files have.
-constexpr std::array<GgufType, 34> gguf_types = {{
-    plain(0, Dtype::F32),
-    plain(1, Dtype::F16),
-    packed(2, "Q4_0", 32, 18, decode_q4_0),
-    packed(3, "Q4_1", 32, 20, decode_q4_1),
-    packed(6, "Q5_0", 32, 22, decode_q5_0),
-    packed(7, "Q5_1", 32, 24, decode_q5_1),
-    packed(8, "Q8_0", 32, 34, decode_q8_0),
-    packed(9, "Q8_1", 32, 40),
-    packed(10, "Q2_K", super_block, 84, decode_q2_k),
-    packed(11, "Q3_K", super_block, 110, decode_q3_k),
-    packed(12, "Q4_K", super_block, 144, decode_q4_k),
-    packed(13, "Q5_K", super_block, 176, decode_q5_k),
-    packed(14, "Q6_K", super_block, 210, decode_q6_k),
-    packed(15, "Q8_K", super_block, 292),
-    packed(16, "IQ2_XXS", super_block, 66),
-    packed(17, "IQ2_XS", super_block, 74),
-    packed(18, "IQ3_XXS", super_block, 98),
-    packed(19, "IQ1_S", super_block, 50),
-    packed(20, "IQ4_NL", 32, 18, decode_iq4_nl),
-    packed(21, "IQ3_S", super_block, 110),
-    packed(22, "IQ2_S", super_block, 82),
-    packed(23, "IQ4_XS", super_block, 136, decode_iq4_xs),
-    plain(24, Dtype::I8),
-    plain(25, Dtype::I16),
-    plain(26, Dtype::I32),
-    plain(27, Dtype::I64),
-    plain(28, Dtype::F64),
-    packed(29, "IQ1_M", super_block, 56),
-    plain(30, Dtype::BF16),
-    packed(34, "TQ1_0", super_block, 54),
-    packed(35, "TQ2_0", super_block, 66),
-    packed(39, "MXFP4", 32, 17),
-    packed(40, "NVFP4", 64, 36),
-    packed(41, "Q1_0", 128, 18),
-}};
-
-/// The type of that number, or null.
-const GgufType* gguf_type(std::uint32_t number) {
-  const auto* const found = std::find_if(gguf_types.begin(), gguf_types.end(),
-                                         [number](const GgufType& type) { return type.number == number; });
-  return found == gguf_types.end() ? nullptr : found;
-}
-
-std::uint64_t DecodedBlocks::size() const {
-  return stored_.size() / format_.bytes * format_.elements * sizeof(float);
-}
-
-void DecodedBlocks::read(std::uint64_t offset, std::span<std::byte> out) const {
-  NORMSCOPE_ASSERT(offset <= size() && out.size() <= size() - offset);
-  NORMSCOPE_ASSERT(format_.decode != nullptr);
-  const std::uint64_t block_size = format_.elements * sizeof(float);
-  std::vector<std::byte> buffer;
-  std::vector<float> values;
-  while (!out.empty()) {
-    const std::uint64_t first = offset / block_size;
-    const std::uint64_t end = (offset + out.size() + block_size - 1) / block_size;
-    const auto count = static_cast<std::size_t>(std::min(blocks_at_a_time, end - first));
-    const std::span<const std::byte> blocks =
-        stored_.part(first * format_.bytes, count * std::uint64_t{format_.bytes}).fetch(buffer);
-    values.resize(count * format_.elements);
-    for (std::size_t i = 0; i < count; ++i) {
-      format_.decode(&blocks[i * format_.bytes], &values[i * format_.elements]);
-    }
-    const auto from = static_cast<std::size_t>(offset - first * block_size);
-    const std::size_t size = std::min(out.size(), values.size() * sizeof(float) - from);
-    std::memcpy(out.data(), reinterpret_cast<const std::byte*>(values.data()) + from, size);
-    offset += size;
-    out = out.subspan(size);
-  }
-}
 
 constexpr std::uint32_t most_dimensions = 4;
 constexpr std::uint64_t longest_text = std::uint64_t{16} << 20;
 constexpr std::uint64_t longest_list = 4096;
 constexpr std::uint64_t usual_alignment = 32;
 /// Memory of a decoding view, with its allocation and the pointer to it.
-constexpr std::size_t view_bytes = sizeof(DecodedBlocks) + 64;
+constexpr std::size_t view_bytes = 128;
 
 enum class ValueType : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, text, array, u64, i64, f64 };
 
@@ -499,13 +227,15 @@ class GgufReader {
       tensor.bytes = file_.part(begin + where.offset, where.size);
       if (where.type->dtype) continue;
       tensor.blocks = &where.type->blocks;
-      if (tensor.blocks->decode == nullptr) {
+      std::unique_ptr<QuantizedSource> decoded = decoded_blocks(*where.type, tensor.bytes);
+      if (decoded == nullptr) {
         tensor.dtype = Dtype::F4;
         continue;
       }
       parsed_.arena.charge(1, view_bytes);
-      parsed_.views.push_back(std::make_unique<DecodedBlocks>(where.type->blocks, tensor.bytes));
-      tensor.bytes = StoredBytes(*parsed_.views.back());
+      tensor.quantized = decoded.get();
+      tensor.bytes = StoredBytes(*decoded);
+      parsed_.views.push_back(std::move(decoded));
     }
   }
 

@@ -49,7 +49,7 @@ class Tensors {
     // A tensor that is not read is listed, so that what a model is made of is not stated without it.
     const PickledObject& object = pickled_.objects[value.index];
     BlockFormat& unread = file_.arena.allocate<BlockFormat>(1)[0];
-    unread = {object.tensor_type, 1, 0, nullptr};
+    unread = {object.tensor_type, 1, 0};
     file_.arena.charge(growth, sizeof(Tensor));
     file_.tensors.push_back({name, Dtype::U8, object.shape, {}, &unread});
     if (!element_count(object.shape)) fail_size(name);

@@ -103,6 +103,22 @@ void fields(V& v, const rewrite::OtherComparison& other) {
 }
 
 template <class V>
+void fields(V& v, const rewrite::Quantization& found) {
+  v("old", found.old_weight);
+  v("new", found.new_weight);
+  v("format", found.format, "of the quantized matrix, such as Q4_K");
+  v("new_is_quantized", found.new_is_quantized, "whether that is NEW's; else it is OLD's");
+  v("explained", found.explained,
+    "whether every element has the nearest value that its block represents, or for Q4_0, Q4_1, Q5_0, Q5_1 "
+    "and IQ4_NL one next to it");
+  v("row", found.row, "of the element that is furthest from what its block explains");
+  v("block", found.block, "its block in the row");
+  v("steps", found.steps, "its error in steps of its block; null if the block represents one value");
+  v("blocks", found.blocks, "of the matrix");
+  v("wrong_blocks", found.wrong_blocks, "with an element that is not explained");
+}
+
+template <class V>
 void fields(V& v, const rewrite::FieldComparison& field) {
   v("field", field.field, "path, such as rope_scaling.factor");
   v("old", text_or_null(field.before), about_stated);
@@ -131,8 +147,9 @@ void fields(V& v, const ComparisonFields& x) {
   v("old", x.before, about_given);
   v("new", x.after, about_given);
   v("agreement", compared.agreement,
-    "same: equal values and configurations; equivalent: the same function to `tolerance`; undecided: "
-    "nothing is known to differ, but not everything could be compared");
+    "same: equal values and configurations; equivalent: the same function to `tolerance`; equivalent up to "
+    "quantization: so too, but for what block formats explain; undecided: nothing is known to differ, but "
+    "not everything could be compared");
   v("tolerance", not_negative(compared.tolerance), "relative errors up to this count as rounding");
   v("findings", compared.findings, "what differs and what was rewritten, in sentences");
   v("configuration", compared.configuration,
@@ -140,6 +157,7 @@ void fields(V& v, const ComparisonFields& x) {
   v("norms", compared.norms, "in the order of the forward pass");
   v("writers", compared.writers, "tensors that write to a residual stream");
   v("others", compared.others, "tensors that no norm, reader or writer has");
+  v("quantizations", compared.quantizations, "matrices that differ of which one is quantized");
   v("not_compared", compared.not_compared, "in words");
 }
 

@@ -95,6 +95,18 @@ ReaderPairs readers_in_order(const Norm& old_norm, const Norm& new_norm) {
   return result;
 }
 
+/// Whether the difference of two maps' weights counts as rounding because a block format explains it.
+bool is_quantization(const MapOfFile& before, const MapOfFile& after, Comparison& whole) {
+  std::optional<Quantization> found = explain_quantization(before, after);
+  if (!found) return false;
+  whole.quantizations.push_back(std::move(*found));
+  return whole.is_quantization(after.map.weight.selector());
+}
+
+bool same_bias(const MapOfFile& before, const MapOfFile& after, double tolerance) {
+  return relative_change(read_bias(before.file, before.map), read_bias(after.file, after.map)) <= tolerance;
+}
+
 NormComparison compare_norms(Side& before, Side& after, const Norm& old_norm, const Norm& new_norm,
                              Comparison& whole) {
   note_norm(before, old_norm);
@@ -126,17 +138,27 @@ NormComparison compare_norms(Side& before, Side& after, const Norm& old_norm, co
   if (!free)
     agrees = agrees && result.gain_change <= whole.tolerance && result.bias_change <= whole.tolerance;
   result.agrees_itself = agrees;
+  bool quantized = false;
   for (const auto& [old_map, new_map] : readers.pairs) {
     note_map(before, old_map);
     note_map(after, new_map);
-    const ReaderComparison reader =
-        compare_readers({before.file, old_map, old_spec}, {after.file, new_map, new_spec});
+    const MapOfFile of_old{before.file, old_map, old_spec};
+    const MapOfFile of_new{after.file, new_map, new_spec};
+    const ReaderComparison reader = compare_readers(of_old, of_new);
     exact = exact && reader.raw == 0.0 && reader.bias == 0.0;
-    agrees = agrees && reader.composite <= whole.tolerance && reader.bias <= whole.tolerance;
+    if (!(reader.composite <= whole.tolerance) && is_quantization(of_old, of_new, whole)) {
+      // What a norm's bias adds through a quantized weight differs as the weight does.
+      quantized = true;
+      agrees =
+          agrees && same_bias(of_old, of_new, whole.tolerance) && result.bias_change <= whole.tolerance;
+    } else {
+      agrees = agrees && reader.composite <= whole.tolerance && reader.bias <= whole.tolerance;
+    }
     result.readers.push_back(reader);
   }
   result.agreement = !agrees        ? Agreement::different
                      : !eps_decides ? Agreement::undecided
+                     : quantized    ? Agreement::quantized
                      : exact        ? Agreement::same
                                     : Agreement::equivalent;
   if (!eps_decides) whole.not_compared.push_back("the eps of " + new_norm.name + ", which is assumed");
@@ -186,9 +208,14 @@ void compare_all_writers(Side& before, Side& after, Comparison& result) {
         refuse(
             fmt::format("{} and {} have other shapes", old_map.weight.selector(), new_map.weight.selector()));
       }
-      WriterComparison writer = compare_writers({before.file, old_map, none}, {after.file, new_map, none});
+      const MapOfFile of_old{before.file, old_map, none};
+      const MapOfFile of_new{after.file, new_map, none};
+      WriterComparison writer = compare_writers(of_old, of_new);
       writer.only_layer_norms =
           only_layer_norms(before.model, old_norm.stack) && only_layer_norms(after.model, new_norm.stack);
+      if (!(writer.raw <= result.tolerance) && same_bias(of_old, of_new, result.tolerance)) {
+        is_quantization(of_old, of_new, result);
+      }
       result.writers.push_back(std::move(writer));
     }
   }
@@ -285,6 +312,7 @@ const char* to_string(Agreement agreement) {
   switch (agreement) {
     case Agreement::same: return "same";
     case Agreement::equivalent: return "equivalent";
+    case Agreement::quantized: return "equivalent up to quantization";
     case Agreement::different: return "different";
     case Agreement::undecided: return "undecided";
   }
@@ -353,7 +381,7 @@ Agreement agreement_of(const Comparison& result, const std::set<std::string>& ma
   }
   for (const WriterComparison& writer : result.writers) {
     exact = exact && writer.raw == 0.0;
-    if (made_up.contains(writer.new_weight)) continue;
+    if (made_up.contains(writer.new_weight) || result.is_quantization(writer.new_weight)) continue;
     agrees = agrees && (writer.only_layer_norms ? writer.centered : writer.raw) <= result.tolerance;
   }
   for (const OtherComparison& other : result.others) {
@@ -367,14 +395,20 @@ Agreement agreement_of(const Comparison& result, const std::set<std::string>& ma
   if (!agrees || !result.computations.empty() || has_effect(FieldEffect::different))
     return Agreement::different;
   if (!result.not_compared.empty() || has_effect(FieldEffect::unknown)) return Agreement::undecided;
+  if (std::any_of(result.quantizations.begin(), result.quantizations.end(), [&](const Quantization& found) {
+        return result.is_quantization(found.new_weight);
+      })) {
+    return Agreement::quantized;
+  }
   return exact ? Agreement::same : Agreement::equivalent;
 }
 
 Comparison compare_models(const Checkpoint& old_file, const Model& old_model, const Checkpoint& new_file,
-                          const Model& new_model, const Progress& progress) {
+                          const Model& new_model, const Progress& progress, Tolerance tolerates) {
   Side before(old_file, old_model);
   Side after(new_file, new_model);
   Comparison result;
+  result.tolerates = tolerates;
   result.tolerance = tolerance_of(before, after);
   const NormPairs norms = paired_norms(before, after, result);
   for (std::size_t i = 0; i < norms.pairs.size(); ++i) {
@@ -432,7 +466,7 @@ Comparison compare_stored(const Checkpoint& old_file, const Model& old_model, co
 }  // namespace
 
 Comparison compare(const Checkpoint& old_file, const Model& old_model, const Checkpoint& new_file,
-                   const Model& new_model, const Progress& progress) {
+                   const Model& new_model, const Progress& progress, Tolerance tolerates) {
   const bool has_graph = old_file.graph() != nullptr || new_file.graph() != nullptr;
   const std::string of_old = obstacle_of(old_model);
   const std::string obstacle = of_old.empty() ? obstacle_of(new_model) : of_old;
@@ -447,7 +481,7 @@ Comparison compare(const Checkpoint& old_file, const Model& old_model, const Che
     before = with_split_pairs(std::move(before));
     after = with_split_pairs(std::move(after));
   }
-  return compare_models(old_file, before, new_file, after, progress);
+  return compare_models(old_file, before, new_file, after, progress, tolerates);
 }
 
 }  // namespace normscope::rewrite

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -84,6 +85,7 @@ class Findings {
       return norm.agreement == Agreement::equivalent && all_are(gains.after, 1.0) &&
              !all_are(gains.before, 1.0);
     });
+    add_quantizations();
     add_unexplained();
     add_writers();
     add_configuration();
@@ -151,6 +153,53 @@ class Findings {
     }
   }
 
+  /// Whether `add_quantizations` says how a matrix differs.
+  [[nodiscard]] bool has_quantization(const std::string& new_weight) const {
+    return std::any_of(comparison_.quantizations.begin(), comparison_.quantizations.end(),
+                       [&](const Quantization& found) { return found.new_weight == new_weight; });
+  }
+
+  static std::string matrices(std::size_t count) {
+    return fmt::format("{} {}", count, count == 1 ? "matrix" : "matrices");
+  }
+
+  static std::string error_of(const Quantization& found) {
+    return found.steps ? fmt::format("{:.3g} steps", *found.steps)
+                       : std::string("more than a block of one value explains");
+  }
+
+  /// One sentence for each format and for what it explains or not; of matrices alike, the worst is named.
+  void add_quantizations() {
+    for (const bool explained : {false, true}) {
+      std::map<std::string, std::vector<const Quantization*>> by_format;
+      for (const Quantization& found : comparison_.quantizations) {
+        if (found.explained == explained) by_format[found.format].push_back(&found);
+      }
+      for (const auto& [format, all] : by_format) {
+        const Quantization& worst =
+            **std::max_element(all.begin(), all.end(), [](const Quantization* a, const Quantization* b) {
+              return a->wrong_blocks != b->wrong_blocks ? a->wrong_blocks < b->wrong_blocks
+                                                        : a->steps.value_or(0.0) < b->steps.value_or(0.0);
+            });
+        const std::string place = fmt::format("block {} of row {} of {}", worst.block, worst.row,
+                                              worst.new_is_quantized ? worst.new_weight : worst.old_weight);
+        if (explained) {
+          comparison_.findings.push_back(
+              {"quantized", fmt::format("{} explains how {} differ{}; the largest error is {}, in {}", format,
+                                        matrices(all.size()), all.size() == 1 ? "s" : "",
+                                        error_of(worst), place)});
+        } else {
+          comparison_.findings.push_back(
+              {"wrong_block",
+               fmt::format("{} does not explain {}, of which an element is off by {}; so for {} of {} "
+                           "blocks of this matrix, and for {} of {} that differ",
+                           format, place, error_of(worst), worst.wrong_blocks, worst.blocks, all.size(),
+                           matrices(comparison_.quantizations.size()))});
+        }
+      }
+    }
+  }
+
   /// The tensors of norms that differ without a known mistake: the first gain and the matrix that differs
   /// most.
   void add_unexplained() {
@@ -164,7 +213,7 @@ class Findings {
       if (!different(norm) || named_.contains(i)) continue;
       if (std::max(norm.gain_change, norm.bias_change) > comparison_.tolerance && gains++ == 0) gain = &norm;
       for (const ReaderComparison& reader : norm.readers) {
-        if (!(change(reader) > comparison_.tolerance)) continue;
+        if (!(change(reader) > comparison_.tolerance) || has_quantization(reader.new_weight)) continue;
         ++readers;
         if (worst == nullptr || change(reader) > change(*worst)) worst = &reader;
       }
@@ -189,7 +238,7 @@ class Findings {
     const double tolerance = comparison_.tolerance;
     std::size_t centered = 0;
     for (const WriterComparison& writer : comparison_.writers) {
-      if (writer.raw <= tolerance) continue;
+      if (writer.raw <= tolerance || has_quantization(writer.new_weight)) continue;
       if (writer.centered > tolerance) {
         comparison_.findings.push_back({"writer", fmt::format("{} writes something else: {:.3g} relative",
                                                               writer.new_weight, writer.centered)});

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -26,6 +27,12 @@ struct MapOfFile {
 /// Requires  both maps have the same numbers of inputs and outputs
 [[nodiscard]] ReaderComparison compare_readers(const MapOfFile& before, const MapOfFile& after);
 [[nodiscard]] WriterComparison compare_writers(const MapOfFile& before, const MapOfFile& after);
+/// What the block format of one of both maps explains; empty if neither is quantized, or if they are not
+/// stored by rows alike.
+///
+/// Requires  both maps have the same numbers of inputs and outputs
+[[nodiscard]] std::optional<Quantization> explain_quantization(const MapOfFile& before,
+                                                               const MapOfFile& after);
 /// |b - a| / |a|; |b| where a is 0, and 1 where the sizes differ.
 [[nodiscard]] double relative_change(const std::vector<double>& a, const std::vector<double>& b);
 

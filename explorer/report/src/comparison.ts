@@ -11,6 +11,8 @@ const verdicts: Record<Compare["agreement"], string> = {
   same: "Same: every tensor has the same values",
   equivalent: "Equivalent: both compute the same function",
   different: "Different: they do not compute the same function",
+  "equivalent up to quantization":
+    "Equivalent up to quantization: what differs is what the block formats of quantized matrices explain",
   undecided: "Undecided: nothing differs of what could be compared",
 };
 

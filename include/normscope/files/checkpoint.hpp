@@ -18,14 +18,34 @@
 
 namespace normscope::files {
 
-/// A type that stores `elements` consecutive elements in `bytes` bytes, such as GGUF's Q4_K.
+/// A type that stores `elements` consecutive elements of a row in `bytes` bytes, such as GGUF's Q4_K.
 struct BlockFormat {
-  using Decode = void (*)(const std::byte* block, float* values);
-
   std::string_view name;
-  std::uint32_t elements = 1;
-  std::uint32_t bytes = 1;
-  Decode decode = nullptr;  ///< null for a type that is not read
+  std::uint64_t elements = 1;
+  std::uint64_t bytes = 1;
+};
+
+/// What the block of a quantized element can represent, with the scales that it stores.
+struct QuantizedElement {
+  double value = 0.0;
+  double below = 0.0, above = 0.0;  ///< distances to the values of the neighbouring codes, 0 at an end
+  double step = 0.0;                ///< of the codes at the end, for an element at an end
+  double rounding = 0.0;            ///< error that rounding the stored scales adds to the value
+  /// How far beyond an end an original may lie: what the resolution of a block's scales, and a quantizer
+  /// that clips, leave.
+  double beyond = 0.0;
+};
+
+/// Elements of a tensor in blocks, decoded to little-endian float32 as they are asked for.
+class QuantizedSource : public Source {
+ public:
+  /// Describes elements [first, first + out.size()), flattened row-major.
+  ///
+  /// Errors    Io
+  virtual void describe(std::uint64_t first, std::span<QuantizedElement> out) const = 0;
+  /// Whether codes are chosen after the scales that are stored, so that each is the nearest one; else an
+  /// element may have the code next to the nearest.
+  [[nodiscard]] virtual bool is_nearest() const = 0;
 };
 
 /// One named tensor of an open checkpoint; a view, valid as long as the `Checkpoint` lives.
@@ -38,6 +58,8 @@ struct Tensor {
   /// How the file stores the tensor, if in blocks; `dtype` and `bytes` are then those of its decoded
   /// elements.
   const BlockFormat* blocks = nullptr;
+  /// Decodes the blocks; null for others, and for a type that is not read.
+  const QuantizedSource* quantized = nullptr;
 
   /// Product of the shape; 1 for a scalar.
   [[nodiscard]] std::uint64_t elements() const;

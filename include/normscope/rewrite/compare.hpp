@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <normscope/core/norm_kind.hpp>
@@ -16,6 +18,7 @@ namespace normscope::rewrite {
 enum class Agreement {
   same,        ///< equal parameters and weights
   equivalent,  ///< other parameters, but the same composites of norm and readers, up to rounding
+  quantized,   ///< equivalent up to quantization: what differs further, the block formats explain
   different,
   undecided,  ///< no difference was found, but not everything could be compared
 };
@@ -90,22 +93,53 @@ struct FieldComparison {
   FieldEffect effect = FieldEffect::unknown;
 };
 
+/// Whether the block format of a quantized tensor explains how it differs from the original. Every element
+/// then has, of the values that its block represents with the scales that it stores, the one nearest to the
+/// original's; up to the rounding of the scales and of the original to 16 bits, and for an original beyond
+/// the block's range, up to what the resolution of the scales and quantizers that clip leave
+/// (`files::QuantizedElement`). In formats whose scales quantizers choose after the codes (Q4_0, Q4_1, Q5_0,
+/// Q5_1, IQ4_NL), it may have the value next to the nearest.
+struct Quantization {
+  std::string old_weight;
+  std::string new_weight;
+  std::string format;         ///< such as "Q4_K"
+  bool new_is_quantized = true;  ///< else OLD is
+  bool explained = false;
+  // Of the element that is furthest beyond, or closest to, what its block explains:
+  std::uint64_t row = 0;    ///< of the stored tensor
+  std::uint64_t block = 0;  ///< of the row
+  /// Its error, in steps between values that the block represents; empty if that is one value, or if an
+  /// element is not finite.
+  std::optional<double> steps{};
+  std::uint64_t blocks = 0;
+  std::uint64_t wrong_blocks = 0;  ///< with an element that is not explained
+};
+
 struct ComparisonFinding {
   std::string kind;  ///< "eps", "offset", "lost_gain", ...
   std::string text;
 };
 
+/// What counts as rounding: that of the coarsest dtype, or what block formats explain as well.
+enum class Tolerance { rounding, quantization };
+
 struct Comparison {
   Agreement agreement = Agreement::same;
+  Tolerance tolerates = Tolerance::rounding;
   double tolerance = 0.0;  ///< relative errors up to this count as rounding
   std::vector<NormComparison> norms{};
   std::vector<WriterComparison> writers{};
   std::vector<OtherComparison> others{};
+  /// Of readers and writers that differ, and of which one is quantized.
+  std::vector<Quantization> quantizations{};
   std::vector<FieldComparison> configuration{};
   /// What heads, logits or activations compute otherwise, in sentences.
   std::vector<std::string> computations{};
   std::vector<ComparisonFinding> findings{};
   std::vector<std::string> not_compared{};  ///< in words
+
+  /// Whether the format of a matrix explains how it differs, and that counts as rounding.
+  [[nodiscard]] bool is_quantization(std::string_view new_weight) const;
 };
 
 /// Compares norms in the order of the forward pass: kinds, eps, gains and biases, and for each reader the
@@ -118,6 +152,9 @@ struct Comparison {
 /// So does whatever is not modelled (an adapter, scales of quantized weights, an unknown model_type): then
 /// tensors are compared as they are stored, and are `same` or `undecided`.
 ///
+/// Of a quantized tensor, `quantizations` says whether its format explains the difference; with
+/// `Tolerance::quantization` it then counts as rounding, and the models are at best `quantized`.
+///
 /// A file that states a graph (ONNX) has other names, transposed matrices and no writers. Its norms, what
 /// reads them and its other tensors are matched by their values, and two such models are at most `undecided`,
 /// since the operations of the graph are not compared.
@@ -127,6 +164,7 @@ struct Comparison {
 /// Cost      reads every reader and writer of both once; memory 64 MiB and a row of the largest matrix
 [[nodiscard]] Comparison compare(const files::Checkpoint& old_file, const models::Model& old_model,
                                  const files::Checkpoint& new_file, const models::Model& new_model,
-                                 const Progress& progress = {});
+                                 const Progress& progress = {},
+                                 Tolerance tolerates = Tolerance::rounding);
 
 }  // namespace normscope::rewrite

@@ -30,7 +30,7 @@ MODELS = ROOT / "tests" / "models" / "gguf"
 # Byte offsets of a block's float16 factors; other bytes may have any value.
 FACTORS = {
     "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0], "Q2_K": [80, 82], "Q3_K": [108],
-    "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0], "IQ4_XS": [0],
+    "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0], "IQ4_XS": [0], "MXFP4": [],
 }
 
 
@@ -41,6 +41,8 @@ def random_blocks(random: np.random.Generator, name: str, rows: int, blocks: int
     for offset in FACTORS[name]:
         factor = random.normal(0, 0.01, (rows, blocks, 1)).astype(np.float16)
         data[..., offset:offset + 2] = factor.view(np.uint8)
+    if name == "MXFP4":
+        data[..., 0] = random.integers(100, 130, (rows, blocks), dtype=np.uint8)  # the exponent of its factor
     return data.reshape(rows, -1)
 
 

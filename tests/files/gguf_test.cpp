@@ -135,7 +135,7 @@ TEST(Gguf, AlignsData) {
 TEST(Gguf, DecodesBlocksAsGgmlDoes) {
   const Checkpoint blocks(fixture("blocks.gguf"));
   const Checkpoint expected(fixture("blocks.safetensors"));
-  ASSERT_EQ(blocks.tensors().size(), 12u);
+  ASSERT_EQ(blocks.tensors().size(), 13u);
   for (const Tensor& tensor : blocks.tensors()) {
     const Tensor* const decoded = expected.find(tensor.name);
     ASSERT_NE(decoded, nullptr) << tensor.name;

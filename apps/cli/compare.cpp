@@ -35,10 +35,10 @@ double worst_composite(const rewrite::NormComparison& norm) {
 }
 
 bool differs_somewhere(const rewrite::Comparison& comparison) {
-  return std::any_of(comparison.findings.begin(), comparison.findings.end(),
-                     [](const rewrite::ComparisonFinding& finding) {
-                       return finding.kind != "folded" && finding.kind != "centered" && finding.kind != "quantized";
-                     });
+  return std::any_of(
+      comparison.findings.begin(), comparison.findings.end(), [](const rewrite::ComparisonFinding& finding) {
+        return finding.kind != "folded" && finding.kind != "centered" && finding.kind != "quantized";
+      });
 }
 
 void print_comparison(const Session& session, const rewrite::Comparison& comparison) {
@@ -87,10 +87,9 @@ int run_compare(const Session& session, Inputs& inputs, Outputs& outputs, const 
   const files::Checkpoint& after = inputs.checkpoint(options.after);
   const models::Model& old_model = inputs.model_of(before, options.stated);
   const models::Model& new_model = inputs.model_of(after, options.stated);
-  const rewrite::Comparison comparison =
-      rewrite::compare(before, old_model, after, new_model, session.progress(),
-                       options.tolerance == "quantization" ? rewrite::Tolerance::quantization
-                                                           : rewrite::Tolerance::rounding);
+  const rewrite::Comparison comparison = rewrite::compare(
+      before, old_model, after, new_model, session.progress(),
+      options.tolerance == "quantization" ? rewrite::Tolerance::quantization : rewrite::Tolerance::rounding);
   outputs.write_text(options.page, [&] {
     nlohmann::ordered_json charts = figures::comparison_charts(comparison);
     if (comparison.agreement != rewrite::Agreement::same) {
@@ -130,7 +129,6 @@ Command compare_command() {
                          option("--tolerance", options->tolerance)
                              .says(": what rounding explains, or quantization, what the block formats of "
                                    "quantized matrices explain too")
-                             .typed("WHAT")
                              .usually("rounding")
                              .one_of({"rounding", "quantization"})},
                         stated_options(options->stated)),

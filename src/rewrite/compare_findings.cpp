@@ -125,8 +125,10 @@ class Findings {
 
   void add_exchanged() {
     for (std::size_t i = 0; i < gains_.size(); ++i) {
-      if (!different(comparison_.norms[i]) || all_are(gains_[i].after, 1.0) || all_are(gains_[i].after, 0.0))
+      if (!different(comparison_.norms[i]) || gains_[i].before == gains_[i].after ||
+          all_are(gains_[i].after, 1.0) || all_are(gains_[i].after, 0.0)) {
         continue;
+      }
       for (std::size_t other = 0; other < gains_.size(); ++other) {
         if (other == i || gains_[other].before != gains_[i].after) continue;
         named_.insert(i);
@@ -185,9 +187,9 @@ class Findings {
                                               worst.new_is_quantized ? worst.new_weight : worst.old_weight);
         if (explained) {
           comparison_.findings.push_back(
-              {"quantized", fmt::format("{} explains how {} differ{}; the largest error is {}, in {}", format,
-                                        matrices(all.size()), all.size() == 1 ? "s" : "",
-                                        error_of(worst), place)});
+              {"quantized",
+               fmt::format("{} explains how {} differ{}; the largest error is {}, in {}", format,
+                           matrices(all.size()), all.size() == 1 ? "s" : "", error_of(worst), place)});
         } else {
           comparison_.findings.push_back(
               {"wrong_block",

@@ -378,7 +378,8 @@ Command reach_command() {
                       option("--probability-gap", options->probability_gap),
                       option("--sharpen", options->sharpen), option("--sharpen-tokens", options->tokens),
                       option("--budget", options->budget).says("in all").usually("no limit"),
-                      option("--tolerance", options->tolerance).says(": margins up to this, relative to the logits' size"),
+                      option("--tolerance", options->tolerance)
+                          .says(": margins up to this, relative to the logits' size"),
                       option("--names", head.names)},
                      model_options(head.model)),
               joined({option("--unembedding", head.unembedding).excludes({"MODEL"}),

@@ -219,38 +219,105 @@ namespace {
 
 // Each K type rounds its parts' scales first and then chooses the nearest codes, as IQ4_XS does. In the
 // others, a search by importance chooses the scale that suits the codes last.
-constexpr GgufBlocks q4_0 = {.decode = decode_q4_0, .codes_begin = 2, .codes_end = 18, .span = 15,
-                             .clipped = 3.0, .is_nearest = false};
-constexpr GgufBlocks q4_1 = {.decode = decode_q4_1, .codes_begin = 4, .codes_end = 20, .span = 15,
-                             .has_minimum = true, .clipped = 3.0, .is_nearest = false};
-constexpr GgufBlocks q5_0 = {.decode = decode_q5_0, .codes_begin = 2, .codes_end = 22, .span = 31,
-                             .clipped = 3.0, .is_nearest = false};
-constexpr GgufBlocks q5_1 = {.decode = decode_q5_1, .codes_begin = 4, .codes_end = 24, .span = 31,
-                             .has_minimum = true, .clipped = 3.0, .is_nearest = false};
-constexpr GgufBlocks q8_0 = {.decode = decode_q8_0, .codes_begin = 2, .codes_end = 34, .span = 255,
-                             .lowest = 0x80, .highest = 0x7f};
-constexpr GgufBlocks q2_k = {.decode = decode_q2_k, .codes_begin = 16, .codes_end = 80, .span = 3,
-                             .has_minimum = true, .parts_begin = 0, .parts_end = 16, .largest_part = 15,
-                             .clipped = 4.0, .rounds_scale = false};
-constexpr GgufBlocks q3_k = {.decode = decode_q3_k, .codes_begin = 0, .codes_end = 96, .span = 7,
-                             .parts_begin = 96, .parts_end = 108, .largest_part = 31, .clipped = 4.0,
+constexpr GgufBlocks q4_0 = {.decode = decode_q4_0,
+                             .codes_begin = 2,
+                             .codes_end = 18,
+                             .span = 15,
+                             .clipped = 3.0,
+                             .is_nearest = false};
+constexpr GgufBlocks q4_1 = {.decode = decode_q4_1,
+                             .codes_begin = 4,
+                             .codes_end = 20,
+                             .span = 15,
+                             .has_minimum = true,
+                             .clipped = 3.0,
+                             .is_nearest = false};
+constexpr GgufBlocks q5_0 = {.decode = decode_q5_0,
+                             .codes_begin = 2,
+                             .codes_end = 22,
+                             .span = 31,
+                             .clipped = 3.0,
+                             .is_nearest = false};
+constexpr GgufBlocks q5_1 = {.decode = decode_q5_1,
+                             .codes_begin = 4,
+                             .codes_end = 24,
+                             .span = 31,
+                             .has_minimum = true,
+                             .clipped = 3.0,
+                             .is_nearest = false};
+constexpr GgufBlocks q8_0 = {
+    .decode = decode_q8_0, .codes_begin = 2, .codes_end = 34, .span = 255, .lowest = 0x80, .highest = 0x7f};
+constexpr GgufBlocks q2_k = {.decode = decode_q2_k,
+                             .codes_begin = 16,
+                             .codes_end = 80,
+                             .span = 3,
+                             .has_minimum = true,
+                             .parts_begin = 0,
+                             .parts_end = 16,
+                             .largest_part = 15,
+                             .clipped = 4.0,
                              .rounds_scale = false};
-constexpr GgufBlocks q4_k = {.decode = decode_q4_k, .codes_begin = 16, .codes_end = 144, .span = 15,
-                             .has_minimum = true, .parts_begin = 4, .parts_end = 16, .largest_part = 63,
-                             .clipped = 4.0, .rounds_scale = false};
-constexpr GgufBlocks q5_k = {.decode = decode_q5_k, .codes_begin = 16, .codes_end = 176, .span = 31,
-                             .has_minimum = true, .parts_begin = 4, .parts_end = 16, .largest_part = 63,
-                             .clipped = 4.0, .rounds_scale = false};
-constexpr GgufBlocks q6_k = {.decode = decode_q6_k, .codes_begin = 0, .codes_end = 192, .span = 63,
-                             .parts_begin = 192, .parts_end = 208, .largest_part = 1, .clipped = 6.0,
+constexpr GgufBlocks q3_k = {.decode = decode_q3_k,
+                             .codes_begin = 0,
+                             .codes_end = 96,
+                             .span = 7,
+                             .parts_begin = 96,
+                             .parts_end = 108,
+                             .largest_part = 31,
+                             .clipped = 4.0,
                              .rounds_scale = false};
-constexpr GgufBlocks iq4_nl = {.decode = decode_iq4_nl, .codes_begin = 2, .codes_end = 18, .span = 240,
-                               .is_uneven = true, .clipped = 1.0, .is_nearest = false};
-constexpr GgufBlocks iq4_xs = {.decode = decode_iq4_xs, .codes_begin = 8, .codes_end = 136, .span = 240,
-                               .is_uneven = true, .parts_begin = 2, .parts_end = 8, .largest_part = 31,
+constexpr GgufBlocks q4_k = {.decode = decode_q4_k,
+                             .codes_begin = 16,
+                             .codes_end = 144,
+                             .span = 15,
+                             .has_minimum = true,
+                             .parts_begin = 4,
+                             .parts_end = 16,
+                             .largest_part = 63,
+                             .clipped = 4.0,
+                             .rounds_scale = false};
+constexpr GgufBlocks q5_k = {.decode = decode_q5_k,
+                             .codes_begin = 16,
+                             .codes_end = 176,
+                             .span = 31,
+                             .has_minimum = true,
+                             .parts_begin = 4,
+                             .parts_end = 16,
+                             .largest_part = 63,
+                             .clipped = 4.0,
+                             .rounds_scale = false};
+constexpr GgufBlocks q6_k = {.decode = decode_q6_k,
+                             .codes_begin = 0,
+                             .codes_end = 192,
+                             .span = 63,
+                             .parts_begin = 192,
+                             .parts_end = 208,
+                             .largest_part = 1,
+                             .clipped = 6.0,
+                             .rounds_scale = false};
+constexpr GgufBlocks iq4_nl = {.decode = decode_iq4_nl,
+                               .codes_begin = 2,
+                               .codes_end = 18,
+                               .span = 240,
+                               .is_uneven = true,
+                               .clipped = 1.0,
+                               .is_nearest = false};
+constexpr GgufBlocks iq4_xs = {.decode = decode_iq4_xs,
+                               .codes_begin = 8,
+                               .codes_end = 136,
+                               .span = 240,
+                               .is_uneven = true,
+                               .parts_begin = 2,
+                               .parts_end = 8,
+                               .largest_part = 31,
                                .clipped = 1.0};
-constexpr GgufBlocks mxfp4 = {.decode = decode_mxfp4, .codes_begin = 1, .codes_end = 17, .span = 24,
-                              .is_uneven = true, .clipped = 1.0, .rounds_scale = false};
+constexpr GgufBlocks mxfp4 = {.decode = decode_mxfp4,
+                              .codes_begin = 1,
+                              .codes_end = 17,
+                              .span = 24,
+                              .is_uneven = true,
+                              .clipped = 1.0,
+                              .rounds_scale = false};
 
 constexpr std::uint32_t super_block = 256;
 /// Blocks that are decoded at a time.
@@ -306,8 +373,7 @@ using Values = std::array<float, large>;
 /// Values of a block whose bytes are changed before it is decoded.
 class ChangedBlock {
  public:
-  ChangedBlock(const GgufType& type, const std::byte* block)
-      : codes_(*type.codes) {
+  ChangedBlock(const GgufType& type, const std::byte* block) : codes_(*type.codes) {
     std::copy(block, block + type.blocks.bytes, bytes_.begin());
   }
 
@@ -358,11 +424,13 @@ class BlockRanges {
     const double minimum = codes_.has_minimum ? first_[i] : 0.0;
     if (codes_.rounds_scale) {
       const double code = scale == 0.0 ? codes_.span : std::abs(result.value - minimum) / scale;
-      result.rounding = code * half_precision(scale, codes_.largest_part + 1.0) + (codes_.has_minimum ? half_precision(minimum) : 0.0);
+      result.rounding = code * half_precision(scale, codes_.largest_part + 1.0) +
+                        (codes_.has_minimum ? half_precision(minimum) : 0.0);
     }
     double step = result.step;
     if (codes_.largest_part != 0.0) {
-      // A part's scale and minimum are integers times the block's: each is less than 1 from what it should be.
+      // A part's scale and minimum are integers times the block's: each is less than 1 from what it should
+      // be.
       const double first = first_of_largest_[i] / codes_.largest_part;
       const double last = last_of_largest_[i] / codes_.largest_part;
       const double unit = std::abs(last - first);

@@ -14,9 +14,9 @@ struct GgufBlocks;
 
 /// How a tensor of a GGUF file is stored.
 struct GgufType {
-  std::uint32_t number = 0;      ///< ggml's
-  std::optional<Dtype> dtype{};  ///< of elements that are stored one by one
-  BlockFormat blocks{};          ///< else, of blocks of elements
+  std::uint32_t number = 0;           ///< ggml's
+  std::optional<Dtype> dtype{};       ///< of elements that are stored one by one
+  BlockFormat blocks{};               ///< else, of blocks of elements
   const GgufBlocks* codes = nullptr;  ///< how blocks are decoded; null for a type that is not read
 };
 

@@ -149,8 +149,7 @@ NormComparison compare_norms(Side& before, Side& after, const Norm& old_norm, co
     if (!(reader.composite <= whole.tolerance) && is_quantization(of_old, of_new, whole)) {
       // What a norm's bias adds through a quantized weight differs as the weight does.
       quantized = true;
-      agrees =
-          agrees && same_bias(of_old, of_new, whole.tolerance) && result.bias_change <= whole.tolerance;
+      agrees = agrees && same_bias(of_old, of_new, whole.tolerance) && result.bias_change <= whole.tolerance;
     } else {
       agrees = agrees && reader.composite <= whole.tolerance && reader.bias <= whole.tolerance;
     }
@@ -395,9 +394,8 @@ Agreement agreement_of(const Comparison& result, const std::set<std::string>& ma
   if (!agrees || !result.computations.empty() || has_effect(FieldEffect::different))
     return Agreement::different;
   if (!result.not_compared.empty() || has_effect(FieldEffect::unknown)) return Agreement::undecided;
-  if (std::any_of(result.quantizations.begin(), result.quantizations.end(), [&](const Quantization& found) {
-        return result.is_quantization(found.new_weight);
-      })) {
+  if (std::any_of(result.quantizations.begin(), result.quantizations.end(),
+                  [&](const Quantization& found) { return result.is_quantization(found.new_weight); })) {
     return Agreement::quantized;
   }
   return exact ? Agreement::same : Agreement::equivalent;

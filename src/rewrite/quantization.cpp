@@ -81,7 +81,8 @@ Quantization explain(const MapOfFile& original, const MapOfFile& quantized, cons
   const std::uint64_t block_size = stored.blocks->elements;
   double worst = -1.0;
   std::vector<QuantizedElement> elements(to.in);
-  const std::uint64_t rows_of_step = std::max<std::uint64_t>(1, explained_elements / std::max<std::uint64_t>(1, to.in));
+  const std::uint64_t rows_of_step =
+      std::max<std::uint64_t>(1, explained_elements / std::max<std::uint64_t>(1, to.in));
   for (std::uint64_t first = 0; first < to.out; first += rows_of_step) {
     const std::uint64_t count = std::min(rows_of_step, to.out - first);
     const std::vector<double> rows = read_weight(original.file, from, first, count);

@@ -102,7 +102,7 @@ struct FieldComparison {
 struct Quantization {
   std::string old_weight;
   std::string new_weight;
-  std::string format;         ///< such as "Q4_K"
+  std::string format;            ///< such as "Q4_K"
   bool new_is_quantized = true;  ///< else OLD is
   bool explained = false;
   // Of the element that is furthest beyond, or closest to, what its block explains:
@@ -164,7 +164,6 @@ struct Comparison {
 /// Cost      reads every reader and writer of both once; memory 64 MiB and a row of the largest matrix
 [[nodiscard]] Comparison compare(const files::Checkpoint& old_file, const models::Model& old_model,
                                  const files::Checkpoint& new_file, const models::Model& new_model,
-                                 const Progress& progress = {},
-                                 Tolerance tolerates = Tolerance::rounding);
+                                 const Progress& progress = {}, Tolerance tolerates = Tolerance::rounding);
 
 }  // namespace normscope::rewrite

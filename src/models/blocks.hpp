@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -106,6 +107,20 @@ struct LlamaStyle {
 
 /// A complete Llama: token embedding, blocks of attention and gated MLP, final norm, unembedding.
 void llama_stack(Builder& b, const LlamaStyle& style = {});
+
+/// The maps of an attention in llama.cpp's names, which may be one matrix [queries | keys | values], with
+/// norms of queries and keys if the file has them. They read the last norm.
+void gguf_attention(Builder& b);
+
+/// A gated MLP in llama.cpp's names, whose gate and input may be one matrix, or stacked experts.
+void gguf_gated_mlp(Builder& b);
+
+/// A decoder in llama.cpp's names: token embedding, blocks, final norm, unembedding. llama.cpp stores gains
+/// as they are used. `layer`: null for a norm before attention and one before a gated MLP.
+void gguf_stack(Builder& b, void (*layer)(Builder& b) = nullptr);
+
+/// "rope.dimension_count", 0 without it.
+std::size_t gguf_rotary_dims(const Builder& b);
 
 /// Which of two families with the same tensor names it is.
 enum class ClipFamily { clip, siglip };

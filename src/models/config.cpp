@@ -70,6 +70,7 @@ constexpr auto gguf_fields = std::to_array<std::pair<std::string_view, const cha
     {"clamp_kqv", "clip_qkv"},
     {"scale", "attention_scale"},
     {"rope.freq_base", "rope_theta"},
+    {"rope.freq_base_swa", "rope_local_base_freq"},
     {"rope.dimension_count", "rope_dimension_count"},
 });
 
@@ -86,6 +87,19 @@ Json value_of(const std::string& text) {
   if (text.size() > longest_value) return text;
   const std::optional<Json> value = files::read_json(text);
   return value && (value->is_number() || value->is_boolean() || value->is_array()) ? *value : Json(text);
+}
+
+/// "layer_types" of a list that says of each layer whether it has a window. A period keeps its name.
+void read_windows(Json& config) {
+  const Json pattern = config.value("sliding_window_pattern", Json());
+  if (!pattern.is_array()) return;
+  Json kinds = Json::array();
+  for (const Json& windowed : pattern) {
+    if (!windowed.is_boolean()) return;
+    kinds.push_back(windowed.get<bool>() ? "sliding_attention" : "full_attention");
+  }
+  config.erase("sliding_window_pattern");
+  config["layer_types"] = std::move(kinds);
 }
 
 /// "rope_scaling" of a linear type, which is also the default; other types keep their fields.
@@ -460,6 +474,7 @@ Json gguf_config(const std::map<std::string, std::string, std::less<>>& metadata
     config[known == gguf_fields.end() ? std::string(rest) : known->second] = value_of(text);
   }
   read_scaling(config);
+  read_windows(config);
   // Entries without information: zero means "none", and values are usually as long as keys.
   for (const char* key : {"clip_qkv", "attention_scale"}) {
     if (config.contains(key) && config[key] == 0.0) config.erase(key);

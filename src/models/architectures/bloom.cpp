@@ -39,6 +39,7 @@ extern const Architecture bloom = {
     .describe = bloom_forward,
     .harmless = {"n_embed", "offset_alibi", "seq_length", "skip_bias_add*", "bias_dropout_fusion",
                  "masked_softmax_fusion", "attention_softmax_in_fp32"},
+    .in_llama_cpp = "gguf_bloom",
 };
 
 }  // namespace normscope::models::architectures

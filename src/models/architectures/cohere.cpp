@@ -41,6 +41,7 @@ extern const Architecture cohere = {
     .by_model_type_only = true,
     .centres_exactly = true,
     .rotates_exactly = true,
+    .in_llama_cpp = "gguf_command_r",
 };
 
 }  // namespace normscope::models::architectures

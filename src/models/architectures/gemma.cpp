@@ -79,7 +79,7 @@ extern const Architecture gemma = {
     .describe = gemma_forward,
     .harmless = {"sliding_window_size"},
     .rotates_exactly = true,
-    .in_llama_cpp = "gguf_llama",
+    .in_llama_cpp = "gguf_gemma",
 };
 
 }  // namespace normscope::models::architectures

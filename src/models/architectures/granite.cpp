@@ -76,6 +76,7 @@ extern const Architecture granite = {
                  "shared_intermediate_size", "time_step_limit"},
     .by_model_type_only = true,
     .rotates_exactly = true,
+    .in_llama_cpp = "gguf_granite",
 };
 
 }  // namespace normscope::models::architectures

@@ -39,6 +39,7 @@ extern const Architecture mixtral = {
                  "lm_head_bias"},  // published with code of its own before it was part of transformers,
     .centres_exactly = true,
     .rotates_exactly = true,
+    .in_llama_cpp = "gguf_llama",
 };
 
 }  // namespace normscope::models::architectures

@@ -33,6 +33,7 @@ extern const Architecture olmo2 = {
     .without = {"layers.{}.input_layernorm.", "layers.{}.pre_feedforward_layernorm."},
     .describe = olmo2_forward,
     .harmless = {"sliding_window_pattern"},
+    .in_llama_cpp = "gguf_olmo2",
 };
 
 }  // namespace normscope::models::architectures

@@ -37,6 +37,7 @@ extern const Architecture phi3 = {
     .describe = phi3_forward,
     .harmless = {"auto_map"},  // published with code of its own before it was part of transformers,
     .rotates_exactly = true,
+    .in_llama_cpp = "gguf_phi3",
 };
 
 }  // namespace normscope::models::architectures

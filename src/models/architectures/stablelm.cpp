@@ -54,6 +54,7 @@ extern const Architecture stablelm = {
     .by_model_type_only = true,
     .centres_exactly = true,
     .rotates_exactly = true,
+    .in_llama_cpp = "gguf_stablelm",
 };
 
 }  // namespace normscope::models::architectures

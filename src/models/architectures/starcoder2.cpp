@@ -36,6 +36,7 @@ extern const Architecture starcoder2 = {
                  "scale_attention_softmax_in_fp32"},
     .centres_exactly = true,
     .rotates_exactly = true,
+    .in_llama_cpp = "gguf_starcoder2",
 };
 
 }  // namespace normscope::models::architectures

@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Converts fixtures of the model oracle with llama.cpp's own converter. Run by hand, never in CI.
+
+    tests/models/gguf/CASE.gguf    the fixture CASE, in float32 as convert_hf_to_gguf.py writes it
+
+usage: scripts/gguf_oracle/convert.py LLAMA_CPP [CASE...]
+
+LLAMA_CPP is a source tree of llama.cpp, such as vendor/llama.cpp in the source package of PyPI's llama-cpp-python
+(0.3.36 was used). The fixtures have no tokenizer, and neither have the files. Needs torch and transformers 5.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from model_oracle.fixtures import fixture  # noqa: E402
+
+MODELS = ROOT / "tests" / "models" / "gguf"
+CASES = ("bloom", "cohere", "gemma", "gemma2", "gemma3", "granite", "mixtral", "olmo2", "phi3", "qwen2", "qwen3", "stablelm",
+         "starcoder2")
+
+
+def only_the_number_of_words(model) -> None:
+    """In place of the converter's `set_vocab`, which every class has its own of."""
+    model.gguf_writer.add_vocab_size(model.hparams["vocab_size"])
+
+
+def convert(case: str, to: Path) -> None:
+    import gguf
+    import torch
+    from conversion import get_model_class
+    from conversion.base import ModelBase, ModelType, get_model_architecture
+
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / case
+        shutil.copytree(fixture(case), folder)
+        config = ModelBase.load_hparams(folder, False)
+        # Gemma 3's class counts the words of this file.
+        vocabulary = {f"word {i}": i for i in range(config["vocab_size"])}
+        (folder / "tokenizer.json").write_text(json.dumps({"model": {"vocab": vocabulary}, "added_tokens": []}))
+        kind = get_model_class(get_model_architecture(config, ModelType.TEXT))
+        wordless = type(kind.__name__, (kind,), {"set_vocab": only_the_number_of_words, "model_arch": kind.model_arch})
+        with torch.inference_mode():
+            wordless(folder, gguf.LlamaFileType.ALL_F32, to, model_name=f"a tiny {case}").write()
+
+
+def main() -> None:
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    tree = Path(sys.argv[1])
+    for part in (tree, tree / "gguf-py"):
+        sys.path.insert(0, str(part))
+    for case in sys.argv[2:] or CASES:
+        convert(case, MODELS / f"{case}.gguf")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+#include <cstddef>
+#include <cstdint>
+
+#include "blocks.hpp"
+#include "builder.hpp"
+
+namespace normscope::models {
+
+void gguf_attention(Builder& b) {
+  const std::uint64_t attended =
+      b.has("attn_qkv.") ? b.fused_attention("attn_qkv") : b.attention("attn_q", "attn_k", "attn_v");
+  if (b.has("attn_q_norm.")) norms_of_queries_and_keys(b, "attn_q_norm", "attn_k_norm");
+  b.writes("attention out", "attn_output", attended);
+}
+
+void gguf_gated_mlp(Builder& b) {
+  if (b.has("ffn_gate_inp.")) {
+    b.reads("router", "ffn_gate_inp");
+    b.each_expert("ffn_gate_exps.weight",
+                  [&] { gated_mlp(b, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"); });
+  } else if (b.has("ffn_gate.")) {
+    gated_mlp(b, "ffn_gate", "ffn_up", "ffn_down");
+  } else {
+    const std::uint64_t inner = b.reads_parts({"mlp gate", "mlp in"}, "ffn_up");
+    b.writes("mlp out", "ffn_down", inner);
+  }
+}
+
+std::size_t gguf_rotary_dims(const Builder& b) {
+  return static_cast<std::size_t>(b.config().count({"rope_dimension_count"}).value_or(0));
+}
+
+void gguf_stack(Builder& b, void (*layer)(Builder& b)) {
+  b.grouped_queries();
+  b.embedding("token embedding", "token_embd");
+  b.each_layer("blk.{}.", [&] {
+    if (layer != nullptr) {
+      layer(b);
+    } else {
+      b.norm("attn_norm", "attention input");
+      gguf_attention(b);
+      b.norm("ffn_norm", "mlp input");
+      gguf_gated_mlp(b);
+    }
+    b.buffer("attn_rot_embd.weight");
+  });
+  b.rotary_divisors("rope_freqs.weight");
+  b.norm("output_norm", "final");
+  b.unembedding({"output"}, true);
+}
+
+}  // namespace normscope::models

@@ -9,6 +9,7 @@
 
 #include <normscope/models/model.hpp>
 
+#include "architecture.hpp"
 #include "builder.hpp"
 
 namespace normscope::models {
@@ -389,6 +390,21 @@ std::string not_normalizing(const Norm& norm) {
              : fmt::format("not modelled: {} is {}, an elementwise kind", norm.name, facts(norm.kind).title);
 }
 
+namespace {
+
+/// Whether llama.cpp has no name of its own for a model_type (as JSON) of the family that describes a GGUF
+/// file, so that another name there changes nothing.
+bool has_no_name_in_llama_cpp(const std::string& type, const Model& gguf) {
+  for (const Architecture* const row : all_architectures()) {
+    if (row->name != gguf.architecture) continue;
+    return std::none_of(row->model_types.begin(), row->model_types.end(),
+                        [&](std::string_view name) { return type == fmt::format("\"{}\"", name); });
+  }
+  return false;
+}
+
+}  // namespace
+
 bool has_configuration(const files::Checkpoint& checkpoint) { return !Config(checkpoint).fields().empty(); }
 
 std::vector<ChangedField> changed_fields(const files::Checkpoint& old_file, const Model& old_model,
@@ -399,6 +415,10 @@ std::vector<ChangedField> changed_fields(const files::Checkpoint& old_file, cons
   std::vector<ChangedField> changes;
   const auto add = [&](const std::string& path, const std::string& a, const std::string& b) {
     if (a == b || is_inert(key_of(path)) || (!of_one_form && (a.empty() || b.empty()))) return;
+    if (path == "model_type" && !of_one_form && is_same_family(old_model, new_model)) {
+      const bool old_is_gguf = old_file.format() == "gguf";
+      if (has_no_name_in_llama_cpp(old_is_gguf ? b : a, old_is_gguf ? old_model : new_model)) return;
+    }
     changes.push_back({path, a, b, described(path, old_model, new_model)});
   };
   const auto value = [](const std::map<std::string, std::string>& fields, const std::string& path) {

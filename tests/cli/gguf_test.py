@@ -19,7 +19,7 @@ class Gguf(CommandTest):
             done = self.run_command(arguments[0], model, *arguments[1:], "--json", "r.json", "-q")
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             documents.append(json.loads((self.folder / "r.json").read_text()))
-        self.conforms(arguments[0], documents[0])
+        self.conforms(documents[0]["schema"].removeprefix("normscope.").split("/")[0], documents[0])
         return documents
 
     def test_norms_and_vocabulary_are_those_of_the_original(self):
@@ -40,10 +40,16 @@ class Gguf(CommandTest):
 
     def test_heads_are_those_of_the_original(self):
         """The two files order the rows of rotary heads differently, so the same products are summed in another order."""
-        for case in ("llama", "gpt2"):
+        for case in ("llama", "gpt2", "gemma", "granite", "phi3"):
             heads, twin = self.both(case, "heads")
             self.assertGreater(len(heads["heads"]), 5)
             self.assertSame(heads["heads"], twin["heads"], case)
+
+    def test_traced_logits_are_those_of_the_original(self):
+        for case in ("gemma", "granite", "phi3", "qwen3", "cohere", "stablelm"):
+            trace, twin = self.both(case, "trace", "--tokens", "3,5,7,11")
+            self.assertGreater(len(twin["predictions"]), 3)
+            self.assertSame(trace["predictions"], twin["predictions"], case)
 
     def assertSame(self, value, other, path):
         """Whether two values are the same but for names of tensors and the order of a head's rows."""

@@ -218,6 +218,28 @@ TEST(RewriteCompareContent, OnlyPairsOfWholeHeadsAreReordered) {
   }));
 }
 
+Comparison compared_with_converted(const std::string& name) {
+  const files::Checkpoint original(fixture(name));
+  const files::Checkpoint converted(std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests/models/gguf" /
+                                    (name + ".gguf"));
+  return compare(original, models::describe(original), converted, models::describe(converted));
+}
+
+// Reordered rows of queries and keys (Granite), a fused matrix in another order (BLOOM), another name of the
+// family (Command R).
+TEST(RewriteCompareGguf, AConvertedFileIsTheSameModel) {
+  for (const char* const name : {"qwen3", "phi3", "granite", "olmo2", "cohere", "stablelm", "bloom"}) {
+    EXPECT_EQ(compared_with_converted(name).agreement, Agreement::same) << name;
+  }
+  EXPECT_EQ(compared_with_converted("gemma").agreement, Agreement::equivalent) << "1 + w was rounded";
+}
+
+TEST(RewriteCompareGguf, WhatTheConverterDropsIsADifference) {
+  for (const char* const name : {"qwen2", "starcoder2", "mixtral", "gemma2", "gemma3"}) {
+    EXPECT_EQ(compared_with_converted(name).agreement, Agreement::different) << name;
+  }
+}
+
 TEST(RewriteCompareGguf, AnotherFamilyIsRefused) {
   const files::Checkpoint llama(std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests/models/gguf/llama.gguf");
   const files::Checkpoint gpt2(fixture("gpt2"));

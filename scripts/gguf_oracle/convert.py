@@ -23,8 +23,8 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from model_oracle.fixtures import fixture  # noqa: E402
 
 MODELS = ROOT / "tests" / "models" / "gguf"
-CASES = ("bloom", "cohere", "gemma", "gemma2", "gemma3", "granite", "mixtral", "olmo2", "phi3", "qwen2", "qwen3", "stablelm",
-         "starcoder2")
+CASES = ("bloom", "cohere", "gemma", "gemma2", "gemma3", "gpt_neox", "granite", "mixtral", "olmo2", "phi3", "qwen2", "qwen3",
+         "stablelm", "starcoder2")
 
 
 def only_the_number_of_words(model) -> None:
@@ -42,13 +42,17 @@ def convert(case: str, to: Path) -> None:
         folder = Path(scratch) / case
         shutil.copytree(fixture(case), folder)
         config = ModelBase.load_hparams(folder, False)
+        # GPT-NeoX's class reads the field's name of before transformers 5.
+        portion = config.get("rope_parameters", {}).get("partial_rotary_factor")
+        if portion is not None:
+            config.setdefault("rotary_pct", portion)
         # Gemma 3's class counts the words of this file.
         vocabulary = {f"word {i}": i for i in range(config["vocab_size"])}
         (folder / "tokenizer.json").write_text(json.dumps({"model": {"vocab": vocabulary}, "added_tokens": []}))
         kind = get_model_class(get_model_architecture(config, ModelType.TEXT))
         wordless = type(kind.__name__, (kind,), {"set_vocab": only_the_number_of_words, "model_arch": kind.model_arch})
         with torch.inference_mode():
-            wordless(folder, gguf.LlamaFileType.ALL_F32, to, model_name=f"a tiny {case}").write()
+            wordless(folder, gguf.LlamaFileType.ALL_F32, to, hparams=config, model_name=f"a tiny {case}").write()
 
 
 def main() -> None:

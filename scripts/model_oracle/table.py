@@ -67,8 +67,11 @@ by their names, and their kind and eps are assumed.
 
 ## Models that descriptions were compared with
 
-| fixture | class | norms | kinds | heads | described |
-|---|---|---|---|---|---|
+"GGUF: yes" means that the fixture was converted by llama.cpp's converter or as it does, and that the description of that
+file is the same, but for what the converter drops (the tests `GgufModel`).
+
+| fixture | class | norms | kinds | heads | described | GGUF |
+|---|---|---|---|---|---|---|
 """
 
 
@@ -84,8 +87,9 @@ def page() -> str:
         kinds = ", ".join(sorted({norm["kind"] for norm in truth["norms"]}))
         heads = sum(attention["heads"] for attention in truth["attention"])
         described = "not yet" if truth["case"] in missing else "yes"
-        rows.append(f"| {truth['case']} | {truth['class'] or '-'} | {len(truth['norms'])} | {kinds} | {heads} | {described} |")
-    count = sum(row.endswith("| yes |") for row in rows)
+        gguf = "yes" if (ROOT / f"tests/models/gguf/{truth['case']}.gguf").exists() else ""
+        rows.append(f"| {truth['case']} | {truth['class'] or '-'} | {len(truth['norms'])} | {kinds} | {heads} | {described} | {gguf} |")
+    count = sum("| yes | " in row for row in rows)
     return HEAD + "\n".join(rows) + f"\n\n{count} of {len(rows)} are described.\n"
 
 

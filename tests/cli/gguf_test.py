@@ -46,7 +46,7 @@ class Gguf(CommandTest):
             self.assertSame(heads["heads"], twin["heads"], case)
 
     def test_traced_logits_are_those_of_the_original(self):
-        for case in ("gemma", "granite", "phi3", "qwen3", "cohere", "stablelm"):
+        for case in ("gemma", "granite", "phi3", "qwen3", "cohere", "stablelm", "gpt_neox"):
             trace, twin = self.both(case, "trace", "--tokens", "3,5,7,11")
             self.assertGreater(len(twin["predictions"]), 3)
             self.assertSame(trace["predictions"], twin["predictions"], case)

@@ -164,6 +164,9 @@ TEST(GgufModel, GraniteIsThatOfItsSafetensorsFile) {
 TEST(GgufModel, Olmo2IsThatOfItsSafetensorsFile) { expect_twin("olmo2", "gguf_olmo2"); }
 TEST(GgufModel, CommandRIsThatOfItsSafetensorsFile) { expect_twin("cohere", "gguf_command_r"); }
 TEST(GgufModel, StableLmIsThatOfItsSafetensorsFile) { expect_twin("stablelm", "gguf_stablelm"); }
+TEST(GgufModel, GptNeoxIsThatOfItsSafetensorsFile) {
+  expect_twin("gpt_neox", "gguf_gpt_neox", {.fused_by_head = true});
+}
 TEST(GgufModel, BloomIsThatOfItsSafetensorsFile) {
   expect_twin("bloom", "gguf_bloom", {.fused_by_head = true});
 }

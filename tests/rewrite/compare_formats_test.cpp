@@ -228,7 +228,8 @@ Comparison compared_with_converted(const std::string& name) {
 // Reordered rows of queries and keys (Granite), a fused matrix in another order (BLOOM), another name of the
 // family (Command R).
 TEST(RewriteCompareGguf, AConvertedFileIsTheSameModel) {
-  for (const char* const name : {"qwen3", "phi3", "granite", "olmo2", "cohere", "stablelm", "bloom"}) {
+  for (const char* const name :
+       {"qwen3", "phi3", "granite", "olmo2", "cohere", "stablelm", "bloom", "gpt_neox"}) {
     EXPECT_EQ(compared_with_converted(name).agreement, Agreement::same) << name;
   }
   EXPECT_EQ(compared_with_converted("gemma").agreement, Agreement::equivalent) << "1 + w was rounded";

@@ -41,6 +41,7 @@ extern const Architecture gpt_neox = {
     .describe = gpt_neox_forward,
     .centres_exactly = true,
     .rotates_exactly = true,
+    .in_llama_cpp = "gguf_gpt_neox",
 };
 
 }  // namespace normscope::models::architectures

@@ -277,6 +277,19 @@ TEST(GgufModel, HasTheWindowsThatTheFileStates) {
   EXPECT_EQ(windows("qwen2"), (Windows{0, 0}));
 }
 
+TEST(GgufModel, ReadsTheLayersThatHaveAWindow) {
+  const auto window = [](void (*add)(GgufFile&)) {
+    return described(with_mlp(gguf_model("gemma3", add))).heads.at(0).window;
+  };
+  EXPECT_EQ(window([](GgufFile& more) { more.number("gemma3.attention.sliding_window", 3); }), 3U);
+  EXPECT_EQ(window([](GgufFile& more) {
+              more.number("gemma3.attention.sliding_window", 3);
+              more.entry("gemma3.attention.sliding_window_pattern", 9,  // an array of one boolean
+                         test::le(std::uint32_t{7}) + test::le(std::uint64_t{1}) + std::string(1, '\0'));
+            }),
+            std::nullopt);
+}
+
 TEST(GgufModel, SaysWhatIsNotModelled) {
   const auto mentions = [](const std::string& text, const std::string& what) {
     EXPECT_NE(text.find(what), std::string::npos) << text;

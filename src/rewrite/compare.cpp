@@ -97,6 +97,8 @@ ReaderPairs readers_in_order(const Norm& old_norm, const Norm& new_norm) {
 
 /// Whether the difference of two maps' weights counts as rounding because a block format explains it.
 bool is_quantization(const MapOfFile& before, const MapOfFile& after, Comparison& whole) {
+  // Blocks are of stored rows, which a turned stream mixes.
+  if (after.turn != nullptr) return false;
   std::optional<Quantization> found = explain_quantization(before, after);
   if (!found) return false;
   whole.quantizations.push_back(std::move(*found));
@@ -108,7 +110,7 @@ bool same_bias(const MapOfFile& before, const MapOfFile& after, double tolerance
 }
 
 NormComparison compare_norms(Side& before, Side& after, const Norm& old_norm, const Norm& new_norm,
-                             Comparison& whole) {
+                             const Rotation* turn, Comparison& whole) {
   note_norm(before, old_norm);
   note_norm(after, new_norm);
   const NormSpec old_spec = read_norm(before.file, old_norm);
@@ -125,7 +127,7 @@ NormComparison compare_norms(Side& before, Side& after, const Norm& old_norm, co
   result.gain_change = relative_change(gains(old_spec), gains(new_spec));
   result.gain_cosine = cosine(old_spec, new_spec);
   result.bias_change = relative_change(old_spec.bias, new_spec.bias);
-  bool exact = result.gain_change == 0.0 && result.bias_change == 0.0;
+  bool exact = result.gain_change == 0.0 && result.bias_change == 0.0 && turn == nullptr;
   result.eps_known =
       old_norm.eps_source != models::Source::assumed && new_norm.eps_source != models::Source::assumed;
   const bool eps_decides = result.eps_known || result.same_eps();
@@ -143,7 +145,7 @@ NormComparison compare_norms(Side& before, Side& after, const Norm& old_norm, co
     note_map(before, old_map);
     note_map(after, new_map);
     const MapOfFile of_old{before.file, old_map, old_spec};
-    const MapOfFile of_new{after.file, new_map, new_spec};
+    const MapOfFile of_new{after.file, new_map, new_spec, turn};
     const ReaderComparison reader = compare_readers(of_old, of_new);
     exact = exact && reader.raw == 0.0 && reader.bias == 0.0;
     if (!(reader.composite <= whole.tolerance) && is_quantization(of_old, of_new, whole)) {
@@ -184,7 +186,13 @@ bool reads_a_norm(const Model& model, const Linear& map) {
   });
 }
 
-void compare_all_writers(Side& before, Side& after, Comparison& result) {
+/// The rotation that turns what a norm reads; null if there is none.
+const Rotation* turn_of(const Turns& turns, const Norm& norm) {
+  const auto found = reads_stream(norm) ? turns.find(norm.stack) : turns.end();
+  return found == turns.end() ? nullptr : found->second.get();
+}
+
+void compare_all_writers(Side& before, Side& after, const Turns& turns, Comparison& result) {
   std::set<Place> done;
   const NormSpec none;
   for (std::size_t index = 0; index < before.model.norms.size(); ++index) {
@@ -208,8 +216,9 @@ void compare_all_writers(Side& before, Side& after, Comparison& result) {
             fmt::format("{} and {} have other shapes", old_map.weight.selector(), new_map.weight.selector()));
       }
       const MapOfFile of_old{before.file, old_map, none};
-      const MapOfFile of_new{after.file, new_map, none};
-      WriterComparison writer = compare_writers(of_old, of_new);
+      const MapOfFile of_new{after.file, new_map, none, turn_of(turns, old_norm)};
+      WriterComparison writer =
+          of_new.turn != nullptr ? compare_turned_writers(of_old, of_new) : compare_writers(of_old, of_new);
       writer.only_layer_norms =
           only_layer_norms(before.model, old_norm.stack) && only_layer_norms(after.model, new_norm.stack);
       if (!(writer.raw <= result.tolerance) && same_bias(of_old, of_new, result.tolerance)) {
@@ -402,7 +411,8 @@ Agreement agreement_of(const Comparison& result, const std::set<std::string>& ma
 }
 
 Comparison compare_models(const Checkpoint& old_file, const Model& old_model, const Checkpoint& new_file,
-                          const Model& new_model, const Progress& progress, Tolerance tolerates) {
+                          const Model& new_model, const Turns& turns, const Progress& progress,
+                          Tolerance tolerates) {
   Side before(old_file, old_model);
   Side after(new_file, new_model);
   Comparison result;
@@ -412,14 +422,15 @@ Comparison compare_models(const Checkpoint& old_file, const Model& old_model, co
   for (std::size_t i = 0; i < norms.pairs.size(); ++i) {
     progress("norms compared", i, norms.pairs.size());
     const auto& [old_index, new_index] = norms.pairs[i];
+    const Norm& old_norm = old_model.norms[old_index];
     result.norms.push_back(
-        compare_norms(before, after, old_model.norms[old_index], new_model.norms[new_index], result));
+        compare_norms(before, after, old_norm, new_model.norms[new_index], turn_of(turns, old_norm), result));
   }
   if (is_of_graph(before) || is_of_graph(after)) {
     compare_others_by_values(before, after, result);
     result.not_compared.emplace_back("the operations between norms and matrices, which the graph states");
   } else {
-    compare_all_writers(before, after, result);
+    compare_all_writers(before, after, turns, result);
     if (old_file.graph() != nullptr || new_file.graph() != nullptr ||
         old_model.architecture != new_model.architecture) {
       compare_others_by_values(before, after, result);
@@ -431,6 +442,7 @@ Comparison compare_models(const Checkpoint& old_file, const Model& old_model, co
     compare_configurations(old_file, old_model, new_file, new_model, result);
   }
   result.agreement = agreement_of(result);
+  if (result.agreement == Agreement::same && !turns.empty()) result.agreement = Agreement::equivalent;
   if (result.agreement == Agreement::different && !is_of_graph(before) && !is_of_graph(after)) {
     const std::set<std::string> made_up =
         made_up_for(old_file, old_model, new_file, new_model, norms, result);
@@ -463,6 +475,42 @@ Comparison compare_stored(const Checkpoint& old_file, const Model& old_model, co
 
 }  // namespace
 
+namespace {
+
+/// Whether readers or writers differ, which a turned stream may explain.
+bool maps_differ(const Comparison& result) {
+  const auto differs = [&](const ReaderComparison& reader) {
+    return !(reader.composite <= result.tolerance);
+  };
+  return std::any_of(result.norms.begin(), result.norms.end(),
+                     [&](const NormComparison& norm) {
+                       return std::any_of(norm.readers.begin(), norm.readers.end(), differs);
+                     }) ||
+         std::any_of(result.writers.begin(), result.writers.end(),
+                     [&](const WriterComparison& writer) { return !(writer.raw <= result.tolerance); });
+}
+
+/// Compares with the rotation of streams that explains most, if one explains all.
+void try_turned(const Checkpoint& old_file, const Model& old_model, const Checkpoint& new_file,
+                const Model& new_model, Tolerance tolerates, Comparison& result, const Progress& progress) {
+  if (result.agreement == Agreement::quantized || result.agreement == Agreement::same ||
+      result.agreement == Agreement::equivalent)
+    return;
+  if (!maps_differ(result)) return;
+  const Turns turns = find_turns(old_file, old_model, new_file, new_model, result.tolerance);
+  if (turns.empty()) return;
+  Comparison turned = compare_models(old_file, old_model, new_file, new_model, turns, progress, tolerates);
+  if (turned.agreement == Agreement::different) return;
+  for (const auto& [stack, rotation] : turns) {
+    turned.findings.push_back(
+        {"rotated", fmt::format("the residual stream{} is turned by an orthogonal matrix of {} features",
+                                stack.empty() ? "" : " of the " + stack, rotation->width())});
+  }
+  result = std::move(turned);
+}
+
+}  // namespace
+
 Comparison compare(const Checkpoint& old_file, const Model& old_model, const Checkpoint& new_file,
                    const Model& new_model, const Progress& progress, Tolerance tolerates) {
   const bool has_graph = old_file.graph() != nullptr || new_file.graph() != nullptr;
@@ -479,7 +527,9 @@ Comparison compare(const Checkpoint& old_file, const Model& old_model, const Che
     before = with_split_pairs(std::move(before));
     after = with_split_pairs(std::move(after));
   }
-  return compare_models(old_file, before, new_file, after, progress, tolerates);
+  Comparison result = compare_models(old_file, before, new_file, after, {}, progress, tolerates);
+  if (!has_graph) try_turned(old_file, before, new_file, after, tolerates, result, progress);
+  return result;
 }
 
 }  // namespace normscope::rewrite

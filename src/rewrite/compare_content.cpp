@@ -78,7 +78,7 @@ std::vector<Linear> stored_readers(const Norm& norm) {
 }
 
 /// A tensor that has elements as a matrix of rows along its first axis.
-Linear rows_of(const Tensor& tensor) {
+Linear matrix_of(const Tensor& tensor) {
   Linear map;
   map.weight = {std::string(tensor.name), 0, tensor.elements(), {}};
   map.out = tensor.shape.size() > 1 ? tensor.shape[0] : 1;
@@ -90,7 +90,7 @@ Linear rows_of(const Tensor& tensor) {
 /// The matrices that a tensor with as many elements as `wanted` may represent: itself and its transpose.
 std::vector<Linear> readings_of(const Tensor& tensor, const Linear& wanted) {
   std::vector<Linear> result;
-  Linear map = rows_of(tensor);
+  Linear map = matrix_of(tensor);
   if (map.in == wanted.in) result.push_back(map);
   if (tensor.shape.size() == 2 && tensor.shape[0] == wanted.in) {
     map.layout = Layout::in_out;
@@ -249,7 +249,7 @@ ReaderPairs readers_by_values(const Checkpoint& old_file, const Norm& old_norm, 
 SameValues find_values(const Checkpoint& of_wanted, const Tensor& wanted, const Checkpoint& file,
                        std::span<const Tensor* const> candidates, double tolerance) {
   const NormSpec none;
-  const Linear map = rows_of(wanted);
+  const Linear map = matrix_of(wanted);
   for (const Tensor* const candidate : candidates) {
     if (candidate->elements() != wanted.elements() || !has_parameters(*candidate)) continue;
     for (const Linear& reading : readings_of(*candidate, map)) {

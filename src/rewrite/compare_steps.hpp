@@ -1,6 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -12,6 +16,7 @@
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/models/model.hpp>
 #include <normscope/rewrite/compare.hpp>
+#include <normscope/rewrite/plan.hpp>
 
 /// The steps of a comparison: norms and maps are paired, then symmetries, configurations and findings
 /// compared.
@@ -22,7 +27,24 @@ struct MapOfFile {
   const files::Checkpoint& file;
   const models::Linear& map;
   const NormSpec& norm;
+  const Rotation* turn = nullptr;  ///< by which the features of the stream are turned; null for none
 };
+
+/// Rows of the composite W G, in the features of the stream before it was turned.
+[[nodiscard]] std::vector<double> rows_of(const MapOfFile& map, std::uint64_t first, std::uint64_t count);
+
+/// The rotations by which residual streams of NEW are turned, by stack: NEW's stream is Q times that of OLD.
+using Turns = std::map<std::string, std::shared_ptr<const Rotation>, std::less<>>;
+
+/// The rotation of each stack that brings its maps nearest to each other; empty for stacks of which tables or
+/// norms tell that none does. Whether the maps agree then is not looked at.
+///
+/// Requires  as many norms in both, in one order
+///
+/// Cost      a singular value decomposition of width × width for each stack
+[[nodiscard]] Turns find_turns(const files::Checkpoint& old_file, const models::Model& old_model,
+                               const files::Checkpoint& new_file, const models::Model& new_model,
+                               double tolerance);
 
 /// Requires  both maps have the same numbers of inputs and outputs
 [[nodiscard]] ReaderComparison compare_readers(const MapOfFile& before, const MapOfFile& after);
@@ -33,6 +55,8 @@ struct MapOfFile {
 /// Requires  both maps have the same numbers of inputs and outputs
 [[nodiscard]] std::optional<Quantization> explain_quantization(const MapOfFile& before,
                                                                const MapOfFile& after);
+/// Compares writers of streams that are turned.
+[[nodiscard]] WriterComparison compare_turned_writers(const MapOfFile& before, const MapOfFile& after);
 /// |b - a| / |a|; |b| where a is 0, and 1 where the sizes differ.
 [[nodiscard]] double relative_change(const std::vector<double>& a, const std::vector<double>& b);
 

@@ -69,16 +69,19 @@ ReaderComparison compare_readers(const MapOfFile& before, const MapOfFile& after
     const std::uint64_t count = std::min(outputs_of_block(before.map), before.map.out - first);
     const std::vector<double> old_weight = read_weight(before.file, before.map, first, count);
     const std::vector<double> new_weight = read_weight(after.file, after.map, first, count);
+    // The weights of a turned map say nothing without its norm's gain, which is no diagonal of them.
+    const std::vector<double> turned =
+        after.turn == nullptr ? std::vector<double>() : rows_of(after, first, count);
     for (std::uint64_t i = 0; i < count; ++i) {
       Sums sums;
       for (std::uint64_t j = 0; j < in; ++j) {
         const double a = old_weight[i * in + j];
         const double b = new_weight[i * in + j];
         const double a_gain = a * before.norm.gain_at(j);
-        const double b_gain = b * after.norm.gain_at(j);
+        const double b_gain = turned.empty() ? b * after.norm.gain_at(j) : turned[i * in + j];
         const double composite = difference(a_gain, b_gain);
-        const double raw = difference(a, b);
-        const double twice = difference(a_gain, b);
+        const double raw = turned.empty() ? difference(a, b) : composite;
+        const double twice = turned.empty() ? difference(a_gain, b) : composite;
         sums.composite += composite * composite;
         sums.raw += raw * raw;
         sums.twice += twice * twice;

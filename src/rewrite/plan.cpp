@@ -53,7 +53,7 @@ Stream Planner::stream_of(const std::string& stack) const {
   return stream;
 }
 
-std::string Planner::why_not_passed(const Norm& norm, const StreamWords& words) {
+std::string why_not_passed(const Norm& norm, const StreamWords& words) {
   if (norm.placement == models::Placement::post) {
     return fmt::format("the output of {} is the stream (post-norm), {}", norm.name, words.gain_in_stream);
   }

@@ -92,6 +92,12 @@ struct StreamWords {
   std::string_view touches;         ///< "writes to"
 };
 
+/// Why a change of the stream cannot pass a norm, whatever it normalizes; empty if it can.
+[[nodiscard]] std::string why_not_passed(const models::Norm& norm, const StreamWords& words);
+
+/// Why a norm does not rotate with its input, whatever its gain; empty if it does.
+[[nodiscard]] std::string why_not_turned(const models::Norm& norm);
+
 /// The information from which folds, centred streams and rotations are planned.
 class Planner {
  public:
@@ -100,8 +106,6 @@ class Planner {
 
  protected:
   [[nodiscard]] Stream stream_of(const std::string& stack) const;
-  /// Why a change of the stream cannot pass a norm, whatever it normalizes; empty if it can.
-  [[nodiscard]] static std::string why_not_passed(const models::Norm& norm, const StreamWords& words);
   /// Why the weight of a reader of a norm, which messages call `name`, cannot be changed; empty if it can.
   [[nodiscard]] std::string why_not_reader(std::size_t norm, const models::Linear& reader,
                                            std::string_view name) const;

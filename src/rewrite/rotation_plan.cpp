@@ -72,15 +72,7 @@ class RotationPlanner : Planner {
 
   [[nodiscard]] std::string why_not_norm(std::size_t index) const {
     const Norm& norm = model_.norms[index];
-    if (!norm.not_modelled.empty()) return "not modelled: " + norm.not_modelled;
-    if ((norm.kind != NormKind::rms && norm.kind != NormKind::layer) || norm.groups != 1) {
-      return fmt::format(
-          "{} is no RMSNorm or LayerNorm of all features, so it does not rotate with its input", norm.name);
-    }
-    if (norm.applications > 1) {
-      return fmt::format("{} is applied {} times", norm.name, norm.applications);
-    }
-    if (std::string why = why_not_passed(norm, rotating); !why.empty()) return why;
+    if (std::string why = why_not_turned(norm); !why.empty()) return why;
     if (norm.readers.empty()) return fmt::format("no linear map of the file reads {}", norm.name);
     if (std::string why = why_gain_is_left(index); !why.empty()) return why;
     for (const Linear& reader : norm.readers) {
@@ -157,6 +149,18 @@ class RotationPlanner : Planner {
 };
 
 }  // namespace
+
+std::string why_not_turned(const Norm& norm) {
+  if (!norm.not_modelled.empty()) return "not modelled: " + norm.not_modelled;
+  if ((norm.kind != NormKind::rms && norm.kind != NormKind::layer) || norm.groups != 1) {
+    return fmt::format("{} is no RMSNorm or LayerNorm of all features, so it does not rotate with its input",
+                       norm.name);
+  }
+  if (norm.applications > 1) {
+    return fmt::format("{} is applied {} times", norm.name, norm.applications);
+  }
+  return why_not_passed(norm, rotating);
+}
 
 void plan_rotations(const Checkpoint& checkpoint, const Model& model, const Uses& uses, Plan& plan) {
   if (!plan.options.rotation) return;

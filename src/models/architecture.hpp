@@ -41,6 +41,8 @@ struct Architecture {
   bool rotates_exactly = false;
   /// The architecture that describes models of this family in llama.cpp's names; empty for none.
   std::string_view in_llama_cpp{};
+  /// Whether TransformerLens' names describe models of this family.
+  bool in_transformer_lens = false;
 };
 
 /// Every architecture of src/models/architectures; generated from the folder.

@@ -36,6 +36,7 @@ void Builder::other(std::string_view name) {
 
 void Builder::buffer(std::string_view name) {
   if (const files::Tensor* tensor = checkpoint_.find(full(name))) {
+    model_.buffers.insert(std::string(tensor->name));
     if (used_.insert(tensor).second) buffered_ += tensor->elements();
   }
 }

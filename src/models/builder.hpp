@@ -193,6 +193,8 @@ class Builder {
   /// All tensors under `name` together write to the stream, in part or nonlinearly.
   void partial_input(std::string_view name);
   void writes(std::string_view role, std::string_view name, std::uint64_t in = 0, Need need = Need::required);
+  /// A stack [head][in, out], whose outputs are added.
+  void writes_stack(std::string_view role, std::string_view name);
   /// Starts a new stream: earlier reads and writes are not part of it.
   void new_stream();
   /// What is written from here to the next `norm_of_branch` passes that norm.
@@ -287,6 +289,8 @@ class Builder {
   /// configuration, or `tied` by default, says that it is shared. `bias`: a bias stored separately.
   void unembedding(std::initializer_list<std::string_view> names, bool tied, bool reads_norm = true,
                    std::string_view bias = {});
+  /// The file stores its unembedding, whatever the configuration says of a shared table.
+  void stores_head() { stores_head_ = true; }
   /// A parameter that belongs to no norm, linear map or input.
   void other(std::string_view name);
   /// A stored causal mask. Returns whether it is there and its last row hides nothing: a mask with a window
@@ -302,6 +306,7 @@ class Builder {
   [[nodiscard]] bool used(const files::Tensor& tensor) const { return used_.contains(&tensor); }
 
  private:
+  bool stores_head_ = false;
   struct Scope {
     std::string prefix;
     std::optional<int> layer{};

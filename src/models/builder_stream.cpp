@@ -55,7 +55,7 @@ void Builder::unembedding(std::initializer_list<std::string_view> names, bool ti
     return;
   }
   const bool same = !stored || repeats_token_embedding(*map);
-  const bool contradicts = !same && configured.value_or(false);
+  const bool contradicts = !same && configured.value_or(false) && !stores_head_;
   if (contradicts) {
     note(
         "the configuration ties the token embedding to the unembedding, but the file stores a different one");
@@ -191,8 +191,10 @@ std::optional<Linear> Builder::find_linear(std::string_view role, std::string_vi
   linear.stored_out = linear.out = transposed ? columns : rows;
   // TransformerLens names the bias of "W_Q" "b_Q".
   const std::size_t last = stem.rfind('.') + 1;
-  const bool lens = stem.compare(last, 2, "W_") == 0;
-  linear.bias = lens ? find_bias(stem.substr(0, last) + "b_" + stem.substr(last + 2), {""}, linear.out)
+  const std::size_t shared = stem.compare(last, 3, "_W_") == 0 ? 1 : 0;  // "_W_K" of several heads
+  const bool lens = stem.compare(last + shared, 2, "W_") == 0;
+  const std::size_t behind = last + shared;
+  linear.bias = lens ? find_bias(stem.substr(0, behind) + "b_" + stem.substr(behind + 2), {""}, linear.out)
                      : find_bias(stem, {named_whole ? "bias" : ".bias", "_bias"}, linear.out);
   return linear;
 }
@@ -210,6 +212,23 @@ void Builder::add_writer(std::optional<Linear> writer, std::string_view name, Ne
 
 void Builder::writes(std::string_view role, std::string_view name, std::uint64_t in, Need need) {
   add_writer(find_linear(role, name, in, width_), name, need);
+}
+
+void Builder::writes_stack(std::string_view role, std::string_view name) {
+  std::optional<Linear> writer;
+  if (const std::optional<Parameter> stack = find(name, {""})) {
+    if (stack->shape.size() != 3 || !fits(stack->shape[2], width_)) {
+      reject(*stack, fmt::format("[any, any, {}]", size_text(width_)));
+    }
+    writer.emplace();
+    writer->role = role;
+    writer->weight = stack->slice;
+    writer->layout = Layout::in_out;
+    writer->in = stack->shape[0] * stack->shape[1];
+    writer->stored_out = writer->out = stack->shape[2];
+    writer->bias = find_bias("b_" + std::string(name.substr(2)), {""}, writer->out);
+  }
+  add_writer(std::move(writer), name, Need::required);
 }
 
 void Builder::embedding(std::string_view role, std::string_view name, Need need) {

@@ -143,6 +143,7 @@ void keep_resemblance(const Match& match, const Config& config, Model& model) {
   model.title = unknown_title(match.other_type);
   model.centres_exactly = model.rotates_exactly = false;
   model.in_llama_cpp.clear();
+  model.in_transformer_lens = false;
   model.evidence = fmt::format("{} look like those of {}", match.evidence, looks_like);
   model.heads.clear();
   model.heads_per_layer = model.key_value_heads = 0;
@@ -178,6 +179,7 @@ bool describe_as(const Match& match, const Checkpoint& checkpoint, const Config&
   described.title = match.architecture->title;
   described.centres_exactly = match.architecture->centres_exactly;
   described.rotates_exactly = match.architecture->rotates_exactly;
+  described.in_transformer_lens = match.architecture->in_transformer_lens;
   described.in_llama_cpp = match.architecture->in_llama_cpp;
   described.evidence = match.evidence;
   const Config config = whole.of(match.architecture->tower);
@@ -299,7 +301,9 @@ std::string why_no_heads(const Model& model) {
 
 bool is_same_family(const Model& a, const Model& b) {
   return a.architecture == b.architecture || a.in_llama_cpp == b.architecture ||
-         b.in_llama_cpp == a.architecture;
+         b.in_llama_cpp == a.architecture ||
+         (a.in_transformer_lens && b.architecture == "transformer_lens") ||
+         (b.in_transformer_lens && a.architecture == "transformer_lens");
 }
 
 Model describe_as_one_of(const std::vector<const Architecture*>& architectures, const Checkpoint& checkpoint,

@@ -109,6 +109,17 @@ bool same_bias(const MapOfFile& before, const MapOfFile& after, double tolerance
   return relative_change(read_bias(before.file, before.map), read_bias(after.file, after.map)) <= tolerance;
 }
 
+/// Whether both maps give the logits themselves, without a cap.
+bool are_unembeddings(const Side& before, const Linear& old_map, const Side& after, const Linear& new_map) {
+  const auto is_one = [](const Side& side, const Linear& map) {
+    const auto& vocabulary = side.model.vocabulary;
+    return vocabulary && vocabulary->unembedding && vocabulary->soft_cap == 0.0 &&
+           vocabulary->unembedding->role == map.role &&
+           place_of(vocabulary->unembedding->weight) == place_of(map.weight) && map.out == vocabulary->size;
+  };
+  return is_one(before, old_map) && is_one(after, new_map);
+}
+
 NormComparison compare_norms(Side& before, Side& after, const Norm& old_norm, const Norm& new_norm,
                              const Rotation* turn, Comparison& whole) {
   note_norm(before, old_norm);
@@ -144,14 +155,29 @@ NormComparison compare_norms(Side& before, Side& after, const Norm& old_norm, co
   for (const auto& [old_map, new_map] : readers.pairs) {
     note_map(before, old_map);
     note_map(after, new_map);
-    const MapOfFile of_old{before.file, old_map, old_spec};
-    const MapOfFile of_new{after.file, new_map, new_spec, turn};
-    const ReaderComparison reader = compare_readers(of_old, of_new);
+    const MapOfFile old_reader{before.file, old_map, old_spec};
+    const MapOfFile new_reader{after.file, new_map, new_spec, turn};
+    ReaderComparison reader = compare_readers(old_reader, new_reader);
+    const auto is_within = [&](const ReaderComparison& found) {
+      return found.composite <= whole.tolerance && found.bias <= whole.tolerance;
+    };
+    if (!is_within(reader) && are_unembeddings(before, old_map, after, new_map)) {
+      const ReaderComparison shifted = compare_unembeddings(old_reader, new_reader);
+      if (is_within(shifted)) {
+        reader = shifted;
+        exact = false;
+        whole.findings.push_back(
+            {"shifted_logits",
+             new_map.weight.selector() +
+                 " shifts all logits of a position by the same amount, which leaves their softmax as it is"});
+      }
+    }
     exact = exact && reader.raw == 0.0 && reader.bias == 0.0;
-    if (!(reader.composite <= whole.tolerance) && is_quantization(of_old, of_new, whole)) {
+    if (!(reader.composite <= whole.tolerance) && is_quantization(old_reader, new_reader, whole)) {
       // What a norm's bias adds through a quantized weight differs as the weight does.
       quantized = true;
-      agrees = agrees && same_bias(of_old, of_new, whole.tolerance) && result.bias_change <= whole.tolerance;
+      agrees = agrees && same_bias(old_reader, new_reader, whole.tolerance) &&
+               result.bias_change <= whole.tolerance;
     } else {
       agrees = agrees && reader.composite <= whole.tolerance && reader.bias <= whole.tolerance;
     }
@@ -233,7 +259,8 @@ void compare_all_writers(Side& before, Side& after, const Turns& turns, Comparis
 std::vector<const Tensor*> rest_of(const Side& side, const std::set<std::string, std::less<>>& taken) {
   std::vector<const Tensor*> result;
   for (const Tensor& tensor : side.file.tensors()) {
-    if (has_parameters(tensor) && !side.compared.contains(tensor.name) && !taken.contains(tensor.name)) {
+    if (has_parameters(tensor) && !side.model.buffers.contains(std::string(tensor.name)) &&
+        !side.compared.contains(tensor.name) && !taken.contains(tensor.name)) {
       result.push_back(&tensor);
     }
   }
@@ -477,6 +504,29 @@ Comparison compare_stored(const Checkpoint& old_file, const Model& old_model, co
 
 namespace {
 
+/// Whether one model stores in one matrix what another stores in several.
+bool has_other_parts(const Model& a, const Model& b) {
+  return !std::equal(
+      a.norms.begin(), a.norms.end(), b.norms.begin(), b.norms.end(),
+      [](const Norm& one, const Norm& other) { return one.readers.size() == other.readers.size(); });
+}
+
+/// A bias of values may have moved into that of what attention writes, which is not looked at.
+void leave_folded_biases(Comparison& result) {
+  if (result.agreement != Agreement::different) return;
+  for (const NormComparison& norm : result.norms) {
+    for (const ReaderComparison& reader : norm.readers) {
+      if (!(reader.composite <= result.tolerance) || reader.bias <= result.tolerance) continue;
+      result.agreement = Agreement::undecided;
+      result.not_compared.push_back(
+          reader.new_weight +
+          ": its bias differs, which that of another map may make up for, as where biases of values are "
+          "folded into those of outputs");
+      return;
+    }
+  }
+}
+
 /// Whether readers or writers differ, which a turned stream may explain.
 bool maps_differ(const Comparison& result) {
   const auto differs = [&](const ReaderComparison& reader) {
@@ -486,8 +536,9 @@ bool maps_differ(const Comparison& result) {
                      [&](const NormComparison& norm) {
                        return std::any_of(norm.readers.begin(), norm.readers.end(), differs);
                      }) ||
-         std::any_of(result.writers.begin(), result.writers.end(),
-                     [&](const WriterComparison& writer) { return !(writer.raw <= result.tolerance); });
+         std::any_of(result.writers.begin(), result.writers.end(), [&](const WriterComparison& writer) {
+           return !((writer.only_layer_norms ? writer.centered : writer.raw) <= result.tolerance);
+         });
 }
 
 /// Compares with the rotation of streams that explains most, if one explains all.
@@ -524,10 +575,20 @@ Comparison compare(const Checkpoint& old_file, const Model& old_model, const Che
   Model after = with_stored_maps(new_model);
   if (old_model.is_known() && old_model.architecture != new_model.architecture &&
       models::is_same_family(old_model, new_model)) {
+    const bool old_states = models::has_configuration(old_file);
+    if (old_states != models::has_configuration(new_file)) {
+      if (old_states) after = with_configuration_of(std::move(after), before);
+      if (!old_states) before = with_configuration_of(std::move(before), after);
+    }
+    if (has_other_parts(before, after)) {
+      before = with_head_parts(std::move(before));
+      after = with_head_parts(std::move(after));
+    }
     before = with_split_pairs(std::move(before));
     after = with_split_pairs(std::move(after));
   }
   Comparison result = compare_models(old_file, before, new_file, after, {}, progress, tolerates);
+  if (old_model.architecture != new_model.architecture) leave_folded_biases(result);
   if (!has_graph) try_turned(old_file, before, new_file, after, tolerates, result, progress);
   return result;
 }

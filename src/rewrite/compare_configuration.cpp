@@ -208,6 +208,31 @@ const char* to_string(FieldEffect effect) {
   return "";
 }
 
+Model with_configuration_of(Model model, const Model& other) {
+  model.not_modelled = other.not_modelled;
+  for (std::size_t n = 0; n < std::min(model.norms.size(), other.norms.size()); ++n) {
+    model.norms[n].kind = other.norms[n].kind;
+    model.norms[n].eps = other.norms[n].eps;
+    model.norms[n].eps_source = other.norms[n].eps_source;
+  }
+  for (std::size_t h = 0; h < std::min(model.heads.size(), other.heads.size()); ++h) {
+    Head& head = model.heads[h];
+    const Head& wanted = other.heads[h];
+    head.scale = wanted.scale;
+    head.rotary = wanted.rotary;
+    head.soft_cap = wanted.soft_cap;
+    head.window = wanted.window;
+    head.not_modelled = wanted.not_modelled;
+  }
+  if (model.vocabulary && other.vocabulary) {
+    model.vocabulary->logit_scale = other.vocabulary->logit_scale;
+    model.vocabulary->soft_cap = other.vocabulary->soft_cap;
+    model.vocabulary->not_modelled = other.vocabulary->not_modelled;
+  }
+  model.decoder = other.decoder;
+  return model;
+}
+
 void compare_configurations(const files::Checkpoint& old_file, const Model& old_model,
                             const files::Checkpoint& new_file, const Model& new_model, Comparison& result) {
   Configurations configurations(old_model, new_model, result);
@@ -215,7 +240,12 @@ void compare_configurations(const files::Checkpoint& old_file, const Model& old_
   const bool old_states = models::has_configuration(old_file);
   if (old_states != models::has_configuration(new_file)) {
     result.not_compared.push_back(
-        fmt::format("the configuration, which {} does not have", old_states ? "NEW" : "OLD"));
+        old_model.architecture != new_model.architecture
+            ? fmt::format("the configuration, which {0} does not have: kinds and eps of its norms, scores, "
+                          "positions and activation are taken to be those of {1}; a config.json beside {0} "
+                          "states them",
+                          old_states ? "NEW" : "OLD", old_states ? "OLD" : "NEW")
+            : fmt::format("the configuration, which {} does not have", old_states ? "NEW" : "OLD"));
     // Without a configuration, published defaults stand for what it would say.
     for (std::string& sentence : result.computations) {
       result.not_compared.push_back(std::move(sentence) + ", as far as assumptions tell");

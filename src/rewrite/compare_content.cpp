@@ -133,6 +133,31 @@ Model with_split_pairs(Model model) {
   return model;
 }
 
+Model with_head_parts(Model model) {
+  for (Norm& norm : model.norms) {
+    std::vector<Linear> parts;
+    const auto add = [&](const std::optional<Linear>& part) {
+      if (!part) return;
+      const bool known = std::any_of(parts.begin(), parts.end(), [&](const Linear& other) {
+        return other.role == part->role && place_of(other.weight) == place_of(part->weight) &&
+               other.first_out == part->first_out && other.out_indices == part->out_indices;
+      });
+      if (!known) parts.push_back(*part);
+    };
+    for (const auto member : {&models::Head::query, &models::Head::key, &models::Head::value}) {
+      for (const models::Head& head : model.heads) {
+        if (head.norm == norm.name) add(head.*member);
+      }
+    }
+    const std::set<std::string, std::less<>> roles{"query", "key", "value"};
+    for (const Linear& reader : norm.readers) {
+      if (parts.empty() || !roles.contains(reader.role)) parts.push_back(reader);
+    }
+    norm.readers = std::move(parts);
+  }
+  return model;
+}
+
 std::string obstacle_of(const Model& model) {
   if (!model.is_known()) return model.title;
   for (const Norm& norm : model.norms) {

@@ -48,6 +48,9 @@ using Turns = std::map<std::string, std::shared_ptr<const Rotation>, std::less<>
 
 /// Requires  both maps have the same numbers of inputs and outputs
 [[nodiscard]] ReaderComparison compare_readers(const MapOfFile& before, const MapOfFile& after);
+/// Likewise for unembeddings, up to a map that is added to all outputs alike, which shifts all logits of a
+/// position by the same amount.
+[[nodiscard]] ReaderComparison compare_unembeddings(const MapOfFile& before, const MapOfFile& after);
 [[nodiscard]] WriterComparison compare_writers(const MapOfFile& before, const MapOfFile& after);
 /// What the block format of one of both maps explains; empty if neither is quantized, or if they are not
 /// stored by rows alike.
@@ -82,6 +85,16 @@ struct NormPairs {
 /// The model with the outputs of queries and keys in the order of pairs that are half a head apart, as
 /// Hugging Face stores them, where they are next to each other, as llama.cpp does.
 [[nodiscard]] models::Model with_split_pairs(models::Model model);
+
+/// The model with queries, keys and values head by head, before the other readers of a norm: TransformerLens
+/// stores a matrix for each head.
+[[nodiscard]] models::Model with_head_parts(models::Model model);
+
+/// The model with what only a configuration states (kinds and eps of norms, scores, positions, logits, the
+/// activation) as `other` has it.
+///
+/// Requires  both are of one family
+[[nodiscard]] models::Model with_configuration_of(models::Model model, const models::Model& other);
 
 /// What stands in the way of a model's maps and norms, beyond what may act anywhere; empty if nothing does.
 [[nodiscard]] std::string obstacle_of(const models::Model& model);

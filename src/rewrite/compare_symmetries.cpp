@@ -32,6 +32,7 @@ std::uint64_t outputs_of_block(const models::Linear& map) {
 
 struct Sums {
   double composite = 0.0;
+  double composite_sum = 0.0;
   double raw = 0.0;
   double twice = 0.0;
   double length = 0.0;
@@ -65,6 +66,8 @@ ReaderComparison compare_readers(const MapOfFile& before, const MapOfFile& after
   const std::vector<double> old_bias = read_bias(before.file, before.map);
   const std::vector<double> new_bias = read_bias(after.file, after.map);
   const std::uint64_t in = before.map.in;
+  const auto centers = [](const NormSpec& norm) { return norm.kind == NormKind::layer && norm.groups == 1; };
+  const bool subtract_means = centers(before.norm) && centers(after.norm);
   for (std::uint64_t first = 0; first < before.map.out; first += outputs_of_block(before.map)) {
     const std::uint64_t count = std::min(outputs_of_block(before.map), before.map.out - first);
     const std::vector<double> old_weight = read_weight(before.file, before.map, first, count);
@@ -83,6 +86,7 @@ ReaderComparison compare_readers(const MapOfFile& before, const MapOfFile& after
         const double raw = turned.empty() ? difference(a, b) : composite;
         const double twice = turned.empty() ? difference(a_gain, b) : composite;
         sums.composite += composite * composite;
+        sums.composite_sum += composite;
         sums.raw += raw * raw;
         sums.twice += twice * twice;
         sums.length += a_gain * a_gain;
@@ -91,7 +95,11 @@ ReaderComparison compare_readers(const MapOfFile& before, const MapOfFile& after
         sums.new_bias += b * after.norm.bias_at(j);
         sums.magnitude += std::abs(a * before.norm.bias_at(j)) + std::abs(b * after.norm.bias_at(j));
       }
-      result.composite = std::max(result.composite, ratio(sums.composite, sums.length));
+      // Outputs of a LayerNorm have no mean, so what a map does with it has no effect. NaN stays.
+      const double error_of_mean = sums.composite_sum * sums.composite_sum / static_cast<double>(in);
+      const double composite =
+          subtract_means ? std::max(sums.composite - error_of_mean, 0.0) : sums.composite;
+      result.composite = std::max(result.composite, ratio(composite, sums.length));
       result.raw = std::max(result.raw, ratio(sums.raw, sums.weight));
       result.folded_twice = std::max(result.folded_twice, ratio(sums.twice, sums.length));
       const double old_constant = old_bias.empty() ? 0.0 : old_bias[first + i];
@@ -101,6 +109,60 @@ ReaderComparison compare_readers(const MapOfFile& before, const MapOfFile& after
       if (error != 0.0) result.bias = std::max(result.bias, relative(error, scale));
     }
   }
+  return result;
+}
+
+ReaderComparison compare_unembeddings(const MapOfFile& before, const MapOfFile& after) {
+  ReaderComparison result{before.map.weight.selector(), after.map.weight.selector()};
+  const std::uint64_t in = before.map.in;
+  const std::vector<double> old_bias = read_bias(before.file, before.map);
+  const std::vector<double> new_bias = read_bias(after.file, after.map);
+  const bool subtract_means = before.norm.kind == NormKind::layer && after.norm.kind == NormKind::layer;
+  // The composite and the constant of each output, for both maps.
+  const auto each_output = [&](const auto& use) {
+    for (std::uint64_t first = 0; first < before.map.out; first += outputs_of_block(before.map)) {
+      const std::uint64_t count = std::min(outputs_of_block(before.map), before.map.out - first);
+      const std::vector<double> a = rows_of(before, first, count);
+      const std::vector<double> b = rows_of(after, first, count);
+      const std::vector<double> old_weight = read_weight(before.file, before.map, first, count);
+      const std::vector<double> new_weight = read_weight(after.file, after.map, first, count);
+      for (std::uint64_t i = 0; i < count; ++i) {
+        double constant =
+            (new_bias.empty() ? 0.0 : new_bias[first + i]) - (old_bias.empty() ? 0.0 : old_bias[first + i]);
+        double scale = std::abs(new_bias.empty() ? 0.0 : new_bias[first + i]) +
+                       std::abs(old_bias.empty() ? 0.0 : old_bias[first + i]);
+        for (std::uint64_t j = 0; j < in; ++j) {
+          const double of_old = old_weight[i * in + j] * before.norm.bias_at(j);
+          const double of_new = new_weight[i * in + j] * after.norm.bias_at(j);
+          constant += of_new - of_old;
+          scale += std::abs(of_old) + std::abs(of_new);
+        }
+        use(a.data() + i * in, b.data() + i * in, constant, scale);
+      }
+    }
+  };
+  std::vector<double> shift(in);
+  double constant_shift = 0.0;
+  const double outputs = static_cast<double>(before.map.out);
+  each_output([&](const double* a, const double* b, double constant, double) {
+    for (std::uint64_t j = 0; j < in; ++j) shift[j] += (b[j] - a[j]) / outputs;
+    constant_shift += constant / outputs;
+  });
+  each_output([&](const double* a, const double* b, double constant, double scale) {
+    Sums sums;
+    for (std::uint64_t j = 0; j < in; ++j) {
+      const double change = b[j] - a[j] - shift[j];
+      sums.composite += change * change;
+      sums.composite_sum += change;
+      sums.length += a[j] * a[j];
+    }
+    const double of_mean = sums.composite_sum * sums.composite_sum / static_cast<double>(in);
+    const double composite = subtract_means ? std::max(sums.composite - of_mean, 0.0) : sums.composite;
+    result.composite = std::max(result.composite, ratio(composite, sums.length));
+    const double error = std::abs(constant - constant_shift);
+    if (error != 0.0) result.bias = std::max(result.bias, relative(error, scale + std::abs(constant_shift)));
+  });
+  result.raw = result.folded_twice = result.composite;
   return result;
 }
 

@@ -181,10 +181,12 @@ struct Model {
   std::string title;         ///< "GPT-2 or minGPT"
   std::string
       evidence;  ///< reason for that architecture: "config.json model_type gpt2", "tensor names h.*.ln_1"
-  bool centres_exactly = false;  ///< whether centred models of that architecture compute the same
-  bool rotates_exactly = false;  ///< whether rotated ones do
-  std::string in_llama_cpp{};    ///< its architecture in llama.cpp's names; empty for none
-  int layers = 0;                ///< of all stacks together; shared layers count once per application
+  bool centres_exactly = false;      ///< whether centred models of that architecture compute the same
+  bool rotates_exactly = false;      ///< whether rotated ones do
+  std::string in_llama_cpp{};        ///< its architecture in llama.cpp's names; empty for none
+  bool in_transformer_lens = false;  ///< whether TransformerLens' names describe such models too
+  std::set<std::string> buffers{};   ///< tensors that are not parameters, such as causal masks
+  int layers = 0;                    ///< of all stacks together; shared layers count once per application
   std::size_t width = 0;
   std::size_t heads_per_layer = 0;
   std::size_t key_value_heads = 0;
@@ -210,7 +212,7 @@ struct Model {
 [[nodiscard]] std::string other_norms_text(const Model& model);
 
 /// Whether files of both architectures can hold the same model: they are equal, or one is the other in
-/// llama.cpp's names.
+/// llama.cpp's or TransformerLens' names.
 [[nodiscard]] bool is_same_family(const Model& a, const Model& b);
 
 /// Why nothing can be said about the logits: the architecture is unknown, there is no map to a vocabulary,

@@ -56,6 +56,7 @@ extern const Architecture gpt2 = {
     .centres_exactly = true,
     .rotates_exactly = true,
     .in_llama_cpp = "gguf_gpt2",
+    .in_transformer_lens = true,
 };
 
 }  // namespace normscope::models::architectures

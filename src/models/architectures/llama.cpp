@@ -41,6 +41,7 @@ extern const Architecture llama = {
     .harmless = {"attention_out_bias"},
     .rotates_exactly = true,
     .in_llama_cpp = "gguf_llama",
+    .in_transformer_lens = true,
 };
 
 }  // namespace normscope::models::architectures

@@ -8,11 +8,11 @@ namespace {
 void transformer_lens_attention(Builder& b) {
   b.within("attn.", [&] {
     b.buffer("IGNORE");
-    b.attention_of_stacks("W_Q", "W_K", "W_V");
-    // A matrix for each head, whose outputs are added.
-    b.other("W_O");
-    b.other("b_O");
-    b.writes_are_indirect();
+    b.buffer("rotary_sin");
+    b.buffer("rotary_cos");
+    const bool grouped = b.has("_W_K");
+    b.attention_of_stacks("W_Q", grouped ? "_W_K" : "W_K", grouped ? "_W_V" : "W_V");
+    b.writes_stack("attention out", "W_O");
   });
 }
 
@@ -33,24 +33,42 @@ void mlp(Builder& b) {
 void limits(Builder& b) {
   bool causal = true;
   b.each_part("blocks.{}.", [&] { causal = b.causal_mask("attn.mask") && causal; });
-  if (!causal) b.scores_not_modelled("the scale of scores, which no mask of the file confirms");
+  if (!causal && b.model_type().empty()) {
+    b.scores_not_modelled("the scale of scores, which no mask of the file confirms");
+  }
   if (!b.has("blocks.0.mlp.")) b.scores_not_modelled("positions, which the file does not state");
 }
 
+// Gains that are folded into their readers leave no tensor. Then the positions tell the kind of the norms: a
+// table is that of GPT-2, rotations those of Llama.
 void transformer_lens_forward(Builder& b) {
-  const bool centred = b.has("blocks.0.ln1.b");
-  b.norms({.kind = centred ? NormKind::layer : NormKind::rms, .placement = Placement::pre, .eps = 1e-5});
-  b.note("scores divided by the root of the head width are assumed: TransformerLens stores no configuration");
+  const bool is_folded = !b.has("blocks.0.ln1.");
+  const bool rotates = b.has("blocks.0.attn.rotary_sin");
+  const bool centred = is_folded ? !rotates : b.has("blocks.0.ln1.b");
+  b.norms({.kind = centred ? NormKind::layer : NormKind::rms,
+           .placement = Placement::pre,
+           .eps = 1e-5,
+           .gainless = is_folded});
+  b.decoder({.activation = rotates ? "silu" : "gelu_new"});
+  if (rotates) b.rotary({});
+  if (b.model_type().empty()) {
+    b.note(
+        "scores divided by the root of the head width are assumed: TransformerLens stores no configuration");
+  }
   b.layout(Layout::in_out);
   limits(b);
+  if (rotates && b.model_type().empty()) {
+    b.scores_not_modelled("the frequencies of rotations, which no configuration states");
+  }
   b.embedding("token embedding", "embed.W_E");
-  b.embedding("position embedding", "pos_embed.W_pos");
+  if (!rotates) b.embedding("position embedding", "pos_embed.W_pos");
   b.each_layer("blocks.{}.", [&] {
     b.norm("ln1", "attention input");
     transformer_lens_attention(b);
     mlp(b);
   });
   b.norm("ln_final", "final");
+  b.stores_head();
   b.unembedding({"unembed.W_U"}, false, true, "unembed.b_U");
 }
 
@@ -59,9 +77,9 @@ void transformer_lens_forward(Builder& b) {
 extern const Architecture transformer_lens = {
     .name = "transformer_lens",
     .title = "GPT-2 or another model in the names of TransformerLens",
-    .model_types = {},
-    .signature = {"blocks.{}.attn.W_Q", "blocks.{}.ln1.w", "pos_embed.W_pos", "ln_final.w"},
-    .without = {"embed.pos_embed.W_pos", "blocks.{}.attn.rotary_sin"},
+    .model_types = {"gpt2", "llama", "mistral"},
+    .signature = {"blocks.{}.attn.W_Q", "embed.W_E", "unembed.W_U"},
+    .without = {"embed.pos_embed.W_pos"},
     .describe = transformer_lens_forward,
 };
 

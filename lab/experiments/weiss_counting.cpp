@@ -68,8 +68,8 @@ am::TrainSpec spec_of(const Run& run) {
           .words = run.get<std::size_t>("words"),
           .batch = run.get<std::size_t>("batch"),
           .rate = run.get<double>("rate"),
-          .clip = run.get<double>("clip"),
           .decay = run.get<bool>("decay"),
+          .clip = run.get<double>("clip"),
           .epochs = run.get<std::size_t>("epochs"),
           .seed = run.seed()};
 }

@@ -175,7 +175,7 @@ class LensAttention(nn.Module):
         q, k, v = (torch.einsum("bpd,hdf->bhpf", x, weight) + bias[:, None]
                    for weight, bias in ((self.W_Q, self.b_Q), (self.W_K, self.b_K), (self.W_V, self.b_V)))
         mixed = _attend(q, k, v, True, 1.0 / math.sqrt(WIDTH // HEADS))
-        return torch.einsum("bhpf,hfd->bpd", mixed, self.W_O) + self.b_O
+        return mixed.transpose(1, 2).flatten(2) @ self.W_O.flatten(0, 1) + self.b_O
 
 
 class LensMLP(nn.Module):

@@ -86,6 +86,7 @@ class SavedTensors:
             stacks: list[tuple[int | None, np.ndarray]] = [(None, tensor.reshape(tensor.shape[0], -1))]
             if tensor.ndim == 3:
                 stacks += [(i, tensor[i]) for i in range(tensor.shape[0])]
+                stacks.append((None, tensor.reshape(-1, tensor.shape[-1])))  # the inputs of all heads
             for index, matrix in stacks:
                 for i, row in enumerate(matrix):
                     if row.any():
@@ -125,7 +126,7 @@ class SavedTensors:
             run: dict[str, Any] = {"weight": tensor, "layout": layout, "in": width}
             if index is not None:
                 run["slice"] = index
-            run["stored_out"] = int(shape[0] if layout == "out_in" else shape[1])
+            run["stored_out"] = int(shape[0] if layout == "out_in" else shape[-1])
             # A padding row of zeros has no place of its own, so its run may have a gap.
             first, last = min(features), max(features)
             dense = last - first + 1

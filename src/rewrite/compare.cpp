@@ -465,6 +465,11 @@ Comparison compare_models(const Checkpoint& old_file, const Model& old_model, co
       compare_others(before, after, result);
     }
   }
+  for (const Side* side : {&before, &after}) {
+    const std::string table = other_rotary_table(side->file, side->model);
+    if (!table.empty())
+      result.not_compared.push_back(table + ", which is not that of the frequencies of the heads");
+  }
   if (old_file.graph() == nullptr && new_file.graph() == nullptr) {
     compare_configurations(old_file, old_model, new_file, new_model, result);
   }

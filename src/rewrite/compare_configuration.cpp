@@ -208,6 +208,31 @@ const char* to_string(FieldEffect effect) {
   return "";
 }
 
+std::string other_rotary_table(const files::Checkpoint& file, const Model& model) {
+  for (const std::string& name : model.buffers) {
+    const bool is_sine = name.ends_with(".rotary_sin");
+    if (!is_sine && !name.ends_with(".rotary_cos")) continue;
+    const files::Tensor& table = *file.find(name);
+    const models::Rotary* const rotary =
+        model.heads.empty() || !model.heads.front().rotary ? nullptr : &*model.heads.front().rotary;
+    if (rotary == nullptr || rotary->frequencies.empty() || table.shape.size() != 2 ||
+        table.shape[1] != rotary->dims || !table.is_decodable()) {
+      return name;
+    }
+    const std::vector<double> values = read(table);
+    for (std::size_t at = 0; at < values.size(); ++at) {
+      const std::size_t j = at % rotary->dims;
+      const double position = static_cast<double>(at / rotary->dims);
+      const std::size_t pair = rotary->interleaved ? j / 2 : j % rotary->frequencies.size();
+      const double angle = position * rotary->frequencies[pair];
+      // Angles of 32 bits.
+      const double expected = is_sine ? std::sin(angle) : std::cos(angle);
+      if (!(std::abs(values[at] - expected) <= 0x1p-21 * (1.0 + angle))) return name;
+    }
+  }
+  return {};
+}
+
 Model with_configuration_of(Model model, const Model& other) {
   model.not_modelled = other.not_modelled;
   for (std::size_t n = 0; n < std::min(model.norms.size(), other.norms.size()); ++n) {

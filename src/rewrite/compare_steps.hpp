@@ -96,6 +96,10 @@ struct NormPairs {
 /// Requires  both are of one family
 [[nodiscard]] models::Model with_configuration_of(models::Model model, const models::Model& other);
 
+/// The first stored table of sines or cosines of rotations (TransformerLens) that is not that of the heads'
+/// frequencies; empty if all are.
+[[nodiscard]] std::string other_rotary_table(const files::Checkpoint& file, const models::Model& model);
+
 /// What stands in the way of a model's maps and norms, beyond what may act anywhere; empty if nothing does.
 [[nodiscard]] std::string obstacle_of(const models::Model& model);
 

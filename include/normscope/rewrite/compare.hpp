@@ -145,7 +145,9 @@ struct Comparison {
 /// Compares norms in the order of the forward pass: kinds, eps, gains and biases, and for each reader the
 /// composite W G and c + W b. Two models are equivalent if all composites and writers agree to `tolerance`:
 /// two roundings of the coarsest dtype of their weights, or 1e-7 if that is more. The mean of a writer does
-/// not count if only LayerNorms read its stream.
+/// not count if only LayerNorms read its stream. Readers of LayerNorms are compared up to the mean over their
+/// inputs, unembeddings up to a shift of all logits alike, and all of a stack up to an orthogonal matrix of
+/// its stream, which is looked for if maps differ.
 ///
 /// Configurations are compared by what the descriptions say: heads, their scores and rotations, logits,
 /// activations. A field that differs and that no description contains makes two models at most `undecided`.

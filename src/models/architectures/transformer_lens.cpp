@@ -32,10 +32,12 @@ void mlp(Builder& b) {
 // without MLPs may add positions to queries and keys only.
 void limits(Builder& b) {
   bool causal = true;
-  b.each_part("blocks.{}.", [&] { causal = b.causal_mask("attn.mask") && causal; });
-  if (!causal && b.model_type().empty()) {
-    b.scores_not_modelled("the scale of scores, which no mask of the file confirms");
-  }
+  const bool is_stated = !b.model_type().empty();
+  b.each_part("blocks.{}.", [&] {
+    const bool agrees = (is_stated && !b.has("attn.mask")) || b.causal_mask("attn.mask");
+    causal = agrees && causal;
+  });
+  if (!causal) b.scores_not_modelled("the scale of scores, which no mask of the file confirms");
   if (!b.has("blocks.0.mlp.")) b.scores_not_modelled("positions, which the file does not state");
 }
 

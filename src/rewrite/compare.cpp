@@ -158,10 +158,16 @@ NormComparison compare_norms(Side& before, Side& after, const Norm& old_norm, co
     const MapOfFile old_reader{before.file, old_map, old_spec};
     const MapOfFile new_reader{after.file, new_map, new_spec, turn};
     ReaderComparison reader = compare_readers(old_reader, new_reader);
+    const bool by_blocks =
+        !(reader.composite <= whole.tolerance) && is_quantization(old_reader, new_reader, whole);
+    const bool is_explained = std::any_of(
+        whole.quantizations.begin(), whole.quantizations.end(), [&map = new_map](const Quantization& found) {
+          return found.explained && found.new_weight == map.weight.selector();
+        });
     const auto is_within = [&](const ReaderComparison& found) {
       return found.composite <= whole.tolerance && found.bias <= whole.tolerance;
     };
-    if (!is_within(reader) && are_unembeddings(before, old_map, after, new_map)) {
+    if (!is_explained && !is_within(reader) && are_unembeddings(before, old_map, after, new_map)) {
       const ReaderComparison shifted = compare_unembeddings(old_reader, new_reader);
       if (is_within(shifted)) {
         reader = shifted;
@@ -173,7 +179,7 @@ NormComparison compare_norms(Side& before, Side& after, const Norm& old_norm, co
       }
     }
     exact = exact && reader.raw == 0.0 && reader.bias == 0.0;
-    if (!(reader.composite <= whole.tolerance) && is_quantization(old_reader, new_reader, whole)) {
+    if (by_blocks) {
       // What a norm's bias adds through a quantized weight differs as the weight does.
       quantized = true;
       agrees = agrees && same_bias(old_reader, new_reader, whole.tolerance) &&

@@ -126,11 +126,7 @@ function rangesOf(page: Page<State>): void {
     const found = await rangesIn(page.engine, language);
     slot.replaceChildren(
       ...found.map((one, i) => strip(cells[i] ?? "lstm", one)),
-      el(
-        "p",
-        { class: "muted" },
-        `n from 1 to ${most}: tall where the member is accepted and no word near it is.`,
-      ),
+      el("p", { class: "muted" }, `n from 1 to ${most}: tall where the member is accepted and no word near it is.`),
     );
   });
   page.onChange(draw);

@@ -79,7 +79,7 @@ class TurnedStack {
         return false;
       }
       width_ = before.width;
-      centers_ = centers_ || before.kind == NormKind::layer || after.kind == NormKind::layer;
+      centers_ = centers_ || facts(before.kind).centers || facts(after.kind).centers;
       for (std::size_t w = 0; w < before.writers.size(); ++w) {
         const std::size_t count = known.size();
         add_once(known, before.writers[w]);

@@ -66,7 +66,7 @@ ReaderComparison compare_readers(const MapOfFile& before, const MapOfFile& after
   const std::vector<double> old_bias = read_bias(before.file, before.map);
   const std::vector<double> new_bias = read_bias(after.file, after.map);
   const std::uint64_t in = before.map.in;
-  const auto centers = [](const NormSpec& norm) { return norm.kind == NormKind::layer && norm.groups == 1; };
+  const auto centers = [](const NormSpec& norm) { return facts(norm.kind).centers && norm.groups == 1; };
   const bool subtract_means = centers(before.norm) && centers(after.norm);
   for (std::uint64_t first = 0; first < before.map.out; first += outputs_of_block(before.map)) {
     const std::uint64_t count = std::min(outputs_of_block(before.map), before.map.out - first);
@@ -117,7 +117,7 @@ ReaderComparison compare_unembeddings(const MapOfFile& before, const MapOfFile& 
   const std::uint64_t in = before.map.in;
   const std::vector<double> old_bias = read_bias(before.file, before.map);
   const std::vector<double> new_bias = read_bias(after.file, after.map);
-  const bool subtract_means = before.norm.kind == NormKind::layer && after.norm.kind == NormKind::layer;
+  const bool subtract_means = facts(before.norm.kind).centers && facts(after.norm.kind).centers;
   // The composite and the constant of each output, for both maps.
   const auto each_output = [&](const auto& use) {
     for (std::uint64_t first = 0; first < before.map.out; first += outputs_of_block(before.map)) {

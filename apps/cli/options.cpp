@@ -88,6 +88,9 @@ const std::vector<Word>& table() {
        "20", counts(0, largest_count)},
       {"--sharpen-tokens", "I1,I2,...", "Optimize the largest probability of these tokens (ids) too"},
 
+      // compare
+      {"--explain", "NORM", "Print all that was compared of this norm, reader by reader"},
+
       // attribute
       {"--target", "TOKEN", "Token whose logit is read: its id, its name in the vocabulary, or its text"},
       {"--against", "TOKEN", "Read the target's logit less this token's", "none"},

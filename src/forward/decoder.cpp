@@ -46,13 +46,19 @@ struct Decoder::State {
   const files::Checkpoint& checkpoint;
   const models::Model& model;
   unsigned threads;
+  Disturbance disturbance;
   Plan plan;
   std::vector<std::size_t> norms{};
   std::vector<Component> components{};
   std::size_t vocabulary = 0, positions = most_tokens, width = 0;
 
-  State(const files::Checkpoint& file, const models::Model& described, unsigned thread_limit)
-      : checkpoint(file), model(described), threads(thread_limit), plan(plan_of(described)) {
+  State(const files::Checkpoint& file, const models::Model& described, unsigned thread_limit,
+        const Disturbance& disturbed)
+      : checkpoint(file),
+        model(described),
+        threads(thread_limit),
+        disturbance(disturbed),
+        plan(plan_of(described)) {
     for (const Step& step : plan.steps) norms.push_back(step.norm);
     vocabulary = model.vocabulary->size;
     width = model.norms[norms.back()].width;
@@ -107,11 +113,16 @@ struct Decoder::State {
     }
   }
 
+  /// The bound of a norm's rounding has its width, for the sums; a gain is disturbed like a weight.
+  void disturb_norm(const models::Norm& norm, MatrixView<double> rows) const {
+    disturb(disturbance, norm.name, static_cast<std::ptrdiff_t>(width), disturbance.weights, rows);
+  }
+
   /// What the token embedding gives the stream.
   [[nodiscard]] std::vector<double> embedded(std::span<const std::size_t> tokens) const {
     std::vector<double> rows(tokens.size() * width);
     for (std::size_t t = 0; t < tokens.size(); ++t) {
-      const std::vector<double> token = table_row(checkpoint, *plan.tokens, tokens[t]);
+      const std::vector<double> token = table_row(checkpoint, *plan.tokens, tokens[t], disturbance);
       for (std::size_t i = 0; i < width; ++i) rows[t * width + i] = model.decoder->embedding_scale * token[i];
     }
     return rows;
@@ -123,28 +134,30 @@ struct Decoder::State {
     if (plan.positions == nullptr) return rows;
     for (std::size_t t = 0; t < count; ++t) {
       const std::vector<double> place =
-          table_row(checkpoint, *plan.positions, t + static_cast<std::size_t>(model.decoder->first_position));
+          table_row(checkpoint, *plan.positions, t + static_cast<std::size_t>(model.decoder->first_position), disturbance);
       rows.insert(rows.end(), place.begin(), place.end());
     }
     return rows;
   }
 
   [[nodiscard]] std::vector<double> mlp(const Branch& branch, MatrixView<const double> x) const {
-    std::vector<double> inner = apply(checkpoint, *branch.in, x, threads);
+    std::vector<double> inner = apply(checkpoint, *branch.in, x, threads, disturbance);
     const models::Activation activation = *model.decoder->activation;
     if (branch.gate != nullptr) {
-      const std::vector<double> gate = apply(checkpoint, *branch.gate, x, threads);
+      const std::vector<double> gate = apply(checkpoint, *branch.gate, x, threads, disturbance);
       for (std::size_t i = 0; i < inner.size(); ++i) inner[i] *= activated(activation, gate[i]);
     } else {
       for (double& value : inner) value = activated(activation, value);
     }
+    disturb(disturbance, branch.in->weight.selector(), 8, 0.0, {inner.data(), x.rows(), inner.size() / x.rows()});
     return inner;
   }
 
   [[nodiscard]] std::vector<double> inner(const Branch& branch, MatrixView<const double> normed,
                                           const AttentionObserver& attention = {}) const {
     return branch.heads.empty() ? mlp(branch, normed)
-                                : attended(checkpoint, model, branch.heads, normed, attention, threads);
+                                : attended(checkpoint, model, branch.heads, normed, attention, threads,
+                                         disturbance);
   }
 
   void add(const Branch& branch, MatrixView<const double> normed, const AttentionObserver& attention,
@@ -152,11 +165,12 @@ struct Decoder::State {
     const std::size_t rows = normed.rows();
     const std::vector<double> hidden = inner(branch, normed, attention);
     const MatrixView<const double> view(hidden.data(), rows, hidden.size() / rows);
-    std::vector<double> output = apply(checkpoint, *branch.out, view, threads);
+    std::vector<double> output = apply(checkpoint, *branch.out, view, threads, disturbance);
     if (branch.after != nullptr) {
       const NormSpec after = models::read_norm(checkpoint, *branch.after);
       norm::normalize<double>(norm::view(after), {output.data(), rows, width}, {output.data(), rows, width},
                               threads);
+      disturb_norm(*branch.after, {output.data(), rows, width});
     }
     for (std::size_t i = 0; i < stream.size(); ++i) stream[i] += model.decoder->branch_scale * output[i];
   }
@@ -262,12 +276,15 @@ struct Decoder::State {
         add_branch(branch, MatrixView<const double>(normed.at(branch.norm).data(), rows, width), stream);
       }
       if (!step.before.empty()) normed.clear();
+      // The sums of the stream: each entry by its own rounding.
+      disturb(disturbance, "stream of " + model.norms[step.norm].name, 0, rounding(4), {stream.data(), rows, width});
       if (observe) observe(step.norm, {stream.data(), rows, width});
       const NormSpec spec = models::read_norm(checkpoint, model.norms[step.norm]);
       std::vector<double>& output = normed[step.norm];
       output.resize(stream.size());
       norm::normalize<double>(norm::view(spec), {stream.data(), rows, width}, {output.data(), rows, width},
                               threads);
+      disturb_norm(model.norms[step.norm], {output.data(), rows, width});
     }
     return std::move(normed.at(norms.back()));
   }
@@ -286,14 +303,20 @@ std::string Component::name() const {
   return {};
 }
 
-Decoder::Decoder(const files::Checkpoint& checkpoint, const models::Model& model, unsigned threads)
-    : state_(std::make_unique<const State>(checkpoint, model, threads)) {}
+Decoder::Decoder(const files::Checkpoint& checkpoint, const models::Model& model, unsigned threads,
+                 const Disturbance& disturbance)
+    : state_(std::make_unique<const State>(checkpoint, model, threads, disturbance)) {}
 Decoder::Decoder(Decoder&&) noexcept = default;
 Decoder& Decoder::operator=(Decoder&&) noexcept = default;
 Decoder::~Decoder() = default;
 
 std::size_t Decoder::vocabulary() const { return state_->vocabulary; }
 std::size_t Decoder::positions() const { return state_->positions; }
+std::vector<double> Decoder::embedding(std::size_t token) const {
+  const std::size_t tokens[] = {token};
+  state_->expect_tokens(tokens);
+  return state_->embedded(tokens);
+}
 const std::vector<std::size_t>& Decoder::norms() const { return state_->norms; }
 
 const std::vector<Component>& Decoder::components() const { return state_->components; }
@@ -333,7 +356,8 @@ std::vector<double> Decoder::run_apart(std::span<const std::size_t> tokens, cons
 void Decoder::logits(MatrixView<const double> hidden, MatrixView<double> logits,
                      const Progress& progress) const {
   const models::Vocabulary& vocabulary = *state_->model.vocabulary;
-  apply(state_->checkpoint, *vocabulary.unembedding, hidden, state_->threads, logits, progress);
+  apply(state_->checkpoint, *vocabulary.unembedding, hidden, state_->threads, logits, progress,
+        state_->disturbance);
   for (std::size_t r = 0; r < logits.rows(); ++r) {
     for (double& logit : logits.row(r)) {
       logit *= vocabulary.logit_scale;

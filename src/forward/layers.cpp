@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/linear_algebra.hpp>
+#include <normscope/core/random.hpp>
+#include <normscope/core/rounding.hpp>
 #include <normscope/norm/kernels.hpp>
 
 namespace normscope::forward {
@@ -28,17 +32,18 @@ struct Parts {
 };
 
 Parts projected(const files::Checkpoint& checkpoint, std::vector<const models::Linear*> maps,
-                MatrixView<const double> normed, unsigned threads) {
+                MatrixView<const double> normed, unsigned threads, const Disturbance& disturbance) {
   Parts parts{.rows = normed.rows(), .dim = static_cast<std::size_t>(maps.front()->out)};
   parts.maps = std::move(maps);
   parts.values.resize(parts.rows * parts.width());
   for (std::size_t i = 0; i < parts.maps.size(); ++i) {
-    apply(checkpoint, *parts.maps[i], normed, threads, parts.of(i));
+    apply(checkpoint, *parts.maps[i], normed, threads, parts.of(i), {}, disturbance);
   }
   return parts;
 }
 
-void pass_own_norms(const files::Checkpoint& checkpoint, const models::Model& model, Parts& parts) {
+void pass_own_norms(const files::Checkpoint& checkpoint, const models::Model& model,
+                    const Disturbance& disturbance, Parts& parts) {
   for (std::size_t i = 0; i < parts.maps.size(); ++i) {
     const models::Norm* const own = models::own_norm(model, *parts.maps[i]);
     if (own == nullptr) continue;
@@ -50,6 +55,8 @@ void pass_own_norms(const files::Checkpoint& checkpoint, const models::Model& mo
     }
     const MatrixView<double> rows = is_of_head ? parts.of(i) : parts.all();
     norm::normalize<double>(norm::view(spec), rows, rows, 1);
+    disturb(disturbance, own->name + parts.maps[i]->weight.selector(),
+            static_cast<std::ptrdiff_t>(rows.width()), disturbance.weights, rows);
     if (!is_of_head) return;
   }
 }
@@ -107,11 +114,63 @@ void attend(const models::Head& head, MatrixView<const double> queries, MatrixVi
 /// Weights that are in memory together.
 constexpr std::size_t most_weights = std::size_t{1} << 24;
 
+/// The signs of one place of a disturbed pass; FNV-1a of its name.
+Random signs_of(const Disturbance& disturbance, std::string_view place, std::uint64_t index) {
+  std::uint64_t hash = 0xcbf29ce484222325U ^ disturbance.seed;
+  for (const char c : place) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return Random((hash ^ index) * 0x100000001b3U);
+}
+
+double sign(Random& random) { return (random.bits() >> 63U) != 0 ? 1.0 : -1.0; }
+
+/// Disturbs rows of a map from output `first` on. The lengths of the rows; empty without a disturbance.
+std::vector<double> disturbed_weights(const Disturbance& disturbance, const models::Linear& map,
+                                      std::uint64_t first, std::size_t width, std::vector<double>& weight) {
+  std::vector<double> lengths;
+  if (disturbance.seed == 0 || width == 0) return lengths;
+  const std::string place = map.weight.selector();
+  for (std::size_t i = 0; i < weight.size() / width; ++i) {
+    const std::span<double> row(weight.data() + i * width, width);
+    lengths.push_back(std::sqrt(sum_of_squares(row)));
+    if (disturbance.weights == 0.0) continue;
+    Random random = signs_of(disturbance, place, first + i);
+    const double size = disturbance.weights * lengths.back() / std::sqrt(static_cast<double>(width));
+    for (double& value : row) value += size * sign(random);
+  }
+  return lengths;
+}
+
+/// Moves each product by the bound of its rounding: γ |W_i| |x|, by Cauchy and Schwarz.
+void disturb_products(const Disturbance& disturbance, const models::Linear& map, MatrixView<const double> x,
+                      const std::vector<double>& lengths, MatrixView<double> y) {
+  const double unit = rounding(static_cast<std::ptrdiff_t>(x.width()));
+  Random random = signs_of(disturbance, map.role + map.weight.selector(), lengths.size());
+  for (std::size_t r = 0; r < y.rows(); ++r) {
+    const double length = std::sqrt(sum_of_squares(x.row(r)));
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      y.row(r)[i] += unit * lengths[i] * length * sign(random);
+    }
+  }
+}
+
 }  // namespace
+
+void disturb(const Disturbance& disturbance, std::string_view place, std::ptrdiff_t terms, double relative,
+             MatrixView<double> rows) {
+  if (disturbance.seed == 0) return;
+  Random random = signs_of(disturbance, place, rows.width());
+  for (std::size_t r = 0; r < rows.rows(); ++r) {
+    double most = 0.0;
+    for (const double value : rows.row(r)) most = std::max(most, std::abs(value));
+    for (double& value : rows.row(r)) {
+      value += (rounding(terms) * most + relative * std::abs(value)) * sign(random);
+    }
+  }
+}
 
 std::vector<double> attended(const files::Checkpoint& checkpoint, const models::Model& model,
                              std::span<const std::size_t> heads, MatrixView<const double> normed,
-                             const AttentionObserver& observer, unsigned threads) {
+                             const AttentionObserver& observer, unsigned threads, const Disturbance& disturbance) {
   std::vector<const models::Head*> all;
   std::vector<const models::Head*> sharing;  // the first head of each key
   std::vector<const models::Linear*> query_maps;
@@ -131,11 +190,11 @@ std::vector<double> attended(const files::Checkpoint& checkpoint, const models::
     key_maps.push_back(&*head.key);
     value_maps.push_back(&*head.value);
   }
-  Parts queries = projected(checkpoint, std::move(query_maps), normed, threads);
-  Parts keys = projected(checkpoint, std::move(key_maps), normed, threads);
-  Parts values = projected(checkpoint, std::move(value_maps), normed, threads);
-  pass_own_norms(checkpoint, model, queries);
-  pass_own_norms(checkpoint, model, keys);
+  Parts queries = projected(checkpoint, std::move(query_maps), normed, threads, disturbance);
+  Parts keys = projected(checkpoint, std::move(key_maps), normed, threads, disturbance);
+  Parts values = projected(checkpoint, std::move(value_maps), normed, threads, disturbance);
+  pass_own_norms(checkpoint, model, disturbance, queries);
+  pass_own_norms(checkpoint, model, disturbance, keys);
   turn(all, true, queries);
   turn(sharing, false, keys);
   Parts result{
@@ -151,12 +210,14 @@ std::vector<double> attended(const files::Checkpoint& checkpoint, const models::
       attend(*all[i], queries.of(i), keys.of(key_of[i]), values.of(key_of[i]), result.of(i), weights_of(i));
     }
   });
+  disturb(disturbance, "attention of " + all.front()->norm, static_cast<std::ptrdiff_t>(normed.rows()), 0.0,
+          result.all());
   for (std::size_t i = 0; i < all.size() && observer.see; ++i) observer.see(heads[i], weights_of(i));
   return std::move(result.values);
 }
 
 void apply(const files::Checkpoint& checkpoint, const models::Linear& map, MatrixView<const double> x,
-           unsigned threads, MatrixView<double> y, const Progress& progress) {
+           unsigned threads, MatrixView<double> y, const Progress& progress, const Disturbance& disturbance) {
   if (x.width() != map.in) {
     throw Error(ErrorCode::Unsupported, fmt::format("not modelled: \"{}\" reads {} features, expected {}",
                                                     map.weight.selector(), map.in, x.width()));
@@ -167,12 +228,17 @@ void apply(const files::Checkpoint& checkpoint, const models::Linear& map, Matri
   for (std::size_t first = 0; first < outputs; first += block) {
     progress("weights", first, outputs);
     const std::size_t count = std::min(block, outputs - first);
-    const std::vector<double> weight = models::read_weight(checkpoint, map, first, count);
+    std::vector<double> weight = models::read_weight(checkpoint, map, first, count);
+    const std::vector<double> lengths = disturbed_weights(disturbance, map, first, x.width(), weight);
     parallel_for(count, 64, threads, [&](std::size_t begin, std::size_t end) {
       const MatrixView<const double> part(weight.data() + begin * x.width(), end - begin, x.width());
       multiply(x, Factor<double>(part).transposed(),
                MatrixView<double>(y.data() + first + begin, x.rows(), end - begin, y.stride()));
     });
+    if (!lengths.empty()) {
+      disturb_products(disturbance, map, x, lengths,
+                       MatrixView<double>(y.data() + first, x.rows(), count, y.stride()));
+    }
   }
   for (std::size_t r = 0; r < x.rows() && !bias.empty(); ++r) {
     const std::span<double> row = y.row(r);
@@ -181,21 +247,23 @@ void apply(const files::Checkpoint& checkpoint, const models::Linear& map, Matri
 }
 
 std::vector<double> apply(const files::Checkpoint& checkpoint, const models::Linear& map,
-                          MatrixView<const double> x, unsigned threads) {
+                          MatrixView<const double> x, unsigned threads, const Disturbance& disturbance) {
   const auto outputs = static_cast<std::size_t>(map.out);
   std::vector<double> y(x.rows() * outputs);
-  apply(checkpoint, map, x, threads, {y.data(), x.rows(), outputs});
+  apply(checkpoint, map, x, threads, {y.data(), x.rows(), outputs}, {}, disturbance);
   return y;
 }
 
 std::vector<double> table_row(const files::Checkpoint& checkpoint, const models::Linear& table,
-                              std::size_t index) {
+                              std::size_t index, const Disturbance& disturbance) {
   models::Linear row = table;
   row.weight.offset += index * table.out;
   row.layout = models::Layout::out_in;
   row.in = table.out;
   row.out = row.stored_out = 1;
-  return models::read_weight(checkpoint, row, 0, 1);
+  std::vector<double> values = models::read_weight(checkpoint, row, 0, 1);
+  (void)disturbed_weights(disturbance, row, index, values.size(), values);
+  return values;
 }
 
 }  // namespace normscope::forward

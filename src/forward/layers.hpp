@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include <normscope/core/parallel.hpp>
@@ -18,17 +19,24 @@ namespace normscope::forward {
 ///
 /// Errors    Unsupported for x of another width; as `models::read_weight`; Cancelled
 void apply(const files::Checkpoint& checkpoint, const models::Linear& map, MatrixView<const double> x,
-           unsigned threads, MatrixView<double> y, const Progress& progress = {});
+           unsigned threads, MatrixView<double> y, const Progress& progress = {},
+           const Disturbance& disturbance = {});
 
 /// The products of a map with rows of `x`, row-major.
 [[nodiscard]] std::vector<double> apply(const files::Checkpoint& checkpoint, const models::Linear& map,
-                                        MatrixView<const double> x, unsigned threads);
+                                        MatrixView<const double> x, unsigned threads,
+                                        const Disturbance& disturbance = {});
 
 /// Row `index` of an embedding.
 ///
 /// Errors    as `models::read_weight`
 [[nodiscard]] std::vector<double> table_row(const files::Checkpoint& checkpoint, const models::Linear& table,
-                                            std::size_t index);
+                                            std::size_t index, const Disturbance& disturbance = {});
+
+/// Moves each entry of rows up or down, by `relative` of itself and the bound of the rounding of `terms`
+/// operations on the largest entry of its row. `place` tells the pass's operations apart.
+void disturb(const Disturbance& disturbance, std::string_view place, std::ptrdiff_t terms, double relative,
+             MatrixView<double> rows);
 
 /// Causal attention of `heads`, indices in `model.heads`, over the outputs of the norm that they read: the
 /// sums of values, head after head, row-major. `observer` is called with their weights.
@@ -40,6 +48,6 @@ void apply(const files::Checkpoint& checkpoint, const models::Linear& map, Matri
 [[nodiscard]] std::vector<double> attended(const files::Checkpoint& checkpoint, const models::Model& model,
                                            std::span<const std::size_t> heads,
                                            MatrixView<const double> normed, const AttentionObserver& observer,
-                                           unsigned threads);
+                                           unsigned threads, const Disturbance& disturbance = {});
 
 }  // namespace normscope::forward

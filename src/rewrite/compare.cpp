@@ -571,10 +571,67 @@ void try_turned(const Checkpoint& old_file, const Model& old_model, const Checkp
   result = std::move(turned);
 }
 
-}  // namespace
+/// Whether two models that differ compute otherwise whatever their weights are.
+bool has_structural_reason(const Comparison& result) {
+  const auto computes_otherwise = [&](const NormComparison& norm) {
+    return norm.old_kind != norm.new_kind || (norm.eps_known && !norm.same_eps()) ||
+           (!norm.agrees_itself && norm.gain_change <= result.tolerance &&
+            norm.bias_change <= result.tolerance);
+  };
+  return !result.computations.empty() ||
+         std::any_of(result.configuration.begin(), result.configuration.end(),
+                     [](const FieldComparison& field) { return field.effect == FieldEffect::different; }) ||
+         std::any_of(result.norms.begin(), result.norms.end(), computes_otherwise) ||
+         std::any_of(result.others.begin(), result.others.end(),
+                     [](const OtherComparison& other) { return !other.in_old || !other.in_new; });
+}
 
-Comparison compare(const Checkpoint& old_file, const Model& old_model, const Checkpoint& new_file,
-                   const Model& new_model, const Progress& progress, Tolerance tolerates) {
+/// The largest change of a row of weights that counts as rounding, relative to its length.
+double change_of_equal_weights(const Comparison& result) {
+  double most = 0.0;
+  const auto take = [&](double change, const std::string& new_weight) {
+    if (change <= result.tolerance || result.is_quantization(new_weight)) most = std::max(most, change);
+  };
+  for (const NormComparison& norm : result.norms) {
+    for (const ReaderComparison& reader : norm.readers) take(reader.composite, reader.new_weight);
+  }
+  for (const WriterComparison& writer : result.writers) {
+    take(writer.only_layer_norms ? writer.centered : writer.raw, writer.new_weight);
+  }
+  for (const OtherComparison& other : result.others) take(other.change, other.name);
+  return most;
+}
+
+/// Why logits of two models would not tell: one of them has to be assumed.
+std::string assumption_of(const Checkpoint& old_file, const Checkpoint& new_file, const Comparison& result) {
+  if (old_file.graph() != nullptr || new_file.graph() != nullptr) return "graphs are not run";
+  if (models::has_configuration(old_file) != models::has_configuration(new_file)) {
+    return fmt::format("{} has no configuration", models::has_configuration(old_file) ? "NEW" : "OLD");
+  }
+  for (const NormComparison& norm : result.norms) {
+    if (!norm.eps_known && !norm.same_eps()) return "the eps of " + norm.new_name + " is assumed";
+  }
+  return {};
+}
+
+/// Decides models that are not equivalent by running them.
+void add_witness(const Checkpoint& old_file, const Model& old_model, const Checkpoint& new_file,
+                 const Model& new_model, Comparison& result, const Progress& progress) {
+  if (result.agreement != Agreement::different && result.agreement != Agreement::undecided) return;
+  if (const std::string why = assumption_of(old_file, new_file, result); !why.empty()) {
+    result.no_witness = "no witness was sought: " + why;
+  } else {
+    WitnessSearch search = seek_witness(old_file, old_model, new_file, new_model,
+                                        change_of_equal_weights(result), progress);
+    result.witness = std::move(search.witness);
+    result.no_witness = std::move(search.why_none);
+  }
+  if (result.witness) result.agreement = Agreement::different;
+  if (!result.witness && !has_structural_reason(result)) result.agreement = Agreement::undecided;
+}
+
+Comparison compare_parts(const Checkpoint& old_file, const Model& old_model, const Checkpoint& new_file,
+                         const Model& new_model, const Progress& progress, Tolerance tolerates) {
   const bool has_graph = old_file.graph() != nullptr || new_file.graph() != nullptr;
   const std::string of_old = obstacle_of(old_model);
   const std::string obstacle = of_old.empty() ? obstacle_of(new_model) : of_old;
@@ -601,6 +658,15 @@ Comparison compare(const Checkpoint& old_file, const Model& old_model, const Che
   Comparison result = compare_models(old_file, before, new_file, after, {}, progress, tolerates);
   if (old_model.architecture != new_model.architecture) leave_folded_biases(result);
   if (!has_graph) try_turned(old_file, before, new_file, after, tolerates, result, progress);
+  return result;
+}
+
+}  // namespace
+
+Comparison compare(const Checkpoint& old_file, const Model& old_model, const Checkpoint& new_file,
+                   const Model& new_model, const Progress& progress, Tolerance tolerates) {
+  Comparison result = compare_parts(old_file, old_model, new_file, new_model, progress, tolerates);
+  add_witness(old_file, old_model, new_file, new_model, result, progress);
   return result;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -65,6 +66,13 @@ struct AttentionObserver {
   std::function<void(std::size_t head, MatrixView<const double> weights)> see{};
 };
 
+/// Changes at random of what a pass computes, which show how far rounding may move its results. Each product,
+/// norm and attention output is moved up or down by the bound of its own rounding.
+struct Disturbance {
+  std::uint64_t seed = 0;  ///< 0: none
+  double weights = 0.0;    ///< changes of weights, relative to the root mean square of their row
+};
+
 /// Largest number of tokens of a pass, for models that state no smaller one. Scores take its square.
 inline constexpr std::size_t most_tokens = 4096;
 
@@ -75,7 +83,8 @@ class Decoder {
   ///
   /// Errors    Unsupported, "not modelled: …", unless everything that the model computes is known: its
   ///           architecture, all its tensors and all fields of its configuration
-  Decoder(const files::Checkpoint& checkpoint, const models::Model& model, unsigned threads = 0);
+  Decoder(const files::Checkpoint& checkpoint, const models::Model& model, unsigned threads = 0,
+          const Disturbance& disturbance = {});
   Decoder(Decoder&&) noexcept;
   Decoder& operator=(Decoder&&) noexcept;
   ~Decoder();
@@ -84,6 +93,10 @@ class Decoder {
   [[nodiscard]] std::size_t vocabulary() const;
   /// The largest number of tokens of a context.
   [[nodiscard]] std::size_t positions() const;
+  /// What the token embedding gives the stream for a token.
+  ///
+  /// Errors    as `models::read_weight`
+  [[nodiscard]] std::vector<double> embedding(std::size_t token) const;
   /// The norms on the residual stream, as indices in `model.norms`, in the order of the pass. The last is the
   /// final norm.
   [[nodiscard]] const std::vector<std::size_t>& norms() const;

@@ -11,6 +11,7 @@
 #include <normscope/core/parallel.hpp>
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/models/model.hpp>
+#include <normscope/rewrite/witness.hpp>
 
 /// Whether two checkpoints of one architecture compute the same function, norm by norm.
 namespace normscope::rewrite {
@@ -19,8 +20,8 @@ enum class Agreement {
   same,        ///< equal parameters and weights
   equivalent,  ///< other parameters, but the same composites of norm and readers, up to rounding
   quantized,   ///< equivalent up to quantization: what differs further, the block formats explain
-  different,
-  undecided,  ///< no difference was found, but not everything could be compared
+  different,   ///< by a witness, or by what is computed: a kind, an eps, a configuration, a missing tensor
+  undecided,  ///< nothing proves a difference, and not everything agrees or could be compared
 };
 
 [[nodiscard]] const char* to_string(Agreement agreement);
@@ -137,6 +138,9 @@ struct Comparison {
   std::vector<std::string> computations{};
   std::vector<ComparisonFinding> findings{};
   std::vector<std::string> not_compared{};  ///< in words
+  /// Of models that are not equivalent; empty if none was found, or neither sought.
+  std::optional<Witness> witness{};
+  std::string no_witness{};  ///< why there is none, in words; empty for models that need none
 
   /// Whether the format of a matrix explains how it differs, and that counts as rounding.
   [[nodiscard]] bool is_quantization(std::string_view new_weight) const;
@@ -156,6 +160,10 @@ struct Comparison {
 ///
 /// Of a quantized tensor, `quantizations` says whether its format explains the difference; with
 /// `Tolerance::quantization` it then counts as rounding, and the models are at best `quantized`.
+///
+/// Models whose weights differ, or that are undecided, are run to find a witness (`seek_witness`). Without one,
+/// they are `different` only if they compute otherwise by their descriptions, or a tensor is missing; otherwise
+/// `undecided`, and `no_witness` says why.
 ///
 /// A file that states a graph (ONNX) has other names, transposed matrices and no writers. Its norms, what
 /// reads them and its other tensors are matched by their values, and two such models are at most `undecided`,

@@ -1,0 +1,209 @@
+#include <normscope/rewrite/witness.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <normscope/core/error.hpp>
+#include <normscope/core/random.hpp>
+#include <normscope/forward/decoder.hpp>
+
+namespace normscope::rewrite {
+namespace {
+
+using forward::Decoder;
+using forward::Disturbance;
+
+/// Largest number of tokens of a context.
+constexpr std::size_t most_tokens = 8;
+/// Contexts of each kind: random tokens, tokens with other embeddings, and the search.
+constexpr std::size_t most_contexts = 8;
+/// Products of weights and entries of rows that a search takes, about.
+constexpr double budget = 4e11;
+/// Passes that show how far results move, and the factor between these movements and the errors.
+constexpr std::uint64_t passes = 3;
+constexpr double safety = 8.0;
+/// Pairs of logits that a witness keeps.
+constexpr std::size_t most_pairs = 200;
+
+struct Runner {
+  const files::Checkpoint& file;
+  const models::Model& model;
+
+  /// Logits of all positions, (tokens, vocabulary).
+  [[nodiscard]] std::vector<double> logits(const Decoder& decoder, std::span<const std::size_t> tokens) const {
+    const std::vector<double> hidden = decoder.run(tokens);
+    std::vector<double> result(tokens.size() * decoder.vocabulary());
+    decoder.logits({hidden.data(), tokens.size(), hidden.size() / tokens.size()},
+                   {result.data(), tokens.size(), decoder.vocabulary()});
+    return result;
+  }
+
+  /// How far the first `count` logits of a position move; infinite if they are not finite.
+  [[nodiscard]] double movement(std::span<const std::size_t> tokens, std::size_t position,
+                                std::span<const double> undisturbed, std::size_t count, double change) const {
+    double most = 0.0;
+    for (std::uint64_t seed = 1; seed <= passes; ++seed) {
+      const Decoder decoder(file, model, 0, Disturbance{seed, change});
+      const std::vector<double> moved = logits(decoder, tokens);
+      const double* const row = moved.data() + position * decoder.vocabulary();
+      for (std::size_t i = 0; i < count; ++i) {
+        const double by = std::abs(row[i] - undisturbed[i]);
+        most = std::isfinite(by) ? std::max(most, by) : HUGE_VAL;
+      }
+    }
+    return safety * most;
+  }
+};
+
+/// The position and token with the largest gap between two models' logits.
+struct Gap {
+  std::vector<std::size_t> tokens{};
+  std::size_t position = 0, token = 0;
+  double size = -1.0;
+  std::vector<double> before{}, after{};  ///< logits of that position, of the tokens that both models have
+};
+
+class Search {
+ public:
+  Search(const Runner& before, const Runner& after, double change, const Progress& progress)
+      : before_(before), after_(after), old_(before.file, before.model), new_(after.file, after.model),
+        change_(change), progress_(progress) {
+    tokens_ = std::min(old_.vocabulary(), new_.vocabulary());
+    length_ = std::min({most_tokens, old_.positions(), new_.positions()});
+    const double cost = static_cast<double>(length_) *
+                        static_cast<double>(before.model.parameters + after.model.parameters + 1);
+    // Three kinds, and the passes for the errors.
+    const double affordable = std::max(1.0, budget / cost / 3.0 - static_cast<double>(passes));
+    contexts_ = affordable >= static_cast<double>(most_contexts) ? most_contexts
+                                                                 : static_cast<std::size_t>(affordable);
+  }
+
+  WitnessSearch run() {
+    Random random(1);
+    for (std::size_t i = 0; i < contexts_; ++i) try_context(random_context(random));
+    if (!found_witness()) {
+      const std::vector<std::size_t> changed = changed_tokens();
+      for (std::size_t i = 0; i < contexts_ && !changed.empty(); ++i) {
+        std::vector<std::size_t> context(length_);
+        for (std::size_t& token : context) token = changed[random.below(changed.size())];
+        try_context(context);
+      }
+      for (std::size_t i = 0; i < contexts_; ++i) {
+        std::vector<std::size_t> context = best_.tokens;
+        context[random.below(context.size())] = random.below(tokens_);
+        try_context(context);
+      }
+      (void)found_witness();
+    }
+    result_.largest_gap = std::max(best_.size, 0.0);
+    if (!result_.witness) {
+      result_.why_none = fmt::format(
+          "no witness among {} contexts of {} tokens: the largest gap between logits is {:.3g}, and rounding "
+          "explains {:.3g}",
+          result_.contexts, length_, result_.largest_gap, explained_);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  std::vector<std::size_t> random_context(Random& random) const {
+    std::vector<std::size_t> context(length_);
+    for (std::size_t& token : context) token = random.below(tokens_);
+    return context;
+  }
+
+  /// Tokens whose stream differs most where it enters the first norm, of all or of 512 at random.
+  std::vector<std::size_t> changed_tokens() {
+    std::vector<std::size_t> candidates(tokens_);
+    std::iota(candidates.begin(), candidates.end(), std::size_t{0});
+    Random random(2);
+    for (std::size_t i = 0; i < std::min<std::size_t>(512, tokens_); ++i) {
+      std::swap(candidates[i], candidates[i + random.below(tokens_ - i)]);
+    }
+    candidates.resize(std::min<std::size_t>(512, tokens_));
+    std::vector<std::pair<double, std::size_t>> changes;
+    for (const std::size_t token : candidates) {
+      const std::vector<double> a = old_.embedding(token);
+      const std::vector<double> b = new_.embedding(token);
+      double sum = 0.0;
+      for (std::size_t j = 0; j < std::min(a.size(), b.size()); ++j) sum += (a[j] - b[j]) * (a[j] - b[j]);
+      if (sum > 0.0) changes.emplace_back(-sum, token);
+    }
+    std::sort(changes.begin(), changes.end());
+    std::vector<std::size_t> tokens;
+    for (const auto& [change, token] : changes) {
+      if (tokens.size() < most_tokens) tokens.push_back(token);
+    }
+    return tokens;
+  }
+
+  void try_context(const std::vector<std::size_t>& tokens) {
+    progress_("contexts", result_.contexts, 3 * contexts_);
+    ++result_.contexts;
+    const std::vector<double> a = before_.logits(old_, tokens);
+    const std::vector<double> b = after_.logits(new_, tokens);
+    const std::size_t count = std::min(old_.vocabulary(), new_.vocabulary());
+    for (std::size_t t = 0; t < tokens.size(); ++t) {
+      const double* const old_row = a.data() + t * old_.vocabulary();
+      const double* const new_row = b.data() + t * new_.vocabulary();
+      for (std::size_t i = 0; i < count; ++i) {
+        const double size = std::abs(new_row[i] - old_row[i]);
+        if (!(size > best_.size) || !std::isfinite(size)) continue;
+        best_ = {tokens, t, i, size, {old_row, old_row + count}, {new_row, new_row + count}};
+      }
+    }
+  }
+
+  /// Whether the largest gap is a witness.
+  bool found_witness() {
+    if (!(best_.size > 0.0)) return false;
+    const std::size_t count = best_.before.size();
+    Witness witness{best_.tokens, best_.position, {best_.token, best_.before[best_.token], best_.after[best_.token]}};
+    witness.old_error = before_.movement(best_.tokens, best_.position, best_.before, count, 0.0);
+    witness.new_error = after_.movement(best_.tokens, best_.position, best_.after, count, 0.0);
+    if (change_ > 0.0) {
+      witness.rounding = before_.movement(best_.tokens, best_.position, best_.before, count, change_);
+    }
+    explained_ = witness.old_error + witness.new_error + witness.rounding;
+    if (!(best_.size > explained_)) return false;
+    std::vector<std::size_t> order(count);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    const auto gap = [&](std::size_t i) { return std::abs(best_.after[i] - best_.before[i]); };
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return gap(a) > gap(b); });
+    order.resize(std::min(count, most_pairs));
+    std::sort(order.begin(), order.end());
+    for (const std::size_t i : order) witness.logits.push_back({i, best_.before[i], best_.after[i]});
+    result_.witness = std::move(witness);
+    return true;
+  }
+
+  Runner before_, after_;
+  Decoder old_, new_;
+  double change_;
+  const Progress& progress_;
+  std::size_t tokens_ = 0, length_ = 0, contexts_ = 0;
+  double explained_ = 0.0;
+  Gap best_{};
+  WitnessSearch result_{};
+};
+
+}  // namespace
+
+WitnessSearch seek_witness(const files::Checkpoint& old_file, const models::Model& old_model,
+                           const files::Checkpoint& new_file, const models::Model& new_model, double change,
+                           const Progress& progress) {
+  try {
+    return Search({old_file, old_model}, {new_file, new_model}, change, progress).run();
+  } catch (const Error& error) {
+    // Argument: a vocabulary beyond the rows of the token embedding.
+    if (error.code() != ErrorCode::Unsupported && error.code() != ErrorCode::Argument) throw;
+    return {.why_none = std::string("no witness was sought: ") + error.what()};
+  }
+}
+
+}  // namespace normscope::rewrite

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <vector>
@@ -94,7 +95,7 @@ struct Decoder::State {
 
   /// Whether the branch adds numbers that do not depend on its input.
   [[nodiscard]] static bool has_bias(const Branch& branch) {
-    return branch.out->bias || (branch.after != nullptr && branch.after->bias);
+    return (branch.mlp.out != nullptr && branch.mlp.out->bias) || (branch.after != nullptr && branch.after->bias);
   }
 
   void expect_tokens(std::span<const std::size_t> tokens) const {
@@ -140,32 +141,100 @@ struct Decoder::State {
     return rows;
   }
 
-  [[nodiscard]] std::vector<double> mlp(const Branch& branch, MatrixView<const double> x) const {
-    std::vector<double> inner = apply(checkpoint, *branch.in, x, threads, disturbance);
+  /// The activations of an MLP, which its output map reads.
+  [[nodiscard]] std::vector<double> activations(const Mlp& mlp, MatrixView<const double> x) const {
+    std::vector<double> inner = apply(checkpoint, *mlp.in, x, threads, disturbance);
     const models::Activation activation = *model.decoder->activation;
-    if (branch.gate != nullptr) {
-      const std::vector<double> gate = apply(checkpoint, *branch.gate, x, threads, disturbance);
+    if (mlp.gate != nullptr) {
+      const std::vector<double> gate = apply(checkpoint, *mlp.gate, x, threads, disturbance);
       for (std::size_t i = 0; i < inner.size(); ++i) inner[i] *= activated(activation, gate[i]);
     } else {
       for (double& value : inner) value = activated(activation, value);
     }
-    disturb(disturbance, branch.in->weight.selector(), 8, 0.0, {inner.data(), x.rows(), inner.size() / x.rows()});
+    disturb(disturbance, mlp.in->weight.selector(), 8, 0.0,
+            {inner.data(), x.rows(), inner.size() / x.rows()});
     return inner;
+  }
+
+  [[nodiscard]] std::vector<double> output_of(const Mlp& mlp, MatrixView<const double> x) const {
+    const std::vector<double> inner = activations(mlp, x);
+    return apply(checkpoint, *mlp.out, {inner.data(), x.rows(), inner.size() / x.rows()}, threads,
+                 disturbance);
+  }
+
+  /// The weights of experts for each row of x, 0 for those that it does not use.
+  [[nodiscard]] std::vector<double> routed(const Experts& experts, MatrixView<const double> x) const {
+    const models::Routing& routing = *model.decoder->routing;
+    std::vector<double> weights = apply(checkpoint, *experts.router, x, threads, disturbance);
+    const std::size_t count = experts.mlps.size();
+    for (std::size_t r = 0; r < x.rows(); ++r) {
+      const std::span<double> row(weights.data() + r * count, count);
+      std::vector<double> ordered(row.begin(), row.end());
+      std::sort(ordered.begin(), ordered.end(), std::greater<>());
+      const double least = ordered[routing.used - 1];
+      double all = 0.0, chosen = 0.0;
+      std::size_t left = routing.used;
+      for (double& weight : row) {
+        const double exponential = std::exp(weight - ordered.front());
+        all += exponential;
+        // Of equal outputs the first are used.
+        const bool is_used = weight >= least && left > 0;
+        if (is_used) --left;
+        weight = is_used ? exponential : 0.0;
+        chosen += weight;
+      }
+      for (double& weight : row) weight /= routing.normalized ? chosen : all;
+    }
+    disturb(disturbance, experts.router->weight.selector(), 8, 0.0, {weights.data(), x.rows(), count});
+    return weights;
+  }
+
+  [[nodiscard]] std::vector<double> output_of(const Experts& experts, MatrixView<const double> x) const {
+    std::vector<double> output(x.rows() * width);
+    const std::vector<double> weights = routed(experts, x);
+    for (std::size_t e = 0; e < experts.mlps.size(); ++e) {
+      std::vector<double> rows;
+      std::vector<std::size_t> users;
+      for (std::size_t r = 0; r < x.rows(); ++r) {
+        if (weights[r * experts.mlps.size() + e] == 0.0) continue;
+        users.push_back(r);
+        rows.insert(rows.end(), x.row(r).begin(), x.row(r).end());
+      }
+      if (users.empty()) continue;
+      const std::vector<double> part = output_of(experts.mlps[e], {rows.data(), users.size(), x.width()});
+      for (std::size_t u = 0; u < users.size(); ++u) {
+        const double weight = weights[users[u] * experts.mlps.size() + e];
+        for (std::size_t i = 0; i < width; ++i) output[users[u] * width + i] += weight * part[u * width + i];
+      }
+    }
+    if (!experts.shared) return output;
+    const std::vector<double> part = output_of(*experts.shared, x);
+    std::vector<double> gate;
+    if (experts.shared_gate != nullptr) gate = apply(checkpoint, *experts.shared_gate, x, threads, disturbance);
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      output[i] += gate.empty() ? part[i] : part[i] / (1.0 + std::exp(-gate[i / width]));
+    }
+    return output;
   }
 
   [[nodiscard]] std::vector<double> inner(const Branch& branch, MatrixView<const double> normed,
                                           const AttentionObserver& attention = {}) const {
-    return branch.heads.empty() ? mlp(branch, normed)
+    return branch.heads.empty() ? activations(branch.mlp, normed)
                                 : attended(checkpoint, model, branch.heads, normed, attention, threads,
-                                         disturbance);
+                                           disturbance);
   }
 
   void add(const Branch& branch, MatrixView<const double> normed, const AttentionObserver& attention,
            std::vector<double>& stream) const {
     const std::size_t rows = normed.rows();
-    const std::vector<double> hidden = inner(branch, normed, attention);
-    const MatrixView<const double> view(hidden.data(), rows, hidden.size() / rows);
-    std::vector<double> output = apply(checkpoint, *branch.out, view, threads, disturbance);
+    std::vector<double> output;
+    if (branch.experts.router != nullptr) {
+      output = output_of(branch.experts, normed);
+    } else {
+      const std::vector<double> hidden = inner(branch, normed, attention);
+      const MatrixView<const double> view(hidden.data(), rows, hidden.size() / rows);
+      output = apply(checkpoint, *branch.mlp.out, view, threads, disturbance);
+    }
     if (branch.after != nullptr) {
       const NormSpec after = models::read_norm(checkpoint, *branch.after);
       norm::normalize<double>(norm::view(after), {output.data(), rows, width}, {output.data(), rows, width},
@@ -178,7 +247,12 @@ struct Decoder::State {
   /// The rows that each component of a branch computes.
   [[nodiscard]] std::vector<std::vector<double>> apart(const Branch& branch,
                                                        MatrixView<const double> normed) const {
-    const models::Linear& out = *branch.out;
+    if (branch.experts.router != nullptr) {
+      std::vector<std::vector<double>> outputs = {output_of(branch.experts, normed)};
+      if (has_bias(branch)) outputs.emplace_back(normed.rows() * width);
+      return outputs;
+    }
+    const models::Linear& out = *branch.mlp.out;
     const std::size_t rows = normed.rows();
     const std::vector<double> hidden = inner(branch, normed);
     const auto in = static_cast<std::size_t>(out.in);

@@ -1,9 +1,12 @@
 #include "plan.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -69,17 +72,31 @@ class Planner {
     return seen_.insert(writer.weight.selector() + " " + writer.role).second;
   }
 
-  /// The branch that ends with `writer`, whose other maps have been described.
-  Branch close(const models::Linear& writer) {
+  /// The next MLP of a mixture that has no output map yet; null if all have one.
+  static Mlp* unfinished(Experts& experts) {
+    for (Mlp& mlp : experts.mlps) {
+      if (mlp.out == nullptr) return &mlp;
+    }
+    return experts.shared && experts.shared->out == nullptr ? &*experts.shared : nullptr;
+  }
+
+  /// The branch that ends with `writer`, whose other maps have been described; empty if other experts of it
+  /// are still to come.
+  std::optional<Branch> close(const models::Linear& writer) {
     const bool is_attention = writer.role == "attention out";
     if (!is_attention && writer.role != "mlp out")
       refuse("\"" + writer.weight.selector() + "\", " + writer.role);
     const auto at = std::find_if(open_.begin(), open_.end(),
                                  [&](const Branch& branch) { return branch.heads.empty() != is_attention; });
     if (at == open_.end()) refuse("what \"" + writer.weight.selector() + "\" reads");
+    if (at->experts.router != nullptr) {
+      unfinished(at->experts)->out = &writer;
+      if (unfinished(at->experts) != nullptr) return {};
+    } else {
+      at->mlp.out = &writer;
+    }
     Branch branch = *at;
     open_.erase(at);
-    branch.out = &writer;
     return branch;
   }
 
@@ -94,15 +111,17 @@ class Planner {
       } else if (is_first && writer.role == "position embedding") {
         plan_.positions = &writer;
       } else {
-        step.before.push_back(close(writer));
+        if (std::optional<Branch> branch = close(writer)) step.before.push_back(std::move(*branch));
       }
     }
     for (const std::string& name : norm.writing_norms) {
       const models::Norm* const after = models::find_norm(model_, name);
       if (after == nullptr || after->writers.size() != 1) refuse(name);
       if (!is_new(after->writers.front())) continue;
-      step.before.push_back(close(after->writers.front()));
-      step.before.back().after = after;
+      std::optional<Branch> branch = close(after->writers.front());
+      if (!branch) refuse(name);
+      branch->after = after;
+      step.before.push_back(std::move(*branch));
     }
     plan_.steps.push_back(std::move(step));
     open_branches(index);
@@ -110,21 +129,52 @@ class Planner {
 
   void open_branches(std::size_t index) {
     const models::Norm& norm = model_.norms[index];
-    Branch mlp{.norm = index};
+    Branch branch{.norm = index};
+    std::vector<Mlp> mlps;
     bool attends = false;
     for (const models::Linear& reader : norm.readers) {
-      if (reader.role == "mlp in") {
-        mlp.in = &reader;
-      } else if (reader.role == "mlp gate") {
-        mlp.gate = &reader;
+      if (reader.role == "mlp in" || reader.role == "mlp gate") {
+        // A gate comes before its input or after it.
+        const bool is_gate = reader.role == "mlp gate";
+        if (mlps.empty() || (is_gate ? mlps.back().gate : mlps.back().in) != nullptr) mlps.emplace_back();
+        (is_gate ? mlps.back().gate : mlps.back().in) = &reader;
       } else if (reader.role == "query" || reader.role == "key" || reader.role == "value") {
         attends = true;
+      } else if (reader.role == "router") {
+        branch.experts.router = &reader;
+      } else if (reader.role == "shared expert gate") {
+        branch.experts.shared_gate = &reader;
       } else if (reader.role != "unembedding") {
         refuse("\"" + reader.weight.selector() + "\", " + reader.role);
       }
     }
     if (attends) open_.push_back(attention(index));
-    if (mlp.in != nullptr) open_.push_back(mlp);
+    if (mlps.empty() && branch.experts.router == nullptr) return;
+    if (branch.experts.router != nullptr) {
+      set_experts(mlps, branch.experts);
+    } else if (mlps.size() == 1) {
+      branch.mlp = mlps.front();
+    } else {
+      refuse("MLPs beside each other");
+    }
+    open_.push_back(branch);
+  }
+
+  void set_experts(std::vector<Mlp>& mlps, Experts& experts) const {
+    const auto count = static_cast<std::size_t>(experts.router->out);
+    const std::optional<models::Routing>& routing = model_.decoder->routing;
+    if (!routing || routing->used == 0 || routing->used > count) {
+      refuse("\"" + experts.router->weight.selector() + "\", router");
+    }
+    if (mlps.size() != count && mlps.size() != count + 1) {
+      refuse(fmt::format("{} experts of \"{}\", which has {} outputs", mlps.size(),
+                         experts.router->weight.selector(), count));
+    }
+    if (mlps.size() > count) {
+      experts.shared = mlps.back();
+      mlps.pop_back();
+    }
+    experts.mlps = mlps;
   }
 
   Branch attention(std::size_t index) {

@@ -8,13 +8,27 @@
 
 namespace normscope::forward {
 
+/// The maps of an MLP.
+struct Mlp {
+  const models::Linear* gate = nullptr;
+  const models::Linear* in = nullptr;
+  const models::Linear* out = nullptr;
+};
+
+/// A mixture of experts.
+struct Experts {
+  const models::Linear* router = nullptr;
+  std::vector<Mlp> mlps{};                      ///< one for each output of the router
+  std::optional<Mlp> shared{};                  ///< which every token passes
+  const models::Linear* shared_gate = nullptr;  ///< its output's factor is a sigmoid of this
+};
+
 /// What attention or an MLP computes from the output of one norm and adds to the stream.
 struct Branch {
   std::size_t norm = 0;              ///< index of the norm that it reads
   std::vector<std::size_t> heads{};  ///< of attention; empty for an MLP
-  const models::Linear* gate = nullptr;
-  const models::Linear* in = nullptr;
-  const models::Linear* out = nullptr;
+  Mlp mlp{};                                 ///< of attention: its output map alone
+  Experts experts{};                         ///< in place of the MLP if there is a router
   const models::Norm* after = nullptr;  ///< the norm of its output, if there is one
 };
 

@@ -1,6 +1,7 @@
 #include "blocks.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,13 @@ void branch_scale(Builder& b, std::string_view name) {
 void gated_experts(Builder& b, const ExpertNames& names) {
   b.reads("router", names.router);
   b.each_expert(names.experts, [&] { gated_mlp(b, names.gate, names.in, names.out); });
+}
+
+std::optional<Routing> softmax_routing(const Builder& b, std::optional<bool> normalized) {
+  const std::optional<std::uint64_t> used = b.config().count({"num_experts_per_tok"});
+  if (!used) return {};
+  return Routing{static_cast<std::size_t>(*used),
+                 normalized ? *normalized : b.config().flag({"norm_topk_prob"}).value_or(false)};
 }
 
 void llama_experts(Builder& b) {

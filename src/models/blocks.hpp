@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,10 @@ struct ExpertNames {
 /// A layer's router and its experts, which are gated MLPs: every expert reads the last norm, and its output,
 /// times the router's weight, is added to the stream.
 void gated_experts(Builder& b, const ExpertNames& names = {});
+
+/// The experts that a token uses, by a softmax of the router: `normalized` by the class, or as the configuration
+/// says. Empty if it does not state their number.
+[[nodiscard]] std::optional<Routing> softmax_routing(const Builder& b, std::optional<bool> normalized = {});
 
 /// A gated MLP, or a mixture of experts if the layer has one, under "mlp.". Experts that every token passes
 /// are gated MLPs of their own.

@@ -80,6 +80,7 @@ struct DecoderStyle {
   bool embedding_times_root = false;  ///< the token embedding is multiplied by the root of the width
   double branch_scale = 1.0;
   std::uint64_t first_position = 0;
+  std::optional<Routing> routing{};
 };
 
 enum class Need { required, optional };
@@ -150,7 +151,7 @@ class Builder {
   void scores_not_modelled(std::string what) { scores_beyond_ = std::move(what); }
   /// Logits are `scale` times the output of the unembedding, then capped if `soft_cap` is not 0.
   void logits(double scale, double soft_cap = 0.0);
-  /// The blocks described are all of the forward pass: causal self-attention and an MLP each, nothing else.
+  /// The blocks described are all of the forward pass: causal self-attention and an MLP, or experts, each.
   void decoder(const DecoderStyle& style);
   void layout(Layout layout) { layout_ = layout; }
   /// The width of the stream; 0: taken from the first tensor that reads or writes it.

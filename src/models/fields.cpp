@@ -188,6 +188,8 @@ constexpr Contained contained[] = {
     {"activation_function", Described::stream},
     {"embedding_multiplier", Described::stream},
     {"residual_multiplier", Described::stream},
+    {"num_experts_per_tok", Described::stream},
+    {"norm_topk_prob", Described::stream},
 };
 
 /// Where the descriptions of both models contain what the field says.

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <normscope/core/text.hpp>
+
 namespace normscope::rewrite {
 namespace {
 
@@ -174,6 +176,16 @@ class Configurations {
     } else if (before.activation != after.activation) {
       result_.not_compared.push_back(
           fmt::format("the activation of MLPs, which {} does not state", before.activation ? "NEW" : "OLD"));
+    }
+    if (before.routing && after.routing &&
+        (before.routing->used != after.routing->used ||
+         before.routing->normalized != after.routing->normalized)) {
+      const auto text = [](const models::Routing& routing) {
+        return fmt::format("{}{}", counted(routing.used, "expert"),
+                           routing.normalized ? ", whose weights add up to 1" : "");
+      };
+      differ(Described::stream, fmt::format("a token uses {} in NEW, {} in OLD", text(*after.routing),
+                                            text(*before.routing)));
     }
     if (!equal_numbers(before.embedding_scale, after.embedding_scale) ||
         !equal_numbers(before.branch_scale, after.branch_scale) ||

@@ -100,8 +100,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values("arcee", "codegen", "cohere", "cohere2", "cohere_qk_norm", "falcon_11b", "falcon_40b",
                     "falcon_7b", "gemma", "gemma2", "gemma3", "glm", "glm4", "gpt2", "gpt2_scaled",
                     "gpt_bigcode", "gpt_bigcode_multi_head", "gpt_neo", "gpt_neox", "gpt_neox_sequential",
-                    "gptj", "granite", "jais2", "llama", "llama_biased", "ministral", "mistral", "nemotron",
-                    "opt", "persimmon", "phi", "phi3", "phi_qk_norm", "qwen2", "qwen3", "seed_oss", "smollm3",
+                    "gptj", "granite", "granitemoe", "granitemoeshared", "jais2", "llama", "llama_biased", "ministral", "mistral", "mixtral", "nemotron", "olmoe",
+                    "opt", "persimmon", "phi", "phi3", "phi_qk_norm", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "seed_oss", "smollm3",
                     "stablelm", "stablelm_parallel", "starcoder2", "vaultgemma"),
     [](const auto& instance) { return instance.param; });
 
@@ -122,7 +122,7 @@ TEST(Decoder, RefusesWhatIsNotModelled) {
       {"bert", "the forward pass of BERT, RoBERTa or MiniLM"},
       {"falcon_alibi", "alibi: true"},
       {"phi3_longrope", "a rotary embedding whose frequencies depend on the length of the context"},
-      {"mixtral", "the forward pass of Mixtral or Phi-3.5-MoE"}};
+      {"phimoe", "the forward pass of Mixtral or Phi-3.5-MoE"}};
   for (const auto& [name, what] : cases) {
     const files::Checkpoint checkpoint(test::fixture(name));
     EXPECT_EQ(refusal_of(checkpoint, models::describe(checkpoint)), std::string("not modelled: ") + what)

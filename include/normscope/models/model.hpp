@@ -160,13 +160,21 @@ struct Vocabulary {
 /// ReLU, ReLU squared.
 enum class Activation { gelu, gelu_tanh, silu, relu, squared_relu };
 
+/// How a mixture of experts uses them: those with the largest outputs of the router, each multiplied by its
+/// softmax over all outputs.
+struct Routing {
+  std::size_t used = 0;     ///< experts of a token
+  bool normalized = false;  ///< whether these weights are divided by their sum
+};
+
 /// What the forward pass of a decoder computes beyond its norms, heads and linear maps. Stated only for
-/// architectures whose blocks are causal self-attention and an MLP.
+/// architectures whose blocks are causal self-attention and an MLP, or a mixture of gated MLPs.
 struct Decoder {
   std::optional<Activation> activation{};  ///< empty if neither file nor architecture determine it
   double embedding_scale = 1.0;            ///< of the token embedding
   double branch_scale = 1.0;               ///< of the outputs of attention and MLP
   std::uint64_t first_position = 0;        ///< row of the position embedding for the first token
+  std::optional<Routing> routing{};        ///< of mixtures of experts
   std::string not_modelled{};              ///< as for a head
 };
 

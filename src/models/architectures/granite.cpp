@@ -53,14 +53,16 @@ void granite_forward(Builder& b) {
         "the outputs of attention and MLP are multiplied by {} before they are added to the residual stream",
         *residual));
   }
-  if (hybrid || b.has("layers.0.block_sparse_moe.")) {
+  if (hybrid) {
     b.ignores({"embedding_multiplier"});
     return llama_stack(b, {.layer = granite_layer});
   }
+  const bool has_experts = b.has("layers.0.block_sparse_moe.");
   b.decoder({.activation = "silu",
              .embedding_scale = b.config().number({"embedding_multiplier"}).value_or(1.0),
-             .branch_scale = residual.value_or(1.0)});
-  llama_stack(b);
+             .branch_scale = residual.value_or(1.0),
+             .routing = has_experts ? softmax_routing(b, true) : std::nullopt});
+  llama_stack(b, {.layer = has_experts ? granite_layer : nullptr});
 }
 
 }  // namespace

@@ -19,6 +19,8 @@ void mixtral_forward(Builder& b) {
            .placement = Placement::pre,
            .eps = 1e-5,
            .eps_key = "rms_norm_eps"});
+  // Phi-3.5-MoE leaves out experts far below the largest, and weighs the second without the first.
+  if (!phi) b.decoder({.activation = "silu", .routing = softmax_routing(b, true)});
   b.grouped_queries();
   b.rotary({.theta = 1e6});
   b.windows({.kinds_key = ""});

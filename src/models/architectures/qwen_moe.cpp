@@ -23,6 +23,8 @@ void qwen_moe_forward(Builder& b) {
            .placement = Placement::pre,
            .eps = type.starts_with("qwen") ? 1e-6 : 1e-5,
            .eps_key = "rms_norm_eps"});
+  // GLM-4.5 chooses experts by sigmoids and a stored correction.
+  if (type != "glm4_moe") b.decoder({.activation = "silu", .routing = softmax_routing(b)});
   b.grouped_queries();
   b.rotary({.portion = type == "glm4_moe" ? std::optional(0.5) : std::nullopt});
   if (type.starts_with("qwen")) b.windows({.must_be_enabled = true});

@@ -49,8 +49,9 @@ bool differs_somewhere(const rewrite::Comparison& comparison) {
 
 /// The tokens of a witness up to the position whose logits differ.
 std::string context_of(const rewrite::Witness& witness) {
-  return fmt::format("{}", fmt::join(witness.tokens.begin(),
-                                     witness.tokens.begin() + static_cast<std::ptrdiff_t>(witness.position) + 1, " "));
+  return fmt::format(
+      "{}", fmt::join(witness.tokens.begin(),
+                      witness.tokens.begin() + static_cast<std::ptrdiff_t>(witness.position) + 1, " "));
 }
 
 std::string verdict_of(const rewrite::Comparison& comparison) {
@@ -60,13 +61,16 @@ std::string verdict_of(const rewrite::Comparison& comparison) {
     case rewrite::Agreement::equivalent:
       return fmt::format("equivalent: both compute the same, to {:.2g} relative", comparison.tolerance);
     case rewrite::Agreement::quantized:
-      return "equivalent up to quantization: both compute the same but for what the block formats of quantized "
+      return "equivalent up to quantization: both compute the same but for what the block formats of "
+             "quantized "
              "matrices explain";
     case rewrite::Agreement::different:
       if (!comparison.witness) return "different: by their descriptions they do not compute the same";
-      return fmt::format("different: after the tokens {}, the logit of token {} is {:.6g} in NEW and {:.6g} in OLD",
-                         context_of(*comparison.witness), comparison.witness->logit.token,
-                         comparison.witness->logit.after, comparison.witness->logit.before);
+      return fmt::format("different: after the tokens {}, {} {} is {:.6g} in NEW and {:.6g} in OLD",
+                         context_of(*comparison.witness),
+                         comparison.witness->of_features ? "the hidden feature" : "the logit of token",
+                         comparison.witness->logit.token, comparison.witness->logit.after,
+                         comparison.witness->logit.before);
     case rewrite::Agreement::undecided:
       return differs_somewhere(comparison)
                  ? "undecided: whether what differs changes what is computed is not known"
@@ -82,11 +86,12 @@ void print_comparison(const Session& session, const rewrite::Comparison& compari
     session.say("  - " + printable(finding.text));
   for (const std::string& left : comparison.not_compared) session.say("  not compared: " + printable(left));
   if (const auto& witness = comparison.witness) {
-    session.say(fmt::format(
-        "  witness: logits of the weights as they are stored, {:.2g} apart; errors of both passes are estimated "
-        "as {:.2g} and {:.2g}, and weights that count as equal explain {:.2g}",
-        std::abs(witness->logit.after - witness->logit.before), witness->old_error, witness->new_error,
-        witness->rounding));
+    session.say(
+        fmt::format("  witness: logits of the weights as they are stored, {:.2g} apart; errors of both "
+                    "passes are estimated "
+                    "as {:.2g} and {:.2g}, and rounding of the weights explains {:.2g}",
+                    std::abs(witness->logit.after - witness->logit.before), witness->old_error,
+                    witness->new_error, witness->rounding));
   }
   if (!comparison.no_witness.empty()) session.say("  " + printable(comparison.no_witness));
   std::size_t widest = 4;
@@ -105,15 +110,17 @@ void print_comparison(const Session& session, const rewrite::Comparison& compari
       "reader times the gain, or of its bias; all are 0 for equal models");
 }
 
-const rewrite::NormComparison& norm_to_explain(const rewrite::Comparison& comparison, const std::string& name) {
+const rewrite::NormComparison& norm_to_explain(const rewrite::Comparison& comparison,
+                                               const std::string& name) {
   for (const rewrite::NormComparison& norm : comparison.norms) {
     if (norm.new_name == name || norm.old_name == name) return norm;
   }
-  throw Error(ErrorCode::Argument,
-              fmt::format("compare: --explain {}: no norm has that name; expected one of {}", name,
-                          comparison.norms.empty() ? std::string("none")
-                                                   : fmt::format("{} to {}", comparison.norms.front().new_name,
-                                                                 comparison.norms.back().new_name)));
+  throw Error(
+      ErrorCode::Argument,
+      fmt::format("compare: --explain {}: no norm has that name; expected one of {}", name,
+                  comparison.norms.empty() ? std::string("none")
+                                           : fmt::format("{} to {}", comparison.norms.front().new_name,
+                                                         comparison.norms.back().new_name)));
 }
 
 /// All that was compared of one norm.
@@ -131,11 +138,11 @@ void print_norm(const Session& session, const rewrite::Comparison& comparison,
   session.say(fmt::format("  bias: change {:.3g} ({})", norm.bias_change, counted_as(norm.bias_change)));
   for (const rewrite::ReaderComparison& reader : norm.readers) {
     const double worst = std::max(reader.composite, reader.bias);
-    std::string line = fmt::format("  reader {}: stored weights change {:.3g}, with the gain {:.3g}, bias {:.3g} ({})",
-                                   reader.new_weight, reader.raw, reader.composite, reader.bias,
-                                   comparison.is_quantization(reader.new_weight) && worst > comparison.tolerance
-                                       ? "quantization"
-                                       : counted_as(worst));
+    std::string line = fmt::format(
+        "  reader {}: stored weights change {:.3g}, with the gain {:.3g}, bias {:.3g} ({})",
+        reader.new_weight, reader.raw, reader.composite, reader.bias,
+        comparison.is_quantization(reader.new_weight) && worst > comparison.tolerance ? "quantization"
+                                                                                      : counted_as(worst));
     if (!reader.taken_from.empty()) line += "; it is " + reader.taken_from + " of OLD";
     session.say(printable(line));
     for (const rewrite::Quantization& found : comparison.quantizations) {

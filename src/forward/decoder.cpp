@@ -51,17 +51,19 @@ struct Decoder::State {
   Plan plan;
   std::vector<std::size_t> norms{};
   std::vector<Component> components{};
+  bool has_logits = false;
   std::size_t vocabulary = 0, positions = most_tokens, width = 0;
 
   State(const files::Checkpoint& file, const models::Model& described, unsigned thread_limit,
-        const Disturbance& disturbed)
+        const PassOptions& options)
       : checkpoint(file),
         model(described),
         threads(thread_limit),
-        disturbance(disturbed),
-        plan(plan_of(described)) {
+        disturbance(options.disturbance),
+        plan(plan_of(described, options.encoders)) {
     for (const Step& step : plan.steps) norms.push_back(step.norm);
-    vocabulary = model.vocabulary->size;
+    has_logits = model.vocabulary && model.vocabulary->unembedding;
+    vocabulary = has_logits ? model.vocabulary->size : static_cast<std::size_t>(plan.tokens->in);
     width = model.norms[norms.back()].width;
     if (plan.positions != nullptr) {
       const std::uint64_t rows = plan.positions->in;
@@ -95,7 +97,8 @@ struct Decoder::State {
 
   /// Whether the branch adds numbers that do not depend on its input.
   [[nodiscard]] static bool has_bias(const Branch& branch) {
-    return (branch.mlp.out != nullptr && branch.mlp.out->bias) || (branch.after != nullptr && branch.after->bias);
+    return (branch.mlp.out != nullptr && branch.mlp.out->bias) ||
+           (branch.after != nullptr && branch.after->bias);
   }
 
   void expect_tokens(std::span<const std::size_t> tokens) const {
@@ -129,14 +132,23 @@ struct Decoder::State {
     return rows;
   }
 
-  /// What the position embedding gives it; empty without one.
-  [[nodiscard]] std::vector<double> placed(std::size_t count) const {
+  /// What the embeddings of positions and token types give it; empty without any.
+  [[nodiscard]] std::vector<double> placed(std::span<const std::size_t> tokens) const {
     std::vector<double> rows;
-    if (plan.positions == nullptr) return rows;
-    for (std::size_t t = 0; t < count; ++t) {
-      const std::vector<double> place =
-          table_row(checkpoint, *plan.positions, t + static_cast<std::size_t>(model.decoder->first_position), disturbance);
-      rows.insert(rows.end(), place.begin(), place.end());
+    if (plan.positions == nullptr && plan.types == nullptr) return rows;
+    rows.resize(tokens.size() * width);
+    const auto add = [&](const models::Linear& table, std::size_t row, std::size_t t) {
+      const std::vector<double> values = table_row(checkpoint, table, row, disturbance);
+      for (std::size_t i = 0; i < width; ++i) rows[t * width + i] += values[i];
+    };
+    std::size_t next = static_cast<std::size_t>(model.decoder->first_position);
+    for (std::size_t t = 0; t < tokens.size(); ++t) {
+      const bool is_padding = model.decoder->padding && tokens[t] == *model.decoder->padding;
+      if (plan.positions != nullptr) {
+        add(*plan.positions, is_padding ? static_cast<std::size_t>(*model.decoder->padding) : next, t);
+      }
+      if (!is_padding) ++next;
+      if (plan.types != nullptr) add(*plan.types, 0, t);
     }
     return rows;
   }
@@ -210,7 +222,8 @@ struct Decoder::State {
     if (!experts.shared) return output;
     const std::vector<double> part = output_of(*experts.shared, x);
     std::vector<double> gate;
-    if (experts.shared_gate != nullptr) gate = apply(checkpoint, *experts.shared_gate, x, threads, disturbance);
+    if (experts.shared_gate != nullptr)
+      gate = apply(checkpoint, *experts.shared_gate, x, threads, disturbance);
     for (std::size_t i = 0; i < part.size(); ++i) {
       output[i] += gate.empty() ? part[i] : part[i] / (1.0 + std::exp(-gate[i / width]));
     }
@@ -219,9 +232,9 @@ struct Decoder::State {
 
   [[nodiscard]] std::vector<double> inner(const Branch& branch, MatrixView<const double> normed,
                                           const AttentionObserver& attention = {}) const {
-    return branch.heads.empty() ? activations(branch.mlp, normed)
-                                : attended(checkpoint, model, branch.heads, normed, attention, threads,
-                                           disturbance);
+    return branch.heads.empty()
+               ? activations(branch.mlp, normed)
+               : attended(checkpoint, model, branch.heads, normed, attention, threads, disturbance);
   }
 
   void add(const Branch& branch, MatrixView<const double> normed, const AttentionObserver& attention,
@@ -336,6 +349,19 @@ struct Decoder::State {
     for (std::size_t i = 0; i < stream.size(); ++i) stream[i] += rows[i];
   }
 
+  /// What a language head makes of the last hidden states before its own norm.
+  [[nodiscard]] std::vector<double> transformed(const models::Linear& transform,
+                                                const std::vector<double>& hidden, std::size_t rows) const {
+    std::vector<double> result =
+        apply(checkpoint, transform, {hidden.data(), rows, hidden.size() / rows}, threads, disturbance);
+    if (result.size() != hidden.size()) {
+      throw Error(ErrorCode::Unsupported, fmt::format("not modelled: \"{}\", to {} features",
+                                                      transform.weight.selector(), transform.out));
+    }
+    for (double& value : result) value = activated(*model.decoder->activation, value);
+    return result;
+  }
+
   /// Goes through the norms; `add_branch` adds one branch to the stream. The output of the final norm.
   template <typename Add>
   [[nodiscard]] std::vector<double> pass(std::vector<double> stream, const Observe& observe,
@@ -349,9 +375,11 @@ struct Decoder::State {
       for (const Branch& branch : step.before) {
         add_branch(branch, MatrixView<const double>(normed.at(branch.norm).data(), rows, width), stream);
       }
+      if (step.transform != nullptr) stream = transformed(*step.transform, normed.begin()->second, rows);
       if (!step.before.empty()) normed.clear();
       // The sums of the stream: each entry by its own rounding.
-      disturb(disturbance, "stream of " + model.norms[step.norm].name, 0, rounding(4), {stream.data(), rows, width});
+      disturb(disturbance, "stream of " + model.norms[step.norm].name, 0, rounding(4),
+              {stream.data(), rows, width});
       if (observe) observe(step.norm, {stream.data(), rows, width});
       const NormSpec spec = models::read_norm(checkpoint, model.norms[step.norm]);
       std::vector<double>& output = normed[step.norm];
@@ -359,6 +387,7 @@ struct Decoder::State {
       norm::normalize<double>(norm::view(spec), {stream.data(), rows, width}, {output.data(), rows, width},
                               threads);
       disturb_norm(model.norms[step.norm], {output.data(), rows, width});
+      if (step.becomes_stream) stream = output;
     }
     return std::move(normed.at(norms.back()));
   }
@@ -378,13 +407,15 @@ std::string Component::name() const {
 }
 
 Decoder::Decoder(const files::Checkpoint& checkpoint, const models::Model& model, unsigned threads,
-                 const Disturbance& disturbance)
-    : state_(std::make_unique<const State>(checkpoint, model, threads, disturbance)) {}
+                 const PassOptions& options)
+    : state_(std::make_unique<const State>(checkpoint, model, threads, options)) {}
 Decoder::Decoder(Decoder&&) noexcept = default;
 Decoder& Decoder::operator=(Decoder&&) noexcept = default;
 Decoder::~Decoder() = default;
 
 std::size_t Decoder::vocabulary() const { return state_->vocabulary; }
+bool Decoder::has_logits() const { return state_->has_logits; }
+std::size_t Decoder::outputs() const { return has_logits() ? state_->vocabulary : state_->width; }
 std::size_t Decoder::positions() const { return state_->positions; }
 std::vector<double> Decoder::embedding(std::size_t token) const {
   const std::size_t tokens[] = {token};
@@ -400,7 +431,7 @@ std::vector<double> Decoder::run(std::span<const std::size_t> tokens, const Obse
   const State& state = *state_;
   state.expect_tokens(tokens);
   std::vector<double> stream = state.embedded(tokens);
-  const std::vector<double> placed = state.placed(tokens.size());
+  const std::vector<double> placed = state.placed(tokens);
   for (std::size_t i = 0; i < placed.size(); ++i) stream[i] += placed[i];
   return state.pass(
       std::move(stream), observe,
@@ -416,7 +447,7 @@ std::vector<double> Decoder::run_apart(std::span<const std::size_t> tokens, cons
   state.expect_tokens(tokens);
   std::vector<double> stream(tokens.size() * state.width);
   state.begin(0, state.embedded(tokens), apart, stream);
-  state.begin(1, state.placed(tokens.size()), apart, stream);
+  state.begin(1, state.placed(tokens), apart, stream);
   std::size_t next = state.plan.positions == nullptr ? 1 : 2;
   return state.pass(
       std::move(stream), apart.observe,
@@ -429,6 +460,12 @@ std::vector<double> Decoder::run_apart(std::span<const std::size_t> tokens, cons
 
 void Decoder::logits(MatrixView<const double> hidden, MatrixView<double> logits,
                      const Progress& progress) const {
+  if (!has_logits()) {
+    for (std::size_t r = 0; r < hidden.rows(); ++r) {
+      std::copy_n(hidden.row(r).begin(), hidden.width(), logits.row(r).begin());
+    }
+    return;
+  }
   const models::Vocabulary& vocabulary = *state_->model.vocabulary;
   apply(state_->checkpoint, *vocabulary.unembedding, hidden, state_->threads, logits, progress,
         state_->disturbance);

@@ -84,13 +84,14 @@ void softmax(std::span<double> scores) {
 
 /// `weights` gets the attention weights of the last queries, as many as it has rows.
 void attend(const models::Head& head, MatrixView<const double> queries, MatrixView<const double> keys,
-            MatrixView<const double> values, MatrixView<double> output, MatrixView<double> weights) {
+            MatrixView<const double> values, bool sees_all, MatrixView<double> output,
+            MatrixView<double> weights) {
   const std::size_t rows = queries.rows();
   std::vector<double> scores(rows);
   for (std::size_t t = 0; t < rows; ++t) {
     const std::size_t window = head.window.value_or(rows);
-    const std::size_t first = t + 1 > window ? t + 1 - window : 0;
-    const std::size_t count = t + 1 - first;
+    const std::size_t first = !sees_all && t + 1 > window ? t + 1 - window : 0;
+    const std::size_t count = sees_all ? rows : t + 1 - first;
     const MatrixView<double> row(scores.data(), 1, count);
     multiply(
         MatrixView<const double>(queries.row(t).data(), 1, queries.width()),
@@ -170,7 +171,8 @@ void disturb(const Disturbance& disturbance, std::string_view place, std::ptrdif
 
 std::vector<double> attended(const files::Checkpoint& checkpoint, const models::Model& model,
                              std::span<const std::size_t> heads, MatrixView<const double> normed,
-                             const AttentionObserver& observer, unsigned threads, const Disturbance& disturbance) {
+                             const AttentionObserver& observer, unsigned threads,
+                             const Disturbance& disturbance) {
   std::vector<const models::Head*> all;
   std::vector<const models::Head*> sharing;  // the first head of each key
   std::vector<const models::Linear*> query_maps;
@@ -205,9 +207,11 @@ std::vector<double> attended(const files::Checkpoint& checkpoint, const models::
   const auto weights_of = [&](std::size_t i) {
     return MatrixView<double>(weights.data() + i * seen * normed.rows(), seen, normed.rows());
   };
+  const bool sees_all = model.decoder && model.decoder->encodes;
   parallel_for(all.size(), 1, threads, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
-      attend(*all[i], queries.of(i), keys.of(key_of[i]), values.of(key_of[i]), result.of(i), weights_of(i));
+      attend(*all[i], queries.of(i), keys.of(key_of[i]), values.of(key_of[i]), sees_all, result.of(i),
+             weights_of(i));
     }
   });
   disturb(disturbance, "attention of " + all.front()->norm, static_cast<std::ptrdiff_t>(normed.rows()), 0.0,

@@ -19,12 +19,13 @@ namespace {
   throw Error(ErrorCode::Unsupported, "not modelled: " + what);
 }
 
-void expect_complete(const models::Model& model) {
+void expect_complete(const models::Model& model, bool encoders) {
   if (!model.is_known()) refuse(model.title);
-  if (!model.decoder) refuse("the forward pass of " + model.title);
+  if (!model.decoder || (model.decoder->encodes && !encoders)) refuse("the forward pass of " + model.title);
   if (!model.missing.empty()) refuse(fmt::format("{}, which is missing", model.missing.front()));
   if (!model.decoder->not_modelled.empty()) refuse(model.decoder->not_modelled);
-  if (const std::string why = models::why_no_logits(model); !why.empty()) {
+  const bool has_no_head = model.decoder->encodes && (!model.vocabulary || !model.vocabulary->unembedding);
+  if (const std::string why = models::why_no_logits(model); !why.empty() && !has_no_head) {
     throw Error(ErrorCode::Unsupported, why);
   }
   if (!model.other_norms.empty()) refuse(models::other_norms_text(model));
@@ -33,11 +34,12 @@ void expect_complete(const models::Model& model) {
   }
 }
 
-void expect_head(const models::Head& head) {
+void expect_head(const models::Head& head, bool encodes) {
   if (const std::string why = models::why_no_scores(head); !why.empty()) {
     throw Error(ErrorCode::Unsupported, why);
   }
   if (!head.value) refuse(head.place() + ", whose weights are not all there");
+  if (encodes && head.window) refuse(head.place() + ", which sees a window on both sides");
   if (head.between || !head.later_norms.empty()) refuse("layers that share their weights");
   if (head.rotary && head.rotary->frequencies.empty()) {
     refuse("a rotary embedding whose frequencies depend on the length of the context");
@@ -52,22 +54,34 @@ class Planner {
   Plan plan() {
     for (std::size_t i = 0; i < model_.norms.size(); ++i) {
       const models::Norm& norm = model_.norms[i];
-      if (!norm.connections_known || !norm.order_known) {
+      // A language head's own norm reads an activation, which is no map.
+      const bool is_of_head = transform_ != nullptr && is_final(norm);
+      if ((!norm.connections_known && !is_of_head) || !norm.order_known) {
         refuse(fmt::format("tensors beside those of {} near {}", model_.title, norm.name));
       }
       if (norm.applications != 1 && norm.placement != models::Placement::inside) {
         refuse(fmt::format("{}, which is applied {} times", norm.name, norm.applications));
       }
       if (norm.placement == models::Placement::pre) add_step(i);
-      if (norm.placement == models::Placement::post) refuse(fmt::format("{}, behind a sum", norm.name));
+      if (norm.placement == models::Placement::post) {
+        if (!model_.decoder->encodes) refuse(fmt::format("{}, behind a sum", norm.name));
+        add_step(i);
+      }
+      if (is_of_head) plan_.steps.push_back({.norm = i, .transform = transform_});
     }
-    const bool ends = !plan_.steps.empty() && open_.empty() &&
-                      model_.norms[plan_.steps.back().norm].name == model_.vocabulary->final_norm;
+    const bool has_head = model_.vocabulary && model_.vocabulary->unembedding;
+    const bool ends =
+        !plan_.steps.empty() && open_.empty() &&
+        (is_final(model_.norms[plan_.steps.back().norm]) || (model_.decoder->encodes && !has_head));
     if (!ends || plan_.tokens == nullptr) refuse("the end of its residual stream");
     return std::move(plan_);
   }
 
  private:
+  [[nodiscard]] bool is_final(const models::Norm& norm) const {
+    return model_.vocabulary && model_.vocabulary->unembedding && norm.name == model_.vocabulary->final_norm;
+  }
+
   bool is_new(const models::Linear& writer) {
     return seen_.insert(writer.weight.selector() + " " + writer.role).second;
   }
@@ -102,7 +116,7 @@ class Planner {
 
   void add_step(std::size_t index) {
     const models::Norm& norm = model_.norms[index];
-    Step step{.norm = index};
+    Step step{.norm = index, .becomes_stream = norm.placement == models::Placement::post};
     for (const models::Linear& writer : norm.writers) {
       if (!is_new(writer)) continue;
       const bool is_first = plan_.steps.empty();
@@ -110,11 +124,17 @@ class Planner {
         plan_.tokens = &writer;
       } else if (is_first && writer.role == "position embedding") {
         plan_.positions = &writer;
+      } else if (is_first && model_.decoder->encodes && writer.role == "token type embedding") {
+        plan_.types = &writer;
       } else {
         if (std::optional<Branch> branch = close(writer)) step.before.push_back(std::move(*branch));
       }
     }
     for (const std::string& name : norm.writing_norms) {
+      if (!plan_.steps.empty() && plan_.steps.back().becomes_stream &&
+          model_.norms[plan_.steps.back().norm].name == name) {
+        continue;
+      }
       const models::Norm* const after = models::find_norm(model_, name);
       if (after == nullptr || after->writers.size() != 1) refuse(name);
       if (!is_new(after->writers.front())) continue;
@@ -140,6 +160,11 @@ class Planner {
         (is_gate ? mlps.back().gate : mlps.back().in) = &reader;
       } else if (reader.role == "query" || reader.role == "key" || reader.role == "value") {
         attends = true;
+      } else if (model_.decoder->encodes && reader.role == "prediction transform") {
+        transform_ = &reader;
+      } else if (model_.decoder->encodes &&
+                 (reader.role == "pooler" || reader.role == "classifier transform")) {
+        // Their outputs are not logits of tokens.
       } else if (reader.role == "router") {
         branch.experts.router = &reader;
       } else if (reader.role == "shared expert gate") {
@@ -181,7 +206,7 @@ class Planner {
     Branch branch{.norm = index};
     for (std::size_t i = 0; i < model_.heads.size(); ++i) {
       if (model_.heads[i].norm != model_.norms[index].name) continue;
-      expect_head(model_.heads[i]);
+      expect_head(model_.heads[i], model_.decoder->encodes);
       branch.heads.push_back(i);
     }
     if (branch.heads.empty()) refuse("the number of heads, which is not stated");
@@ -190,14 +215,15 @@ class Planner {
 
   const models::Model& model_;
   Plan plan_{};
-  std::vector<Branch> open_{};  ///< branches that are not added to the stream yet
+  const models::Linear* transform_ = nullptr;  ///< of the language head
+  std::vector<Branch> open_{};                 ///< branches that are not added to the stream yet
   std::set<std::string> seen_{};
 };
 
 }  // namespace
 
-Plan plan_of(const models::Model& model) {
-  expect_complete(model);
+Plan plan_of(const models::Model& model, bool encoders) {
+  expect_complete(model, encoders);
   return Planner(model).plan();
 }
 

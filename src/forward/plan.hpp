@@ -25,10 +25,10 @@ struct Experts {
 
 /// What attention or an MLP computes from the output of one norm and adds to the stream.
 struct Branch {
-  std::size_t norm = 0;              ///< index of the norm that it reads
-  std::vector<std::size_t> heads{};  ///< of attention; empty for an MLP
-  Mlp mlp{};                                 ///< of attention: its output map alone
-  Experts experts{};                         ///< in place of the MLP if there is a router
+  std::size_t norm = 0;                 ///< index of the norm that it reads
+  std::vector<std::size_t> heads{};     ///< of attention; empty for an MLP
+  Mlp mlp{};                            ///< of attention: its output map alone
+  Experts experts{};                    ///< in place of the MLP if there is a router
   const models::Norm* after = nullptr;  ///< the norm of its output, if there is one
 };
 
@@ -36,17 +36,21 @@ struct Branch {
 struct Step {
   std::size_t norm = 0;
   std::vector<Branch> before{};
+  bool becomes_stream = false;  ///< whether its output is the stream from here on (a norm behind a sum)
+  /// The map of the last norm whose activation it reads in place of the stream (BERT's language head).
+  const models::Linear* transform = nullptr;
 };
 
 struct Plan {
   const models::Linear* tokens = nullptr;     ///< the token embedding
   const models::Linear* positions = nullptr;  ///< the position embedding, if there is one
+  const models::Linear* types = nullptr;      ///< the embedding of token types, all tokens being of the first
   std::vector<Step> steps{};                  ///< the last one is the final norm's
 };
 
 /// The order of a decoder's computations. Refers to `model`.
 ///
-/// Errors    Unsupported, "not modelled: …", unless it is complete
-[[nodiscard]] Plan plan_of(const models::Model& model);
+/// Errors    Unsupported, "not modelled: …", unless it is complete; for an encoder unless `encoders`
+[[nodiscard]] Plan plan_of(const models::Model& model, bool encoders);
 
 }  // namespace normscope::forward

@@ -378,7 +378,9 @@ void Builder::decoder(const DecoderStyle& style) {
   Decoder decoder{.embedding_scale = style.embedding_scale,
                   .branch_scale = style.branch_scale,
                   .first_position = style.first_position,
-                  .routing = style.routing};
+                  .routing = style.routing,
+                  .encodes = style.encodes,
+                  .padding = style.padding};
   const bool is_sure = style.fixed_activation || !config_.model_types().empty();
   std::string name(is_sure ? style.activation : std::string_view());
   std::string field = "activation";

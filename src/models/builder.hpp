@@ -81,6 +81,8 @@ struct DecoderStyle {
   double branch_scale = 1.0;
   std::uint64_t first_position = 0;
   std::optional<Routing> routing{};
+  bool encodes = false;
+  std::optional<std::uint64_t> padding{};
 };
 
 enum class Need { required, optional };

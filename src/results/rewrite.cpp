@@ -139,14 +139,16 @@ template <class V>
 void fields(V& v, const rewrite::Witness& witness) {
   v("tokens", witness.tokens, "the context");
   v("position", witness.position, "in the context, from 0");
-  v("token", witness.logit.token, "of the logit");
+  v("of_features", witness.of_features,
+    "whether the numbers are features of the last hidden state, of an encoder without a language head");
+  v("token", witness.logit.token, "of the logit, or the feature");
   v("old_logit", finite_or_null(witness.logit.before));
   v("new_logit", finite_or_null(witness.logit.after));
   v("old_error", finite_or_null(witness.old_error),
     "estimated: 8 times the largest movement where all operations are disturbed by their rounding");
   v("new_error", finite_or_null(witness.new_error));
   v("rounding", finite_or_null(witness.rounding),
-    "how far logits move, likewise, by changes of weights that count as equal");
+    "how far logits move, likewise but times 3, by changes of weights that count as rounding");
   v("logits", witness.logits, "of that position, those that differ most");
 }
 
@@ -181,8 +183,7 @@ void fields(V& v, const ComparisonFields& x) {
   v("others", compared.others, "tensors that no norm, reader or writer has");
   v("quantizations", compared.quantizations, "matrices that differ of which one is quantized");
   v("not_compared", compared.not_compared, "in words");
-  v.maybe("witness", compared.witness,
-    "logits further apart than their errors and what rounding explains");
+  v.maybe("witness", compared.witness, "logits further apart than their errors and what rounding explains");
   v.maybe(!compared.no_witness.empty(), "no_witness", compared.no_witness, "why there is no witness");
 }
 

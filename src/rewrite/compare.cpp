@@ -582,18 +582,31 @@ bool has_structural_reason(const Comparison& result) {
          std::any_of(result.configuration.begin(), result.configuration.end(),
                      [](const FieldComparison& field) { return field.effect == FieldEffect::different; }) ||
          std::any_of(result.norms.begin(), result.norms.end(), computes_otherwise) ||
+         // What the format of a block does not explain was not quantized from OLD.
+         (result.tolerates == Tolerance::quantization &&
+          std::any_of(result.quantizations.begin(), result.quantizations.end(),
+                      [](const Quantization& found) { return !found.explained; })) ||
          std::any_of(result.others.begin(), result.others.end(),
                      [](const OtherComparison& other) { return !other.in_old || !other.in_new; });
 }
 
-/// The largest change of a row of weights that counts as rounding, relative to its length.
-double change_of_equal_weights(const Comparison& result) {
+/// The largest change of a row of weights that rounding explains, relative to its length: the tolerance, or
+/// what is explained by quantization. 0 if all weights are equal. A symmetry that was not recognized leaves
+/// roundings as large where everything else is equal.
+double change_by_rounding(const Comparison& result) {
   double most = 0.0;
   const auto take = [&](double change, const std::string& new_weight) {
-    if (change <= result.tolerance || result.is_quantization(new_weight)) most = std::max(most, change);
+    if (change != 0.0) most = std::max(most, result.tolerance);
+    if (result.is_quantization(new_weight)) most = std::max(most, change);
   };
   for (const NormComparison& norm : result.norms) {
-    for (const ReaderComparison& reader : norm.readers) take(reader.composite, reader.new_weight);
+    take(norm.gain_change, {});
+    take(norm.bias_change, {});
+    for (const ReaderComparison& reader : norm.readers) {
+      take(reader.composite, reader.new_weight);
+      take(reader.raw, {});
+      take(reader.bias, {});
+    }
   }
   for (const WriterComparison& writer : result.writers) {
     take(writer.only_layer_norms ? writer.centered : writer.raw, writer.new_weight);
@@ -621,8 +634,8 @@ void add_witness(const Checkpoint& old_file, const Model& old_model, const Check
   if (const std::string why = assumption_of(old_file, new_file, result); !why.empty()) {
     result.no_witness = "no witness was sought: " + why;
   } else {
-    WitnessSearch search = seek_witness(old_file, old_model, new_file, new_model,
-                                        change_of_equal_weights(result), progress);
+    WitnessSearch search =
+        seek_witness(old_file, old_model, new_file, new_model, change_by_rounding(result), progress);
     result.witness = std::move(search.witness);
     result.no_witness = std::move(search.why_none);
   }

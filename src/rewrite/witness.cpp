@@ -16,7 +16,6 @@ namespace normscope::rewrite {
 namespace {
 
 using forward::Decoder;
-using forward::Disturbance;
 
 /// Largest number of tokens of a context.
 constexpr std::size_t most_tokens = 8;
@@ -27,38 +26,10 @@ constexpr double budget = 4e11;
 /// Passes that show how far results move, and the factor between these movements and the errors.
 constexpr std::uint64_t passes = 3;
 constexpr double safety = 8.0;
+/// Likewise of changes of weights, which are as large as the largest of all rows.
+constexpr double safety_of_weights = 3.0;
 /// Pairs of logits that a witness keeps.
 constexpr std::size_t most_pairs = 200;
-
-struct Runner {
-  const files::Checkpoint& file;
-  const models::Model& model;
-
-  /// Logits of all positions, (tokens, vocabulary).
-  [[nodiscard]] std::vector<double> logits(const Decoder& decoder, std::span<const std::size_t> tokens) const {
-    const std::vector<double> hidden = decoder.run(tokens);
-    std::vector<double> result(tokens.size() * decoder.vocabulary());
-    decoder.logits({hidden.data(), tokens.size(), hidden.size() / tokens.size()},
-                   {result.data(), tokens.size(), decoder.vocabulary()});
-    return result;
-  }
-
-  /// How far the first `count` logits of a position move; infinite if they are not finite.
-  [[nodiscard]] double movement(std::span<const std::size_t> tokens, std::size_t position,
-                                std::span<const double> undisturbed, std::size_t count, double change) const {
-    double most = 0.0;
-    for (std::uint64_t seed = 1; seed <= passes; ++seed) {
-      const Decoder decoder(file, model, 0, Disturbance{seed, change});
-      const std::vector<double> moved = logits(decoder, tokens);
-      const double* const row = moved.data() + position * decoder.vocabulary();
-      for (std::size_t i = 0; i < count; ++i) {
-        const double by = std::abs(row[i] - undisturbed[i]);
-        most = std::isfinite(by) ? std::max(most, by) : HUGE_VAL;
-      }
-    }
-    return safety * most;
-  }
-};
 
 /// The position and token with the largest gap between two models' logits.
 struct Gap {
@@ -68,11 +39,46 @@ struct Gap {
   std::vector<double> before{}, after{};  ///< logits of that position, of the tokens that both models have
 };
 
+struct Runner {
+  const files::Checkpoint& file;
+  const models::Model& model;
+
+  /// Logits of all positions, (tokens, vocabulary).
+  [[nodiscard]] std::vector<double> logits(const Decoder& decoder,
+                                           std::span<const std::size_t> tokens) const {
+    const std::vector<double> hidden = decoder.run(tokens);
+    std::vector<double> result(tokens.size() * decoder.outputs());
+    decoder.logits({hidden.data(), tokens.size(), hidden.size() / tokens.size()},
+                   {result.data(), tokens.size(), decoder.outputs()});
+    return result;
+  }
+
+  /// How far logits of a position move; infinite if one that is finite becomes another.
+  [[nodiscard]] double movement(const Gap& gap, std::span<const double> undisturbed, double change) const {
+    double most = 0.0;
+    for (std::uint64_t seed = 1; seed <= passes; ++seed) {
+      const Decoder decoder(file, model, 0, {.encoders = true, .disturbance = {seed, change}});
+      const std::vector<double> moved = logits(decoder, gap.tokens);
+      const double* const row = moved.data() + gap.position * decoder.outputs();
+      for (std::size_t i = 0; i < undisturbed.size(); ++i) {
+        if (!std::isfinite(undisturbed[i])) continue;
+        const double by = std::abs(row[i] - undisturbed[i]);
+        most = std::isfinite(by) ? std::max(most, by) : HUGE_VAL;
+      }
+    }
+    return (change > 0.0 ? safety_of_weights : safety) * most;
+  }
+};
+
 class Search {
  public:
   Search(const Runner& before, const Runner& after, double change, const Progress& progress)
-      : before_(before), after_(after), old_(before.file, before.model), new_(after.file, after.model),
-        change_(change), progress_(progress) {
+      : before_(before),
+        after_(after),
+        old_(before.file, before.model, 0, {.encoders = true}),
+        new_(after.file, after.model, 0, {.encoders = true}),
+        change_(change),
+        progress_(progress) {
     tokens_ = std::min(old_.vocabulary(), new_.vocabulary());
     length_ = std::min({most_tokens, old_.positions(), new_.positions()});
     const double cost = static_cast<double>(length_) *
@@ -93,7 +99,7 @@ class Search {
         for (std::size_t& token : context) token = changed[random.below(changed.size())];
         try_context(context);
       }
-      for (std::size_t i = 0; i < contexts_; ++i) {
+      for (std::size_t i = 0; i < contexts_ && !best_.tokens.empty(); ++i) {
         std::vector<std::size_t> context = best_.tokens;
         context[random.below(context.size())] = random.below(tokens_);
         try_context(context);
@@ -117,17 +123,10 @@ class Search {
     return context;
   }
 
-  /// Tokens whose stream differs most where it enters the first norm, of all or of 512 at random.
+  /// Tokens whose embeddings differ most.
   std::vector<std::size_t> changed_tokens() {
-    std::vector<std::size_t> candidates(tokens_);
-    std::iota(candidates.begin(), candidates.end(), std::size_t{0});
-    Random random(2);
-    for (std::size_t i = 0; i < std::min<std::size_t>(512, tokens_); ++i) {
-      std::swap(candidates[i], candidates[i + random.below(tokens_ - i)]);
-    }
-    candidates.resize(std::min<std::size_t>(512, tokens_));
     std::vector<std::pair<double, std::size_t>> changes;
-    for (const std::size_t token : candidates) {
+    for (std::size_t token = 0; token < tokens_; ++token) {
       const std::vector<double> a = old_.embedding(token);
       const std::vector<double> b = new_.embedding(token);
       double sum = 0.0;
@@ -147,13 +146,15 @@ class Search {
     ++result_.contexts;
     const std::vector<double> a = before_.logits(old_, tokens);
     const std::vector<double> b = after_.logits(new_, tokens);
-    const std::size_t count = std::min(old_.vocabulary(), new_.vocabulary());
+    const std::size_t count = std::min(old_.outputs(), new_.outputs());
     for (std::size_t t = 0; t < tokens.size(); ++t) {
-      const double* const old_row = a.data() + t * old_.vocabulary();
-      const double* const new_row = b.data() + t * new_.vocabulary();
+      const double* const old_row = a.data() + t * old_.outputs();
+      const double* const new_row = b.data() + t * new_.outputs();
       for (std::size_t i = 0; i < count; ++i) {
-        const double size = std::abs(new_row[i] - old_row[i]);
-        if (!(size > best_.size) || !std::isfinite(size)) continue;
+        // Where one logit is finite, a weight that is not reaches the other.
+        const bool is_one_finite = std::isfinite(old_row[i]) != std::isfinite(new_row[i]);
+        const double size = is_one_finite ? HUGE_VAL : std::abs(new_row[i] - old_row[i]);
+        if (!(size > best_.size)) continue;
         best_ = {tokens, t, i, size, {old_row, old_row + count}, {new_row, new_row + count}};
       }
     }
@@ -163,18 +164,24 @@ class Search {
   bool found_witness() {
     if (!(best_.size > 0.0)) return false;
     const std::size_t count = best_.before.size();
-    Witness witness{best_.tokens, best_.position, {best_.token, best_.before[best_.token], best_.after[best_.token]}};
-    witness.old_error = before_.movement(best_.tokens, best_.position, best_.before, count, 0.0);
-    witness.new_error = after_.movement(best_.tokens, best_.position, best_.after, count, 0.0);
-    if (change_ > 0.0) {
-      witness.rounding = before_.movement(best_.tokens, best_.position, best_.before, count, change_);
+    Witness witness{best_.tokens,
+                    best_.position,
+                    !old_.has_logits(),
+                    {best_.token, best_.before[best_.token], best_.after[best_.token]}};
+    const bool old_is_finite = std::isfinite(witness.logit.before);
+    const bool new_is_finite = std::isfinite(witness.logit.after);
+    if (old_is_finite) witness.old_error = before_.movement(best_, best_.before, 0.0);
+    if (new_is_finite) witness.new_error = after_.movement(best_, best_.after, 0.0);
+    if (change_ > 0.0 && old_is_finite) {
+      witness.rounding = before_.movement(best_, best_.before, change_);
     }
     explained_ = witness.old_error + witness.new_error + witness.rounding;
     if (!(best_.size > explained_)) return false;
     std::vector<std::size_t> order(count);
     std::iota(order.begin(), order.end(), std::size_t{0});
     const auto gap = [&](std::size_t i) { return std::abs(best_.after[i] - best_.before[i]); };
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return gap(a) > gap(b); });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return gap(a) > gap(b); });
     order.resize(std::min(count, most_pairs));
     std::sort(order.begin(), order.end());
     for (const std::size_t i : order) witness.logits.push_back({i, best_.before[i], best_.after[i]});

@@ -35,7 +35,7 @@ std::vector<std::size_t> tokens_of(const nlohmann::json& truth) {
 /// Logits of all tokens of the context.
 std::vector<double> logits_of(const files::Checkpoint& checkpoint, const models::Model& model,
                               const std::vector<std::size_t>& tokens) {
-  const Decoder decoder(checkpoint, model, 1);
+  const Decoder decoder(checkpoint, model, 1, {.encoders = true});
   const std::vector<double> hidden = decoder.run(tokens);
   std::vector<double> logits(tokens.size() * decoder.vocabulary());
   decoder.logits({hidden.data(), tokens.size(), hidden.size() / tokens.size()},
@@ -100,10 +100,19 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values("arcee", "codegen", "cohere", "cohere2", "cohere_qk_norm", "falcon_11b", "falcon_40b",
                     "falcon_7b", "gemma", "gemma2", "gemma3", "glm", "glm4", "gpt2", "gpt2_scaled",
                     "gpt_bigcode", "gpt_bigcode_multi_head", "gpt_neo", "gpt_neox", "gpt_neox_sequential",
-                    "gptj", "granite", "granitemoe", "granitemoeshared", "jais2", "llama", "llama_biased", "ministral", "mistral", "mixtral", "nemotron", "olmoe",
-                    "opt", "persimmon", "phi", "phi3", "phi_qk_norm", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "seed_oss", "smollm3",
+                    "gptj", "granite", "granitemoe", "granitemoeshared", "jais2", "llama", "llama_biased",
+                    "ministral", "mistral", "mixtral", "nemotron", "opt", "persimmon", "phi", "phi3",
+                    "phi_qk_norm", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "seed_oss", "smollm3",
                     "stablelm", "stablelm_parallel", "starcoder2", "vaultgemma"),
     [](const auto& instance) { return instance.param; });
+
+TEST(Decoder, RunsEncodersThatAreAskedFor) {
+  for (const char* name : {"bert", "roberta", "camembert", "xlm_roberta", "distilbert"}) {
+    const nlohmann::json truth = truth_of(name);
+    const files::Checkpoint checkpoint(test::fixture(name));
+    expect_truth(truth, logits_of(checkpoint, models::describe(checkpoint), tokens_of(truth)));
+  }
+}
 
 TEST(Decoder, NeedsTheActivationOfAFileThatStatesNone) {
   const files::Checkpoint checkpoint(test::fixture("nanogpt"));
@@ -118,6 +127,7 @@ TEST(Decoder, NeedsTheActivationOfAFileThatStatesNone) {
 TEST(Decoder, RefusesWhatIsNotModelled) {
   const std::vector<std::pair<const char*, const char*>> cases = {
       {"olmo", "clip_qkv: 0.8"},
+      {"olmoe", "clip_qkv: 0.9"},
       {"mpt", "the forward pass of MPT"},
       {"bert", "the forward pass of BERT, RoBERTa or MiniLM"},
       {"falcon_alibi", "alibi: true"},

@@ -240,7 +240,7 @@ TEST(RewriteCompare, TensorsThatNothingReadsAreComparedByName) {
   extra(new_copy, "extra.a", 1.0 + 0x1p-23);
   EXPECT_EQ(with().agreement, Agreement::equivalent);
   extra(new_copy, "extra.a", 7.0);
-  EXPECT_EQ(with().agreement, Agreement::different);
+  EXPECT_EQ(with().agreement, Agreement::undecided) << "no witness: nothing reads it";
   EXPECT_TRUE(names_kind(with(), "tensor", "extra.a differs"));
   new_copy.tensors.at("extra.a") = {Dtype::F32, {3}, {1.0, 2.0, 3.0}};
   EXPECT_TRUE(names_kind(with(), "tensor", "extra.a differs"));
@@ -262,15 +262,15 @@ TEST(RewriteCompare, TensorsThatCannotBeDecodedAreComparedByTheirBytes) {
   };
   EXPECT_EQ(with(), Agreement::same);
   parts.tensors.at("extra").bytes[1] = std::byte{0x35};
-  EXPECT_EQ(with(), Agreement::different);
+  EXPECT_EQ(with(), Agreement::undecided);
   parts.tensors.at("extra") = {Dtype::U8, {4}, std::vector<std::byte>(4)};
-  EXPECT_EQ(with(), Agreement::different);
+  EXPECT_EQ(with(), Agreement::undecided);
   parts.tensors.at("extra") = {Dtype::F8_E8M0, {2}, {std::byte{0x12}, std::byte{0x34}}};
-  EXPECT_EQ(with(), Agreement::different) << "the same bytes of another type";
+  EXPECT_EQ(with(), Agreement::undecided) << "the same bytes of another type";
   parts.tensors.at("extra") = {Dtype::F32, {4}, std::vector<std::byte>(16)};
   const files::Checkpoint decoded = parts.open(scratch / "decoded");
   EXPECT_EQ(compare(decoded, models::describe(decoded), before, models::describe(before)).agreement,
-            Agreement::different);
+            Agreement::undecided);
 }
 
 TEST(RewriteCompare, LargeEpsIsAMissingNormWhereItWasSmall) {
@@ -411,7 +411,8 @@ TEST(RewriteCompare, AMeanCountsUnlessOnlyLayerNormsReadTheStream) {
        {Redescribes([](Model& model) { model.norms.back().writing_norms = {"n"}; }),
         Redescribes([](Model& model) { model.norms.back().placement = models::Placement::post; })}) {
     const Comparison comparison = with(change);
-    EXPECT_EQ(comparison.agreement, Agreement::different);
+    EXPECT_EQ(comparison.agreement, Agreement::undecided);
+    EXPECT_NE(comparison.no_witness.find("no witness was sought"), std::string::npos);
     EXPECT_TRUE(names_kind(comparison, "centered_for_rms"));
   }
   for (const Redescribes& change :
@@ -448,7 +449,9 @@ TEST(RewriteCompare, AReaderIsSearchedForInAllStacks) {
   ASSERT_NE(other, described.norms.end());
   const std::string name = other->readers.front().weight.tensor;
   const Comparison comparison = compared_with("clip", [&](Copy& copy) { values_of(copy, name)[0] += 1.0; });
-  EXPECT_EQ(comparison.agreement, Agreement::different);
+  EXPECT_EQ(comparison.agreement, Agreement::undecided);
+  EXPECT_EQ(comparison.no_witness,
+            "no witness was sought: not modelled: the forward pass of " + described.title);
   EXPECT_FALSE(names_kind(comparison, "wrong_reader"));
 }
 
@@ -481,7 +484,7 @@ TEST(RewriteCompare, ValuesThatAreNotFiniteDiffer) {
       if (std::string(name) == "transformer.h.0.ln_1.bias") continue;
       values_of(copy, name)[1] += 1.0;
       const files::Checkpoint changed = copy.open(scratch / "changed");
-      EXPECT_EQ(compare(broken, described, changed, described).agreement, Agreement::different)
+      EXPECT_EQ(compare(broken, described, changed, described).agreement, Agreement::undecided)
           << name << " " << value << ": beside it";
     }
   }

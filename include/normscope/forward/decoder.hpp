@@ -14,7 +14,8 @@
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/models/model.hpp>
 
-/// The forward pass of decoders whose blocks are causal self-attention and an MLP, as `model` describes them.
+/// The forward pass of decoders whose blocks are causal self-attention and an MLP or a mixture of experts,
+/// and of encoders of BERT's kind, as `model` describes them.
 namespace normscope::forward {
 
 /// A token that may follow, with its logit and its probability among all tokens.
@@ -73,6 +74,11 @@ struct Disturbance {
   double weights = 0.0;    ///< changes of weights, relative to the root mean square of their row
 };
 
+struct PassOptions {
+  bool encoders = false;  ///< whether encoders are run too
+  Disturbance disturbance{};
+};
+
 /// Largest number of tokens of a pass, for models that state no smaller one. Scores take its square.
 inline constexpr std::size_t most_tokens = 4096;
 
@@ -82,15 +88,21 @@ class Decoder {
   /// Keeps references to both arguments.
   ///
   /// Errors    Unsupported, "not modelled: …", unless everything that the model computes is known: its
-  ///           architecture, all its tensors and all fields of its configuration
+  ///           architecture, all its tensors and all fields of its configuration; and for encoders unless
+  ///           `options` ask for them
   Decoder(const files::Checkpoint& checkpoint, const models::Model& model, unsigned threads = 0,
-          const Disturbance& disturbance = {});
+          const PassOptions& options = {});
   Decoder(Decoder&&) noexcept;
   Decoder& operator=(Decoder&&) noexcept;
   ~Decoder();
 
   /// Number of tokens in the vocabulary, of which the embedding has a row each.
   [[nodiscard]] std::size_t vocabulary() const;
+  /// Whether there is a map to the vocabulary. An encoder may have none; then its hidden states, the output
+  /// of its last norm, stand in place of logits.
+  [[nodiscard]] bool has_logits() const;
+  /// Number of logits, or of features of a hidden state.
+  [[nodiscard]] std::size_t outputs() const;
   /// The largest number of tokens of a context.
   [[nodiscard]] std::size_t positions() const;
   /// What the token embedding gives the stream for a token.
@@ -134,7 +146,7 @@ class Decoder {
 
   /// The logits for rows of the final norm's output, before softmax.
   ///
-  /// Shapes    hidden (any rows, width), logits (the same rows, vocabulary)
+  /// Shapes    hidden (any rows, width), logits (the same rows, outputs())
   ///
   /// Errors    as `models::read_weight`; Cancelled
   void logits(MatrixView<const double> hidden, MatrixView<double> logits,

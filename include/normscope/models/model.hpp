@@ -168,14 +168,19 @@ struct Routing {
 };
 
 /// What the forward pass of a decoder computes beyond its norms, heads and linear maps. Stated only for
-/// architectures whose blocks are causal self-attention and an MLP, or a mixture of gated MLPs.
+/// architectures whose blocks are causal self-attention and an MLP, or a mixture of gated MLPs;
+/// and for encoders of BERT's kind.
 struct Decoder {
   std::optional<Activation> activation{};  ///< empty if neither file nor architecture determine it
   double embedding_scale = 1.0;            ///< of the token embedding
   double branch_scale = 1.0;               ///< of the outputs of attention and MLP
   std::uint64_t first_position = 0;        ///< row of the position embedding for the first token
   std::optional<Routing> routing{};        ///< of mixtures of experts
-  std::string not_modelled{};              ///< as for a head
+  /// An encoder: heads see all positions, and norms behind sums give the stream itself.
+  bool encodes = false;
+  /// The token that takes the position before `first_position` and is not counted (RoBERTa's padding).
+  std::optional<std::uint64_t> padding{};
+  std::string not_modelled{};  ///< as for a head
 };
 
 /// Normalization layers of a file that are not analysed.

@@ -12,24 +12,25 @@
 /// A context on which two models give different logits.
 namespace normscope::rewrite {
 
-/// The logit of a token in both models.
+/// The logit of a token in both models, or a feature of their hidden states.
 struct LogitPair {
   std::size_t token = 0;
   double before = 0.0, after = 0.0;
 };
 
-/// Two logits, by the forward pass of both files in double precision, further apart than their errors and what
-/// rounding of the weights explains. Such errors are estimates: how far the logits of that position move where
-/// every product, norm and attention output of the pass moves up or down by the bound of its own rounding; the
-/// largest of three such passes, times 8. It assumes that roundings act to first order, and do not conspire
-/// beyond that factor. A witness is about the weights as they are stored.
+/// Two logits, by the forward pass of both files in double precision, further apart than their errors and
+/// what rounding of the weights explains. Such errors are estimates: how far the logits of that position move
+/// where every product, norm and attention output of the pass moves up or down by the bound of its own
+/// rounding; the largest of three such passes, times 8. It assumes that roundings act to first order, and do
+/// not conspire beyond that factor. A witness is about the weights as they are stored.
 struct Witness {
   std::vector<std::size_t> tokens{};
   std::size_t position = 0;  ///< from 0, in `tokens`
+  bool of_features = false;  ///< of the last hidden state of an encoder without a language head, for logits
   LogitPair logit{};
   double old_error = 0.0, new_error = 0.0;
-  /// How far logits of OLD move, likewise, where its weights change as far as those of both files do that count
-  /// as equal; 0 if none of these changes.
+  /// How far logits of OLD move, likewise but times 3, where each row of its weights changes by what
+  /// rounding, or quantization, explains; 0 if all weights are equal.
   double rounding = 0.0;
   /// Those of that position that differ most, by token.
   std::vector<LogitPair> logits{};
@@ -43,9 +44,9 @@ struct WitnessSearch {
   double largest_gap = 0.0;  ///< between logits, of all contexts
 };
 
-/// Runs both models on contexts of random tokens, on tokens whose embeddings differ most, and on the context with
-/// the largest gap with tokens exchanged one at a time. The seed is fixed, and the number of contexts depends on
-/// both models' sizes alone. Ends with the first kind of contexts that has a witness.
+/// Runs both models on contexts of random tokens, on tokens whose embeddings differ most, and on the context
+/// with the largest gap with tokens exchanged one at a time. The seed is fixed, and the number of contexts
+/// depends on both models' sizes alone. Ends with the first kind of contexts that has a witness.
 ///
 /// `change`  the largest change of a row of weights, relative to its length, that counts as rounding
 ///

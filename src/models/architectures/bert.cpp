@@ -1,3 +1,5 @@
+#include <string>
+
 #include "architecture.hpp"
 #include "builder.hpp"
 
@@ -12,8 +14,21 @@ void language_head(Builder& b, const char* dense, const char* norm) {
   b.unembedding({"decoder"}, true, true, "bias");
 }
 
+// Positions of RoBERTa's kind begin behind the padding token's, which is not counted.
+void encoder(Builder& b) {
+  if (b.config().flag({"is_decoder"}).value_or(false)) return;
+  DecoderStyle style{.activation = "gelu", .encodes = true};
+  const std::string type = b.model_type();
+  if (!type.empty() && type != "bert") {
+    style.padding = b.config().count({"pad_token_id"}).value_or(1);
+    style.first_position = *style.padding + 1;
+  }
+  if (!type.empty()) b.decoder(style);
+}
+
 void bert_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::post, .eps = 1e-12, .eps_key = "layer_norm_eps"});
+  encoder(b);
   b.buffer("embeddings.position_ids");
   b.buffer("embeddings.token_type_ids");
   b.embedding("token embedding", "embeddings.word_embeddings");

@@ -7,6 +7,7 @@ namespace {
 
 void distilbert_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::post, .eps = 1e-12, .eps_key = ""});
+  b.decoder({.activation = "gelu", .encodes = true});
   b.buffer("embeddings.position_ids");
   b.embedding("token embedding", "embeddings.word_embeddings");
   b.embedding("position embedding", "embeddings.position_embeddings");

@@ -13,18 +13,64 @@ const verdicts: Record<Compare["agreement"], string> = {
   different: "Different: they do not compute the same function",
   "equivalent up to quantization":
     "Equivalent up to quantization: what differs is what the block formats of quantized matrices explain",
-  undecided: "Undecided: nothing differs of what could be compared",
+  undecided: "Undecided: no proof that they compute the same, and no witness that they do not",
 };
+
+function witnessFact({ witness, no_witness }: Compare): [string, string | HTMLElement][] {
+  if (witness === undefined) return no_witness === undefined ? [] : [["Witness", no_witness]];
+  const { tokens, position, token, of_features, old_logit, new_logit, old_error, new_error, rounding } = witness;
+  const number = (value: number | null): string => (value === null ? "not finite" : value.toPrecision(6));
+  const error = (value: number | null): string => (value === null ? "unknown" : measured(value));
+  return [
+    [
+      "Witness",
+      `After the tokens ${tokens.slice(0, position + 1).join(" ")}, ${of_features ? "hidden feature" : "the logit of token"} ` +
+        `${token} is ${number(new_logit)} in NEW and ${number(old_logit)} in OLD`,
+    ],
+    [
+      "Errors, estimated",
+      `${error(new_error)} in NEW, ${error(old_error)} in OLD; rounding of the weights explains ${error(rounding)}`,
+    ],
+  ];
+}
+
+/** Every map that reads a norm, and by what it matches that of OLD. */
+function matches({ norms, tolerance, quantizations }: Compare): HTMLElement | null {
+  const by = (reader: Norm["readers"][number]): string => {
+    const error = Math.max(reader.composite, reader.bias);
+    if (error > tolerance) {
+      return quantizations.some((found) => found.new === reader.new && found.explained) ? "quantization" : "differs";
+    }
+    return reader.raw === 0 ? "equal weights" : reader.raw > tolerance ? "gain in the weights" : "rounding";
+  };
+  const rows = norms.flatMap((norm) =>
+    norm.readers.map((reader) => [
+      name(norm.new),
+      name(reader.new),
+      by(reader),
+      measured(reader.raw),
+      measured(reader.composite),
+      measured(reader.bias),
+    ]),
+  );
+  if (rows.length === 0) return null;
+  const heads = ["Norm", "Read by", "Matches by", "Stored", "With gain", "Bias"];
+  return table("What reads each norm, and by what it matches OLD", heads, rows, [3, 4, 5]);
+}
 
 const composite = (norm: Norm): number =>
   norm.readers.reduce((worst, reader) => Math.max(worst, reader.composite, reader.bias), 0);
 
-const facts = ({ old, new: now, tolerance, agreement }: Compare): [string, string | HTMLElement][] => [
-  ["Verdict", verdicts[agreement]],
-  ["Counts as rounding up to", measured(tolerance)],
-  ["OLD", name(old)],
-  ["NEW", name(now)],
-];
+const facts = (comparison: Compare): [string, string | HTMLElement][] => {
+  const { old, new: now, tolerance, agreement } = comparison;
+  return [
+    ["Verdict", verdicts[agreement]],
+    ["Counts as rounding up to", measured(tolerance)],
+    ...witnessFact(comparison),
+    ["OLD", name(old)],
+    ["NEW", name(now)],
+  ];
+};
 
 function norms({ norms }: Compare): HTMLElement {
   const rows = norms.map((norm) => [
@@ -80,6 +126,8 @@ export function showComparison(comparison: Compare, charts: Chart[]): { redraw: 
   const { redraw } = showCharts(charts);
   const rest = others(comparison);
   slot("norms-body").append(el("div", { class: "table-scroll" }, norms(comparison)));
+  const maps = matches(comparison);
+  if (maps !== null) slot("norms-body").append(el("div", { class: "table-scroll" }, maps));
   if (rest !== null) slot("norms-body").append(el("div", { class: "table-scroll" }, rest));
   slot("colophon").textContent = `Made by Normscope ${comparison.version}.`;
   return { redraw };

@@ -169,10 +169,56 @@ void turn(const rewrite::Comparison& comparison, Json& charts) {
             depth_lines(comparison, std::move(rows), quantity("value", "angle in degrees"), "degrees")));
 }
 
+/// Both models' numbers at the position of a witness, which lie on a line for equal models.
+void witness(const rewrite::Comparison& comparison, Json& charts) {
+  if (!comparison.witness) return;
+  const rewrite::Witness& found = *comparison.witness;
+  const char* const what = found.of_features ? "feature" : "token";
+  Json rows = Json::array();
+  double least = infinity, most = -infinity;
+  for (const rewrite::LogitPair& pair : found.logits) {
+    if (!std::isfinite(pair.before) || !std::isfinite(pair.after)) continue;
+    least = std::min({least, pair.before, pair.after});
+    most = std::max({most, pair.before, pair.after});
+    rows.push_back({{"token", pair.token},
+                    {"old", rounded(pair.before)},
+                    {"new", rounded(pair.after)},
+                    {"series", pair.token == found.logit.token ? "the witness" : "others"}});
+  }
+  if (rows.empty()) return;
+  const std::size_t count = rows.size();
+  const Json line = {{{"old", rounded(least)}, {"new", rounded(least)}},
+                     {{"old", rounded(most)}, {"new", rounded(most)}}};
+  Json tips = {{{"field", "token"}, {"title", what}, {"type", "quantitative"}},
+               {{"field", "old"}, {"title", "in OLD"}, {"type", "quantitative"}, {"format", ".6~g"}},
+               {{"field", "new"}, {"title", "in NEW"}, {"type", "quantitative"}, {"format", ".6~g"}}};
+  charts.push_back(chart(
+      "witness", found.of_features ? "Do both give the same hidden state?" : "Do both give the same logits?",
+      fmt::format("No: {} {} gets {} in NEW and {} in OLD.", what, found.logit.token,
+                  format_number(found.logit.after), format_number(found.logit.before)),
+      fmt::format("Position {} after {} tokens: the {} {}s that differ most, OLD across and NEW up; equal ones lie on "
+                  "the line.",
+                  found.position, found.position + 1, count, what),
+      {{"height", 260},
+       {"layer",
+        {{{"data", values(line)},
+          {"mark", {{"type", "line"}, {"strokeWidth", 1}, {"opacity", 0.5}, {"color", "gray"}}},
+          {"encoding", {{"x", quantity("old", "in OLD")}, {"y", quantity("new", "in NEW")}}}},
+         {{"data", values(std::move(rows))},
+          {"mark", {{"type", "point"}, {"filled", true}, {"size", 45}, {"opacity", 0.8}}},
+          {"encoding",
+           {{"x", quantity("old", "in OLD")},
+            {"y", quantity("new", "in NEW")},
+            {"color", {{"field", "series"}, {"type", "nominal"}, {"title", nullptr}, {"sort", nullptr}}},
+            {"shape", {{"field", "series"}, {"type", "nominal"}, {"title", nullptr}, {"sort", nullptr}}},
+            {"tooltip", std::move(tips)}}}}}}}));
+}
+
 }  // namespace
 
 nlohmann::ordered_json comparison_charts(const rewrite::Comparison& comparison) {
   Json charts = Json::array();
+  witness(comparison, charts);
   drift(comparison, charts);
   turn(comparison, charts);
   return charts;

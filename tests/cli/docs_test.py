@@ -12,7 +12,7 @@ from pathlib import Path
 
 from command import COMMAND, SOURCE, CommandTest
 
-PAGES = [SOURCE / "README.md", *(SOURCE / "docs" / page for page in ("attribution.md", "certificates.md", "formats.md", "gallery.md", "install.md", "int8.md", "ranges.md", "rewrite.md", "speed.md", "tour.md")),
+PAGES = [SOURCE / "README.md", *(SOURCE / "docs" / page for page in ("attribution.md", "certificates.md", "compare.md", "formats.md", "gallery.md", "install.md", "int8.md", "ranges.md", "rewrite.md", "speed.md", "tour.md")),
          *sorted((SOURCE / "docs/guides").glob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SHOWN = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)

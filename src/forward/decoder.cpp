@@ -119,7 +119,8 @@ struct Decoder::State {
 
   /// The bound of a norm's rounding has its width, for the sums; a gain is disturbed like a weight.
   void disturb_norm(const models::Norm& norm, MatrixView<double> rows) const {
-    disturb(disturbance, norm.name, static_cast<std::ptrdiff_t>(width), disturbance.weights, rows);
+    disturb(disturbance, norm.name, static_cast<std::ptrdiff_t>(width), change_of(disturbance, norm.name),
+            rows);
   }
 
   /// What the token embedding gives the stream.

@@ -56,7 +56,7 @@ void pass_own_norms(const files::Checkpoint& checkpoint, const models::Model& mo
     const MatrixView<double> rows = is_of_head ? parts.of(i) : parts.all();
     norm::normalize<double>(norm::view(spec), rows, rows, 1);
     disturb(disturbance, own->name + parts.maps[i]->weight.selector(),
-            static_cast<std::ptrdiff_t>(rows.width()), disturbance.weights, rows);
+            static_cast<std::ptrdiff_t>(rows.width()), change_of(disturbance, own->name), rows);
     if (!is_of_head) return;
   }
 }
@@ -130,12 +130,13 @@ std::vector<double> disturbed_weights(const Disturbance& disturbance, const mode
   std::vector<double> lengths;
   if (disturbance.seed == 0 || width == 0) return lengths;
   const std::string place = map.weight.selector();
+  const double change = change_of(disturbance, place);
   for (std::size_t i = 0; i < weight.size() / width; ++i) {
     const std::span<double> row(weight.data() + i * width, width);
     lengths.push_back(std::sqrt(sum_of_squares(row)));
-    if (disturbance.weights == 0.0) continue;
+    if (change == 0.0) continue;
     Random random = signs_of(disturbance, place, first + i);
-    const double size = disturbance.weights * lengths.back() / std::sqrt(static_cast<double>(width));
+    const double size = change * lengths.back() / std::sqrt(static_cast<double>(width));
     for (double& value : row) value += size * sign(random);
   }
   return lengths;
@@ -155,6 +156,13 @@ void disturb_products(const Disturbance& disturbance, const models::Linear& map,
 }
 
 }  // namespace
+
+double change_of(const Disturbance& disturbance, std::string_view name) {
+  if (disturbance.seed == 0) return 0.0;
+  auto at = disturbance.changes.find(name);
+  if (at == disturbance.changes.end()) at = disturbance.changes.find(std::string_view());
+  return at == disturbance.changes.end() ? 0.0 : at->second;
+}
 
 void disturb(const Disturbance& disturbance, std::string_view place, std::ptrdiff_t terms, double relative,
              MatrixView<double> rows) {
@@ -226,7 +234,11 @@ void apply(const files::Checkpoint& checkpoint, const models::Linear& map, Matri
     throw Error(ErrorCode::Unsupported, fmt::format("not modelled: \"{}\" reads {} features, expected {}",
                                                     map.weight.selector(), map.in, x.width()));
   }
-  const std::vector<double> bias = models::read_bias(checkpoint, map);
+  std::vector<double> bias = models::read_bias(checkpoint, map);
+  if (!bias.empty()) {
+    const double change = map.bias ? change_of(disturbance, map.bias->selector()) : 0.0;
+    disturb(disturbance, "bias of " + map.weight.selector(), 0, change, {bias.data(), 1, bias.size()});
+  }
   const auto outputs = static_cast<std::size_t>(map.out);
   const std::size_t block = std::max<std::size_t>(1, most_weights / std::max<std::size_t>(1, x.width()));
   for (std::size_t first = 0; first < outputs; first += block) {

@@ -33,6 +33,9 @@ void apply(const files::Checkpoint& checkpoint, const models::Linear& map, Matri
 [[nodiscard]] std::vector<double> table_row(const files::Checkpoint& checkpoint, const models::Linear& table,
                                             std::size_t index, const Disturbance& disturbance = {});
 
+/// The change of a matrix or norm of this name; 0 without one.
+[[nodiscard]] double change_of(const Disturbance& disturbance, std::string_view name);
+
 /// Moves each entry of rows up or down, by `relative` of itself and the bound of the rounding of `terms`
 /// operations on the largest entry of its row. `place` tells the pass's operations apart.
 void disturb(const Disturbance& disturbance, std::string_view place, std::ptrdiff_t terms, double relative,

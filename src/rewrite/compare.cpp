@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -590,29 +591,52 @@ bool has_structural_reason(const Comparison& result) {
                      [](const OtherComparison& other) { return !other.in_old || !other.in_new; });
 }
 
-/// The largest change of a row of weights that rounding explains, relative to its length: the tolerance, or
-/// what is explained by quantization. 0 if all weights are equal. A symmetry that was not recognized leaves
-/// roundings as large where everything else is equal.
-double change_by_rounding(const Comparison& result) {
-  double most = 0.0;
-  const auto take = [&](double change, const std::string& new_weight) {
-    if (change != 0.0) most = std::max(most, result.tolerance);
-    if (result.is_quantization(new_weight)) most = std::max(most, change);
+/// Changes of OLD's weights that rounding explains: of those that differ, by as much as they do, up to the
+/// tolerance or what quantization explains. Those that are equal have no roundings.
+forward::WeightChanges changes_by_rounding(const Model& old_model, const Comparison& result) {
+  forward::WeightChanges changes;
+  const auto take = [&](const std::string& name, double stored, double change) {
+    if (stored != 0.0) changes[name] = std::max(changes[name], std::min(change, result.tolerance));
+  };
+  const auto take_map = [&](const std::string& old_weight, const std::string& new_weight, double raw,
+                            double change) {
+    take(old_weight, raw, change);
+    if (result.is_quantization(new_weight)) changes[old_weight] = std::max(changes[old_weight], change);
+  };
+  std::map<std::string, const Linear*> maps;
+  for (const Norm& norm : old_model.norms) {
+    for (const auto* list : {&norm.readers, &norm.writers}) {
+      for (const Linear& map : *list) maps[map.weight.selector()] = &map;
+    }
+  }
+  bool all_are_known = true;
+  const auto know = [&](const std::string& selector) {
+    all_are_known = all_are_known && maps.contains(selector);
   };
   for (const NormComparison& norm : result.norms) {
-    take(norm.gain_change, {});
-    take(norm.bias_change, {});
+    const double change = std::max(norm.gain_change, norm.bias_change);
+    take(norm.old_name, change, change);
     for (const ReaderComparison& reader : norm.readers) {
-      take(reader.composite, reader.new_weight);
-      take(reader.raw, {});
-      take(reader.bias, {});
+      know(reader.old_weight);
+      take_map(reader.old_weight, reader.new_weight, reader.raw, reader.composite);
+      const auto at = maps.find(reader.old_weight);
+      if (at != maps.end() && at->second->bias)
+        take(at->second->bias->selector(), reader.bias, result.tolerance);
     }
   }
   for (const WriterComparison& writer : result.writers) {
-    take(writer.only_layer_norms ? writer.centered : writer.raw, writer.new_weight);
+    know(writer.old_weight);
+    take_map(writer.old_weight, writer.new_weight, writer.raw,
+             writer.only_layer_norms ? writer.centered : writer.raw);
+    const auto at = maps.find(writer.old_weight);
+    // Biases of writers are compared with other tensors.
+    if (at != maps.end() && at->second->bias && writer.raw != 0.0) {
+      take(at->second->bias->selector(), writer.raw, result.tolerance);
+    }
   }
-  for (const OtherComparison& other : result.others) take(other.change, other.name);
-  return most;
+  // In names of another kind, which matrix of OLD is meant is not known.
+  if (!all_are_known && !changes.empty()) changes[""] = result.tolerance;
+  return changes;
 }
 
 /// Why logits of two models would not tell: one of them has to be assumed.
@@ -634,8 +658,8 @@ void add_witness(const Checkpoint& old_file, const Model& old_model, const Check
   if (const std::string why = assumption_of(old_file, new_file, result); !why.empty()) {
     result.no_witness = "no witness was sought: " + why;
   } else {
-    WitnessSearch search =
-        seek_witness(old_file, old_model, new_file, new_model, change_by_rounding(result), progress);
+    WitnessSearch search = seek_witness(old_file, old_model, new_file, new_model,
+                                        changes_by_rounding(old_model, result), progress);
     result.witness = std::move(search.witness);
     result.no_witness = std::move(search.why_none);
   }

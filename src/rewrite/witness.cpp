@@ -21,12 +21,14 @@ using forward::Decoder;
 constexpr std::size_t most_tokens = 8;
 /// Contexts of each kind: random tokens, tokens with other embeddings, and the search.
 constexpr std::size_t most_contexts = 8;
-/// Products of weights and entries of rows that a search takes, about.
-constexpr double budget = 4e11;
+/// Products of weights and entries of rows that a search takes, about, and what reading a weight costs in
+/// their place.
+constexpr double budget = 3e11;
+constexpr double cost_of_reading = 64.0;
 /// Passes that show how far results move, and the factor between these movements and the errors.
 constexpr std::uint64_t passes = 3;
 constexpr double safety = 8.0;
-/// Likewise of changes of weights, which are as large as the largest of all rows.
+/// Likewise of changes of weights, which are as large as that of the matrix's row that changes most.
 constexpr double safety_of_weights = 3.0;
 /// Pairs of logits that a witness keeps.
 constexpr std::size_t most_pairs = 200;
@@ -54,10 +56,11 @@ struct Runner {
   }
 
   /// How far logits of a position move; infinite if one that is finite becomes another.
-  [[nodiscard]] double movement(const Gap& gap, std::span<const double> undisturbed, double change) const {
+  [[nodiscard]] double movement(const Gap& gap, std::span<const double> undisturbed,
+                                const forward::WeightChanges& changes) const {
     double most = 0.0;
     for (std::uint64_t seed = 1; seed <= passes; ++seed) {
-      const Decoder decoder(file, model, 0, {.encoders = true, .disturbance = {seed, change}});
+      const Decoder decoder(file, model, 0, {.encoders = true, .disturbance = {seed, changes}});
       const std::vector<double> moved = logits(decoder, gap.tokens);
       const double* const row = moved.data() + gap.position * decoder.outputs();
       for (std::size_t i = 0; i < undisturbed.size(); ++i) {
@@ -66,22 +69,23 @@ struct Runner {
         most = std::isfinite(by) ? std::max(most, by) : HUGE_VAL;
       }
     }
-    return (change > 0.0 ? safety_of_weights : safety) * most;
+    return (changes.empty() ? safety : safety_of_weights) * most;
   }
 };
 
 class Search {
  public:
-  Search(const Runner& before, const Runner& after, double change, const Progress& progress)
+  Search(const Runner& before, const Runner& after, const forward::WeightChanges& changes,
+         const Progress& progress)
       : before_(before),
         after_(after),
         old_(before.file, before.model, 0, {.encoders = true}),
         new_(after.file, after.model, 0, {.encoders = true}),
-        change_(change),
+        changes_(changes),
         progress_(progress) {
     tokens_ = std::min(old_.vocabulary(), new_.vocabulary());
     length_ = std::min({most_tokens, old_.positions(), new_.positions()});
-    const double cost = static_cast<double>(length_) *
+    const double cost = (static_cast<double>(length_) + cost_of_reading) *
                         static_cast<double>(before.model.parameters + after.model.parameters + 1);
     // Three kinds, and the passes for the errors.
     const double affordable = std::max(1.0, budget / cost / 3.0 - static_cast<double>(passes));
@@ -170,10 +174,10 @@ class Search {
                     {best_.token, best_.before[best_.token], best_.after[best_.token]}};
     const bool old_is_finite = std::isfinite(witness.logit.before);
     const bool new_is_finite = std::isfinite(witness.logit.after);
-    if (old_is_finite) witness.old_error = before_.movement(best_, best_.before, 0.0);
-    if (new_is_finite) witness.new_error = after_.movement(best_, best_.after, 0.0);
-    if (change_ > 0.0 && old_is_finite) {
-      witness.rounding = before_.movement(best_, best_.before, change_);
+    if (old_is_finite) witness.old_error = before_.movement(best_, best_.before, {});
+    if (new_is_finite) witness.new_error = after_.movement(best_, best_.after, {});
+    if (!changes_.empty() && old_is_finite) {
+      witness.rounding = before_.movement(best_, best_.before, changes_);
     }
     explained_ = witness.old_error + witness.new_error + witness.rounding;
     if (!(best_.size > explained_)) return false;
@@ -191,7 +195,7 @@ class Search {
 
   Runner before_, after_;
   Decoder old_, new_;
-  double change_;
+  const forward::WeightChanges& changes_;
   const Progress& progress_;
   std::size_t tokens_ = 0, length_ = 0, contexts_ = 0;
   double explained_ = 0.0;
@@ -202,10 +206,10 @@ class Search {
 }  // namespace
 
 WitnessSearch seek_witness(const files::Checkpoint& old_file, const models::Model& old_model,
-                           const files::Checkpoint& new_file, const models::Model& new_model, double change,
-                           const Progress& progress) {
+                           const files::Checkpoint& new_file, const models::Model& new_model,
+                           const forward::WeightChanges& changes, const Progress& progress) {
   try {
-    return Search({old_file, old_model}, {new_file, new_model}, change, progress).run();
+    return Search({old_file, old_model}, {new_file, new_model}, changes, progress).run();
   } catch (const Error& error) {
     // Argument: a vocabulary beyond the rows of the token embedding.
     if (error.code() != ErrorCode::Unsupported && error.code() != ErrorCode::Argument) throw;

@@ -98,10 +98,10 @@ class Compare(CommandTest):
         data, charts = (json.loads(re.search(f'id="{name}">(.*?)</script>', page, re.S).group(1)) for name in ("report-data", "chart-data"))
         self.assertEqual(data, json.loads((self.folder / "c.json").read_text()))
         ids = [chart["id"] for chart in charts]
-        self.assertEqual(ids[0], "drift")
+        self.assertEqual(ids[:2], ["witness", "drift"])
         self.assertNotIn("turn", ids, "a gain that is only longer has not turned")
         self.assertEqual([chart["panel"][:3] for chart in charts if chart["id"].startswith("gains-")], ["OLD", "NEW"])
-        self.assertIn("transformer.ln_f has changed most, by 1 of its length", charts[0]["answer"])
+        self.assertIn("transformer.ln_f has changed most, by 1 of its length", charts[1]["answer"])
         self.assertIn("would overwrite", self.fails(3, "compare", fixture("gpt2"), new, "-o", new / "model.safetensors"))
 
     def test_migrated_scales_are_equivalent(self):

@@ -113,7 +113,7 @@ TEST(Witness, UsesTokensWhoseEmbeddingsDiffer) {
   table.values[2001 * table.shape[1]] += 1.0;
   const files::Checkpoint after = copy.open(scratch / "new");
   const WitnessSearch search =
-      seek_witness(before, models::describe(before), after, models::describe(after), 0.0);
+      seek_witness(before, models::describe(before), after, models::describe(after), {});
   ASSERT_TRUE(search.witness) << search.why_none;
   EXPECT_GT(search.contexts, 8U) << "random tokens suffice";
   const std::vector<std::size_t>& tokens = search.witness->tokens;
@@ -125,7 +125,7 @@ TEST(Witness, IsNotFoundForEquivalentModels) {
   for (const char* name : {"llama", "gpt2", "mixtral", "bert"}) {
     const files::Checkpoint file(fixture(name));
     const models::Model model = models::describe(file);
-    const WitnessSearch same = seek_witness(file, model, file, model, 0.0);
+    const WitnessSearch same = seek_witness(file, model, file, model, {});
     EXPECT_FALSE(same.witness) << name;
     EXPECT_EQ(same.largest_gap, 0.0) << name;
     EXPECT_NE(same.why_none.find("no witness among"), std::string::npos) << same.why_none;
@@ -146,7 +146,7 @@ TEST(Witness, IsNotFoundForRoundingsOfTheForwardPass) {
   for (std::size_t i = 0; i < width; ++i) std::swap(out.values[i], out.values[(inner - 1) * width + i]);
   const files::Checkpoint after = copy.open(scratch / "new");
   const WitnessSearch search =
-      seek_witness(before, models::describe(before), after, models::describe(after), 0.0);
+      seek_witness(before, models::describe(before), after, models::describe(after), {});
   EXPECT_FALSE(search.witness);
   EXPECT_GT(search.largest_gap, 0.0);
   EXPECT_LT(search.largest_gap, 1e-13);
@@ -163,8 +163,10 @@ TEST(Witness, IsBeyondWhatRoundingOfWeightsExplains) {
   const files::Checkpoint after = copy.open(scratch / "new");
   const models::Model old_model = models::describe(before);
   const models::Model new_model = models::describe(after);
-  EXPECT_TRUE(seek_witness(before, old_model, after, new_model, 0.0).witness);
-  EXPECT_FALSE(seek_witness(before, old_model, after, new_model, 0x1p-6).witness);
+  EXPECT_TRUE(seek_witness(before, old_model, after, new_model, {}).witness);
+  EXPECT_FALSE(seek_witness(before, old_model, after, new_model, {{"", 0x1p-6}}).witness);
+  EXPECT_TRUE(seek_witness(before, old_model, after, new_model, {{"model.norm", 0x1p-16}}).witness)
+      << "where others are equal";
 }
 
 TEST(Witness, TakesTheSameWorkEachTime) {
@@ -174,8 +176,8 @@ TEST(Witness, TakesTheSameWorkEachTime) {
   copy.tensors.at("transformer.wte.weight").values[3] += 1e-7;
   const files::Checkpoint after = copy.open(scratch / "new");
   const models::Model old_model = models::describe(before), new_model = models::describe(after);
-  const WitnessSearch one = seek_witness(before, old_model, after, new_model, 1.0);
-  const WitnessSearch two = seek_witness(before, old_model, after, new_model, 1.0);
+  const WitnessSearch one = seek_witness(before, old_model, after, new_model, {{"", 1.0}});
+  const WitnessSearch two = seek_witness(before, old_model, after, new_model, {{"", 1.0}});
   EXPECT_EQ(one.contexts, 24U);
   EXPECT_EQ(one.contexts, two.contexts);
   EXPECT_EQ(one.largest_gap, two.largest_gap);
@@ -185,7 +187,7 @@ TEST(Witness, TakesTheSameWorkEachTime) {
 TEST(Witness, IsNotSoughtForModelsThatAreNotRun) {
   const files::Checkpoint file(fixture("t5"));
   const models::Model model = models::describe(file);
-  const WitnessSearch search = seek_witness(file, model, file, model, 0.0);
+  const WitnessSearch search = seek_witness(file, model, file, model, {});
   EXPECT_EQ(search.why_none, "no witness was sought: not modelled: the forward pass of " + model.title);
   EXPECT_EQ(search.contexts, 0U);
 }

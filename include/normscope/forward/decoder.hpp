@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -67,11 +68,15 @@ struct AttentionObserver {
   std::function<void(std::size_t head, MatrixView<const double> weights)> see{};
 };
 
+/// Changes of a matrix, by its selector, relative to the root mean square of each row; and of a norm's gain
+/// and bias, by its name. The empty name is that of all others.
+using WeightChanges = std::map<std::string, double, std::less<>>;
+
 /// Changes at random of what a pass computes, which show how far rounding may move its results. Each product,
 /// norm and attention output is moved up or down by the bound of its own rounding.
 struct Disturbance {
   std::uint64_t seed = 0;  ///< 0: none
-  double weights = 0.0;    ///< changes of weights, relative to the root mean square of their row
+  WeightChanges changes{};
 };
 
 struct PassOptions {

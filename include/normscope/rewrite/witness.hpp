@@ -7,6 +7,7 @@
 
 #include <normscope/core/parallel.hpp>
 #include <normscope/files/checkpoint.hpp>
+#include <normscope/forward/decoder.hpp>
 #include <normscope/models/model.hpp>
 
 /// A context on which two models give different logits.
@@ -29,8 +30,8 @@ struct Witness {
   bool of_features = false;  ///< of the last hidden state of an encoder without a language head, for logits
   LogitPair logit{};
   double old_error = 0.0, new_error = 0.0;
-  /// How far logits of OLD move, likewise but times 3, where each row of its weights changes by what
-  /// rounding, or quantization, explains; 0 if all weights are equal.
+  /// How far logits of OLD move, likewise but times 3, where each row of the weights that differ changes by
+  /// what rounding, or quantization, explains; 0 if all weights are equal.
   double rounding = 0.0;
   /// Those of that position that differ most, by token.
   std::vector<LogitPair> logits{};
@@ -48,11 +49,12 @@ struct WitnessSearch {
 /// with the largest gap with tokens exchanged one at a time. The seed is fixed, and the number of contexts
 /// depends on both models' sizes alone. Ends with the first kind of contexts that has a witness.
 ///
-/// `change`  the largest change of a row of weights, relative to its length, that counts as rounding
+/// `changes`  of weights of OLD, that count as rounding
 ///
 /// Errors    as `forward::Decoder::run`, but for models that it does not run, which `why_none` tells
 [[nodiscard]] WitnessSearch seek_witness(const files::Checkpoint& old_file, const models::Model& old_model,
                                          const files::Checkpoint& new_file, const models::Model& new_model,
-                                         double change, const Progress& progress = {});
+                                         const forward::WeightChanges& changes,
+                                         const Progress& progress = {});
 
 }  // namespace normscope::rewrite

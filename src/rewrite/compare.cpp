@@ -648,6 +648,10 @@ std::string assumption_of(const Checkpoint& old_file, const Checkpoint& new_file
   for (const NormComparison& norm : result.norms) {
     if (!norm.eps_known && !norm.same_eps()) return "the eps of " + norm.new_name + " is assumed";
   }
+  const bool shifts =
+      std::any_of(result.findings.begin(), result.findings.end(),
+                  [](const ComparisonFinding& finding) { return finding.kind == "shifted_logits"; });
+  if (shifts) return "all logits of a position are shifted by the same amount, which is no difference";
   return {};
 }
 

@@ -87,9 +87,10 @@ void print_comparison(const Session& session, const rewrite::Comparison& compari
   for (const std::string& left : comparison.not_compared) session.say("  not compared: " + printable(left));
   if (const auto& witness = comparison.witness) {
     session.say(
-        fmt::format("  witness: logits of the weights as they are stored, {:.2g} apart; errors of both passes are estimated as "
-        "{:.1g} and {:.1g}, and rounding of the weights explains {:.1g}",
-        std::abs(witness->logit.after - witness->logit.before), witness->old_error,
+        fmt::format("  witness: logits of the weights as they are stored, {:.2g} apart; errors of both "
+                    "passes are estimated as "
+                    "{:.1g} and {:.1g}, and rounding of the weights explains {:.1g}",
+                    std::abs(witness->logit.after - witness->logit.before), witness->old_error,
                     witness->new_error, witness->rounding));
   }
   if (!comparison.no_witness.empty()) session.say("  " + printable(comparison.no_witness));

@@ -37,8 +37,8 @@ struct ExpertNames {
 /// times the router's weight, is added to the stream.
 void gated_experts(Builder& b, const ExpertNames& names = {});
 
-/// The experts that a token uses, by a softmax of the router: `normalized` by the class, or as the configuration
-/// says. Empty if it does not state their number.
+/// The experts that a token uses, by a softmax of the router: `normalized` by the class, or as the
+/// configuration says. Empty if it does not state their number.
 [[nodiscard]] std::optional<Routing> softmax_routing(const Builder& b, std::optional<bool> normalized = {});
 
 /// A gated MLP, or a mixture of experts if the layer has one, under "mlp.". Experts that every token passes

@@ -184,8 +184,8 @@ class Configurations {
         return fmt::format("{}{}", counted(routing.used, "expert"),
                            routing.normalized ? ", whose weights add up to 1" : "");
       };
-      differ(Described::stream, fmt::format("a token uses {} in NEW, {} in OLD", text(*after.routing),
-                                            text(*before.routing)));
+      differ(Described::stream,
+             fmt::format("a token uses {} in NEW, {} in OLD", text(*after.routing), text(*before.routing)));
     }
     if (!equal_numbers(before.embedding_scale, after.embedding_scale) ||
         !equal_numbers(before.branch_scale, after.branch_scale) ||

@@ -21,7 +21,7 @@ enum class Agreement {
   equivalent,  ///< other parameters, but the same composites of norm and readers, up to rounding
   quantized,   ///< equivalent up to quantization: what differs further, the block formats explain
   different,   ///< by a witness, or by what is computed: a kind, an eps, a configuration, a missing tensor
-  undecided,  ///< nothing proves a difference, and not everything agrees or could be compared
+  undecided,   ///< nothing proves a difference, and not everything agrees or could be compared
 };
 
 [[nodiscard]] const char* to_string(Agreement agreement);
@@ -161,9 +161,9 @@ struct Comparison {
 /// Of a quantized tensor, `quantizations` says whether its format explains the difference; with
 /// `Tolerance::quantization` it then counts as rounding, and the models are at best `quantized`.
 ///
-/// Models whose weights differ, or that are undecided, are run to find a witness (`seek_witness`). Without one,
-/// they are `different` only if they compute otherwise by their descriptions, or a tensor is missing; otherwise
-/// `undecided`, and `no_witness` says why.
+/// Models whose weights differ, or that are undecided, are run to find a witness (`seek_witness`). Without
+/// one, they are `different` only if they compute otherwise by their descriptions, or a tensor is missing;
+/// otherwise `undecided`, and `no_witness` says why.
 ///
 /// A file that states a graph (ONNX) has other names, transposed matrices and no writers. Its norms, what
 /// reads them and its other tensors are matched by their values, and two such models are at most `undecided`,

@@ -196,7 +196,8 @@ void witness(const rewrite::Comparison& comparison, Json& charts) {
       "witness", found.of_features ? "Do both give the same hidden state?" : "Do both give the same logits?",
       fmt::format("No: {} {} gets {} in NEW and {} in OLD.", what, found.logit.token,
                   format_number(found.logit.after), format_number(found.logit.before)),
-      fmt::format("Position {} after {} tokens: the {} {}s that differ most, OLD across and NEW up; equal ones lie on "
+      fmt::format("Position {} after {} tokens: the {} {}s that differ most, OLD across and NEW up; equal "
+                  "ones lie on "
                   "the line.",
                   found.position, found.position + 1, count, what),
       {{"height", 260},

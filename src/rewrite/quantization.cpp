@@ -72,7 +72,8 @@ double gain_ratio(const NormSpec& original, const NormSpec& quantized, std::size
 }
 
 Quantization explain(const MapOfFile& original, const MapOfFile& quantized, const files::Tensor& stored) {
-  Quantization result{.format = std::string(stored.stored_type())};
+  Quantization result;
+  result.format = stored.stored_type();
   const bool by_inputs = quantized.map.layout == Layout::in_out;
   const Linear from = by_inputs ? by_lines(original.map) : original.map;
   const Linear to = by_inputs ? by_lines(quantized.map) : quantized.map;

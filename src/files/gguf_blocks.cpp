@@ -196,15 +196,18 @@ void decode_mxfp4(const std::byte* block, float* values) {
 /// represent is read off its decoder: codes with all bits off and on give the ends of its range.
 struct GgufBlocks {
   using Decode = void (*)(const std::byte* block, float* values);
+  struct Bytes {
+    std::uint32_t begin = 0, end = 0;
+  };
 
   Decode decode = nullptr;
-  std::uint32_t codes_begin = 0, codes_end = 0;  ///< bytes
+  Bytes codes{};
   /// Steps between the ends; of an uneven type, in units of the block's scale.
   double span = 0.0;
   bool is_uneven = false;    ///< values of codes are those of a table, a nibble each
   bool has_minimum = false;  ///< a minimum is stored beside the scale
   /// Bytes of the scales of parts of the block, which are multiples of the block's, and the largest one.
-  std::uint32_t parts_begin = 0, parts_end = 0;
+  Bytes parts{};
   double largest_part = 0.0;
   /// Steps that quantizers may clip at an end: Q4_0 has no code for the positive counterpart of its extreme,
   /// and those that search for a scale make it smaller than the extremes need.
@@ -217,107 +220,62 @@ struct GgufBlocks {
 
 namespace {
 
-// Each K type rounds its parts' scales first and then chooses the nearest codes, as IQ4_XS does. In the
-// others, a search by importance chooses the scale that suits the codes last.
-constexpr GgufBlocks q4_0 = {.decode = decode_q4_0,
-                             .codes_begin = 2,
-                             .codes_end = 18,
-                             .span = 15,
-                             .clipped = 3.0,
-                             .is_nearest = false};
-constexpr GgufBlocks q4_1 = {.decode = decode_q4_1,
-                             .codes_begin = 4,
-                             .codes_end = 20,
-                             .span = 15,
-                             .has_minimum = true,
-                             .clipped = 3.0,
-                             .is_nearest = false};
-constexpr GgufBlocks q5_0 = {.decode = decode_q5_0,
-                             .codes_begin = 2,
-                             .codes_end = 22,
-                             .span = 31,
-                             .clipped = 3.0,
-                             .is_nearest = false};
-constexpr GgufBlocks q5_1 = {.decode = decode_q5_1,
-                             .codes_begin = 4,
-                             .codes_end = 24,
-                             .span = 31,
-                             .has_minimum = true,
-                             .clipped = 3.0,
-                             .is_nearest = false};
+/// A search by importance chooses the scale that suits the codes last.
+constexpr GgufBlocks searched(GgufBlocks blocks) {
+  blocks.clipped = 3.0;
+  blocks.is_nearest = false;
+  return blocks;
+}
+
+/// Types with K round their parts' scales first and then choose the nearest codes.
+constexpr GgufBlocks super(GgufBlocks blocks, double clipped = 4.0) {
+  blocks.clipped = clipped;
+  blocks.rounds_scale = false;
+  return blocks;
+}
+
+/// Types whose codes are those of a table; its values lie in a range of `span`.
+constexpr GgufBlocks uneven(GgufBlocks blocks, double span) {
+  blocks.span = span;
+  blocks.is_uneven = true;
+  blocks.clipped = 1.0;
+  return blocks;
+}
+
+constexpr GgufBlocks q4_0 = searched({.decode = decode_q4_0, .codes = {2, 18}, .span = 15});
+constexpr GgufBlocks q4_1 =
+    searched({.decode = decode_q4_1, .codes = {4, 20}, .span = 15, .has_minimum = true});
+constexpr GgufBlocks q5_0 = searched({.decode = decode_q5_0, .codes = {2, 22}, .span = 31});
+constexpr GgufBlocks q5_1 =
+    searched({.decode = decode_q5_1, .codes = {4, 24}, .span = 31, .has_minimum = true});
 constexpr GgufBlocks q8_0 = {
-    .decode = decode_q8_0, .codes_begin = 2, .codes_end = 34, .span = 255, .lowest = 0x80, .highest = 0x7f};
-constexpr GgufBlocks q2_k = {.decode = decode_q2_k,
-                             .codes_begin = 16,
-                             .codes_end = 80,
-                             .span = 3,
-                             .has_minimum = true,
-                             .parts_begin = 0,
-                             .parts_end = 16,
-                             .largest_part = 15,
-                             .clipped = 4.0,
-                             .rounds_scale = false};
-constexpr GgufBlocks q3_k = {.decode = decode_q3_k,
-                             .codes_begin = 0,
-                             .codes_end = 96,
-                             .span = 7,
-                             .parts_begin = 96,
-                             .parts_end = 108,
-                             .largest_part = 31,
-                             .clipped = 4.0,
-                             .rounds_scale = false};
-constexpr GgufBlocks q4_k = {.decode = decode_q4_k,
-                             .codes_begin = 16,
-                             .codes_end = 144,
-                             .span = 15,
-                             .has_minimum = true,
-                             .parts_begin = 4,
-                             .parts_end = 16,
-                             .largest_part = 63,
-                             .clipped = 4.0,
-                             .rounds_scale = false};
-constexpr GgufBlocks q5_k = {.decode = decode_q5_k,
-                             .codes_begin = 16,
-                             .codes_end = 176,
-                             .span = 31,
-                             .has_minimum = true,
-                             .parts_begin = 4,
-                             .parts_end = 16,
-                             .largest_part = 63,
-                             .clipped = 4.0,
-                             .rounds_scale = false};
-constexpr GgufBlocks q6_k = {.decode = decode_q6_k,
-                             .codes_begin = 0,
-                             .codes_end = 192,
-                             .span = 63,
-                             .parts_begin = 192,
-                             .parts_end = 208,
-                             .largest_part = 1,
-                             .clipped = 6.0,
-                             .rounds_scale = false};
-constexpr GgufBlocks iq4_nl = {.decode = decode_iq4_nl,
-                               .codes_begin = 2,
-                               .codes_end = 18,
-                               .span = 240,
-                               .is_uneven = true,
-                               .clipped = 1.0,
-                               .is_nearest = false};
-constexpr GgufBlocks iq4_xs = {.decode = decode_iq4_xs,
-                               .codes_begin = 8,
-                               .codes_end = 136,
-                               .span = 240,
-                               .is_uneven = true,
-                               .parts_begin = 2,
-                               .parts_end = 8,
-                               .largest_part = 31,
-                               .clipped = 1.0};
-constexpr GgufBlocks mxfp4 = {.decode = decode_mxfp4,
-                              .codes_begin = 1,
-                              .codes_end = 17,
-                              .span = 24,
-                              .is_uneven = true,
-                              .clipped = 1.0,
-                              .rounds_scale = false};
+    .decode = decode_q8_0, .codes = {2, 34}, .span = 255, .lowest = 0x80, .highest = 0x7f};
+constexpr GgufBlocks q2_k = super({.decode = decode_q2_k,
+                                   .codes = {16, 80},
+                                   .span = 3,
+                                   .has_minimum = true,
+                                   .parts = {0, 16},
+                                   .largest_part = 15});
+constexpr GgufBlocks q3_k =
+    super({.decode = decode_q3_k, .codes = {0, 96}, .span = 7, .parts = {96, 108}, .largest_part = 31});
+constexpr GgufBlocks q4_k = super({.decode = decode_q4_k,
+                                   .codes = {16, 144},
+                                   .span = 15,
+                                   .has_minimum = true,
+                                   .parts = {4, 16},
+                                   .largest_part = 63});
+constexpr GgufBlocks q5_k = super({.decode = decode_q5_k,
+                                   .codes = {16, 176},
+                                   .span = 31,
+                                   .has_minimum = true,
+                                   .parts = {4, 16},
+                                   .largest_part = 63});
+constexpr GgufBlocks q6_k = super(
+    {.decode = decode_q6_k, .codes = {0, 192}, .span = 63, .parts = {192, 208}, .largest_part = 1}, 6.0);
+constexpr GgufBlocks iq4_nl = uneven({.decode = decode_iq4_nl, .codes = {2, 18}, .is_nearest = false}, 240);
+constexpr GgufBlocks iq4_xs =
+    uneven({.decode = decode_iq4_xs, .codes = {8, 136}, .parts = {2, 8}, .largest_part = 31}, 240);
+constexpr GgufBlocks mxfp4 = uneven({.decode = decode_mxfp4, .codes = {1, 17}, .rounds_scale = false}, 24);
 
 constexpr std::uint32_t super_block = 256;
 /// Blocks that are decoded at a time.
@@ -378,14 +336,14 @@ class ChangedBlock {
   }
 
   [[nodiscard]] Values with_codes(int byte) {
-    std::fill(bytes_.begin() + codes_.codes_begin, bytes_.begin() + codes_.codes_end,
+    std::fill(bytes_.begin() + codes_.codes.begin, bytes_.begin() + codes_.codes.end,
               static_cast<std::byte>(byte));
     Values values;
     codes_.decode(bytes_.data(), values.data());
     return values;
   }
   void set_largest_parts() {
-    std::fill(bytes_.begin() + codes_.parts_begin, bytes_.begin() + codes_.parts_end, std::byte{0xff});
+    std::fill(bytes_.begin() + codes_.parts.begin, bytes_.begin() + codes_.parts.end, std::byte{0xff});
   }
 
  private:

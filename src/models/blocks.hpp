@@ -117,6 +117,12 @@ void llama_stack(Builder& b, const LlamaStyle& style = {});
 /// norms of queries and keys if the file has them. They read the last norm.
 void gguf_attention(Builder& b);
 
+/// An MLP without a gate in llama.cpp's names.
+void gguf_plain_mlp(Builder& b);
+
+/// A layer in llama.cpp's names with a norm before attention and one before such an MLP.
+void gguf_plain_layer(Builder& b);
+
 /// A gated MLP in llama.cpp's names, whose gate and input may be one matrix, or stacked experts.
 void gguf_gated_mlp(Builder& b);
 

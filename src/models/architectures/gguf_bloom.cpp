@@ -1,5 +1,3 @@
-#include <cstdint>
-
 #include "architecture.hpp"
 #include "blocks.hpp"
 #include "builder.hpp"
@@ -8,14 +6,6 @@ namespace normscope::models::architectures {
 
 namespace {
 
-void gguf_bloom_layer(Builder& b) {
-  b.norm("attn_norm", "attention input");
-  gguf_attention(b);
-  b.norm("ffn_norm", "mlp input");
-  const std::uint64_t inner = b.reads("mlp in", "ffn_up");
-  b.writes("mlp out", "ffn_down", inner);
-}
-
 // The converter orders the rows of the fused matrix as [queries | keys | values], which are mixed per head in
 // Hugging Face's files.
 void gguf_bloom_forward(Builder& b) {
@@ -23,7 +13,7 @@ void gguf_bloom_forward(Builder& b) {
   b.scores_not_modelled("the biases of BLOOM's scores (ALiBi)");
   b.embedding("token embedding", "token_embd");
   b.norm("token_embd_norm", "embedding", Placement::post);
-  b.each_layer("blk.{}.", [&] { gguf_bloom_layer(b); });
+  b.each_layer("blk.{}.", [&] { gguf_plain_layer(b); });
   b.norm("output_norm", "final");
   b.unembedding({"output"}, true);
 }

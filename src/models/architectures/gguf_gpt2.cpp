@@ -1,4 +1,5 @@
 #include "architecture.hpp"
+#include "blocks.hpp"
 #include "builder.hpp"
 
 namespace normscope::models::architectures {
@@ -10,14 +11,7 @@ void gguf_gpt2_forward(Builder& b) {
   b.decoder({.activation = "gelu_new", .fixed_activation = true});
   b.embedding("token embedding", "token_embd");
   b.embedding("position embedding", "position_embd");
-  b.each_layer("blk.{}.", [&] {
-    b.norm("attn_norm", "attention input");
-    const std::uint64_t attended = b.fused_attention("attn_qkv");
-    b.writes("attention out", "attn_output", attended);
-    b.norm("ffn_norm", "mlp input");
-    const std::uint64_t inner = b.reads("mlp in", "ffn_up");
-    b.writes("mlp out", "ffn_down", inner);
-  });
+  b.each_layer("blk.{}.", [&] { gguf_plain_layer(b); });
   b.norm("output_norm", "final");
   b.unembedding({"output"}, true);
 }

@@ -20,8 +20,7 @@ void gguf_gpt_neox_layer(Builder& b) {
     b.writes("attention out", "attn_output", attended);
     b.norm("ffn_norm", "mlp input");
   }
-  const std::uint64_t inner = b.reads("mlp in", "ffn_up");
-  b.writes("mlp out", "ffn_down", inner);
+  gguf_plain_mlp(b);
 }
 
 void gguf_gpt_neox_forward(Builder& b) {

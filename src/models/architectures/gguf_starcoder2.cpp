@@ -1,5 +1,3 @@
-#include <cstdint>
-
 #include "architecture.hpp"
 #include "blocks.hpp"
 #include "builder.hpp"
@@ -8,20 +6,12 @@ namespace normscope::models::architectures {
 
 namespace {
 
-void gguf_starcoder2_layer(Builder& b) {
-  b.norm("attn_norm", "attention input");
-  gguf_attention(b);
-  b.norm("ffn_norm", "mlp input");
-  const std::uint64_t inner = b.reads("mlp in", "ffn_up");
-  b.writes("mlp out", "ffn_down", inner);
-}
-
 void gguf_starcoder2_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
   b.decoder({.activation = "gelu_pytorch_tanh", .fixed_activation = true});
   b.rotary({.dims = gguf_rotary_dims(b)});
   b.windows({.kinds_key = ""});
-  gguf_stack(b, gguf_starcoder2_layer);
+  gguf_stack(b, gguf_plain_layer);
 }
 
 }  // namespace

@@ -13,6 +13,18 @@ void gguf_attention(Builder& b) {
   b.writes("attention out", "attn_output", attended);
 }
 
+void gguf_plain_mlp(Builder& b) {
+  const std::uint64_t inner = b.reads("mlp in", "ffn_up");
+  b.writes("mlp out", "ffn_down", inner);
+}
+
+void gguf_plain_layer(Builder& b) {
+  b.norm("attn_norm", "attention input");
+  gguf_attention(b);
+  b.norm("ffn_norm", "mlp input");
+  gguf_plain_mlp(b);
+}
+
 void gguf_gated_mlp(Builder& b) {
   if (b.has("ffn_gate_inp.")) {
     b.reads("router", "ffn_gate_inp");

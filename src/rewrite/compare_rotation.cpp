@@ -27,16 +27,6 @@ std::uint64_t rows_of_a_block(std::uint64_t width) {
   return std::max<std::uint64_t>(1, elements_turned_at_once / std::max<std::uint64_t>(1, width));
 }
 
-/// What each input of a writer writes to the stream, as the rows of a map.
-Linear transposed(const Linear& map) {
-  Linear result = map;
-  result.layout = map.layout == models::Layout::out_in ? models::Layout::in_out : models::Layout::out_in;
-  result.in = map.stored_out;
-  result.out = result.stored_out = map.in;
-  result.bias.reset();
-  return result;
-}
-
 bool is_whole(const Linear& map) {
   return map.out == map.stored_out && map.out_indices.empty() && map.not_modelled.empty();
 }
@@ -223,6 +213,15 @@ class TurnedStack {
 
 }  // namespace
 
+Linear transposed(const Linear& map) {
+  Linear result = map;
+  result.layout = map.layout == models::Layout::out_in ? models::Layout::in_out : models::Layout::out_in;
+  result.in = map.stored_out;
+  result.out = result.stored_out = map.in;
+  result.bias.reset();
+  return result;
+}
+
 std::vector<double> rows_of(const MapOfFile& map, std::uint64_t first, std::uint64_t count) {
   std::vector<double> rows = read_weight(map.file, map.map, first, count);
   if (!map.norm.gain.empty()) {
@@ -230,46 +229,6 @@ std::vector<double> rows_of(const MapOfFile& map, std::uint64_t first, std::uint
   }
   if (map.turn != nullptr) map.turn->apply_transposed(rows, 0);
   return rows;
-}
-
-WriterComparison compare_turned_writers(const MapOfFile& before, const MapOfFile& after) {
-  WriterComparison result{before.map.weight.selector(), after.map.weight.selector()};
-  const Linear old_map = transposed(before.map);
-  const Linear new_map = transposed(after.map);
-  const std::size_t width = old_map.in;
-  const auto add = [&](const double* a, const double* b) {
-    double error = 0.0;
-    double sum = 0.0;
-    double length = 0.0;
-    for (std::size_t j = 0; j < width; ++j) {
-      const double change = b[j] - a[j];
-      error += change * change;
-      sum += change;
-      length += a[j] * a[j];
-    }
-    const auto relative = [&](double squares) {
-      if (squares == 0.0) return 0.0;
-      const double ratio = std::sqrt(squares / (length == 0.0 ? 1.0 : length));
-      return std::isfinite(ratio) ? ratio : 1.0;
-    };
-    // NaN stays, since it is not less than 0.
-    const double centered = std::max(error - sum * sum / static_cast<double>(width), 0.0);
-    result.raw = std::max(result.raw, relative(error));
-    result.centered = std::max(result.centered, relative(centered));
-  };
-  for (std::uint64_t first = 0; first < old_map.out; first += rows_of_a_block(width)) {
-    const std::uint64_t count = std::min(rows_of_a_block(width), old_map.out - first);
-    const std::vector<double> a = rows_of({before.file, old_map, before.norm}, first, count);
-    const std::vector<double> b = rows_of({after.file, new_map, after.norm, after.turn}, first, count);
-    for (std::uint64_t k = 0; k < count; ++k) add(a.data() + k * width, b.data() + k * width);
-  }
-  std::vector<double> old_bias = read_bias(before.file, before.map);
-  std::vector<double> new_bias = read_bias(after.file, after.map);
-  old_bias.resize(width);
-  new_bias.resize(width);
-  after.turn->apply_transposed(new_bias);
-  add(old_bias.data(), new_bias.data());
-  return result;
 }
 
 Turns find_turns(const Checkpoint& old_file, const Model& old_model, const Checkpoint& new_file,

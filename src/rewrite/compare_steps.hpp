@@ -30,6 +30,11 @@ struct MapOfFile {
   const Rotation* turn = nullptr;  ///< by which the features of the stream are turned; null for none
 };
 
+/// What each input of a map writes, as the rows of another one.
+///
+/// Requires  the map is a whole stored matrix
+[[nodiscard]] models::Linear transposed(const models::Linear& map);
+
 /// Rows of the composite W G, in the features of the stream before it was turned.
 [[nodiscard]] std::vector<double> rows_of(const MapOfFile& map, std::uint64_t first, std::uint64_t count);
 
@@ -96,8 +101,8 @@ struct NormPairs {
 /// Requires  both are of one family
 [[nodiscard]] models::Model with_configuration_of(models::Model model, const models::Model& other);
 
-/// The first stored table of sines or cosines of rotations (TransformerLens) that is not that of the heads'
-/// frequencies; empty if all are.
+/// The name of the first stored table of sines or cosines (TransformerLens) that the frequencies of the heads
+/// do not give; empty if they give all.
 [[nodiscard]] std::string other_rotary_table(const files::Checkpoint& file, const models::Model& model);
 
 /// What stands in the way of a model's maps and norms, beyond what may act anywhere; empty if nothing does.
@@ -155,6 +160,12 @@ struct SameValues {
 void compare_configurations(const files::Checkpoint& old_file, const models::Model& old_model,
                             const files::Checkpoint& new_file, const models::Model& new_model,
                             Comparison& result);
+
+/// Decides a comparison that is `different` or `undecided` so far by running both models: fills `witness` or
+/// `no_witness`. Without a witness only a structural reason makes it `different`.
+void decide_by_running(const files::Checkpoint& old_file, const models::Model& old_model,
+                       const files::Checkpoint& new_file, const models::Model& new_model, Comparison& result,
+                       const Progress& progress);
 
 /// Differences and rewrites as sentences. `norms` are those of `comparison`.
 void add_findings(const files::Checkpoint& old_file, const models::Model& old_model,

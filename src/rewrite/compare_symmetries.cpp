@@ -30,6 +30,9 @@ std::uint64_t outputs_of_block(const models::Linear& map) {
   return std::max<std::uint64_t>(1, compared_elements / std::max<std::uint64_t>(1, map.in));
 }
 
+/// Whether the norm's outputs have no mean over all features, so that what a map does with it has no effect.
+bool centers(const NormSpec& norm) { return facts(norm.kind).centers && norm.groups == 1; }
+
 struct Sums {
   double composite = 0.0;
   double composite_sum = 0.0;
@@ -40,6 +43,12 @@ struct Sums {
   double old_bias = 0.0;
   double new_bias = 0.0;
   double magnitude = 0.0;
+
+  /// Of the composite, without that of its mean over the inputs where that has no effect. NaN stays.
+  [[nodiscard]] double composite_error(std::uint64_t inputs, bool without_mean) const {
+    if (!without_mean) return composite;
+    return std::max(composite - composite_sum * composite_sum / static_cast<double>(inputs), 0.0);
+  }
 };
 
 }  // namespace
@@ -66,7 +75,6 @@ ReaderComparison compare_readers(const MapOfFile& before, const MapOfFile& after
   const std::vector<double> old_bias = read_bias(before.file, before.map);
   const std::vector<double> new_bias = read_bias(after.file, after.map);
   const std::uint64_t in = before.map.in;
-  const auto centers = [](const NormSpec& norm) { return facts(norm.kind).centers && norm.groups == 1; };
   const bool subtract_means = centers(before.norm) && centers(after.norm);
   for (std::uint64_t first = 0; first < before.map.out; first += outputs_of_block(before.map)) {
     const std::uint64_t count = std::min(outputs_of_block(before.map), before.map.out - first);
@@ -95,11 +103,8 @@ ReaderComparison compare_readers(const MapOfFile& before, const MapOfFile& after
         sums.new_bias += b * after.norm.bias_at(j);
         sums.magnitude += std::abs(a * before.norm.bias_at(j)) + std::abs(b * after.norm.bias_at(j));
       }
-      // Outputs of a LayerNorm have no mean, so what a map does with it has no effect. NaN stays.
-      const double error_of_mean = sums.composite_sum * sums.composite_sum / static_cast<double>(in);
-      const double composite =
-          subtract_means ? std::max(sums.composite - error_of_mean, 0.0) : sums.composite;
-      result.composite = std::max(result.composite, ratio(composite, sums.length));
+      result.composite =
+          std::max(result.composite, ratio(sums.composite_error(in, subtract_means), sums.length));
       result.raw = std::max(result.raw, ratio(sums.raw, sums.weight));
       result.folded_twice = std::max(result.folded_twice, ratio(sums.twice, sums.length));
       const double old_constant = old_bias.empty() ? 0.0 : old_bias[first + i];
@@ -117,7 +122,7 @@ ReaderComparison compare_unembeddings(const MapOfFile& before, const MapOfFile& 
   const std::uint64_t in = before.map.in;
   const std::vector<double> old_bias = read_bias(before.file, before.map);
   const std::vector<double> new_bias = read_bias(after.file, after.map);
-  const bool subtract_means = facts(before.norm.kind).centers && facts(after.norm.kind).centers;
+  const bool subtract_means = centers(before.norm) && centers(after.norm);
   // The composite and the constant of each output, for both maps.
   const auto each_output = [&](const auto& use) {
     for (std::uint64_t first = 0; first < before.map.out; first += outputs_of_block(before.map)) {
@@ -156,9 +161,8 @@ ReaderComparison compare_unembeddings(const MapOfFile& before, const MapOfFile& 
       sums.composite_sum += change;
       sums.length += a[j] * a[j];
     }
-    const double of_mean = sums.composite_sum * sums.composite_sum / static_cast<double>(in);
-    const double composite = subtract_means ? std::max(sums.composite - of_mean, 0.0) : sums.composite;
-    result.composite = std::max(result.composite, ratio(composite, sums.length));
+    result.composite =
+        std::max(result.composite, ratio(sums.composite_error(in, subtract_means), sums.length));
     const double error = std::abs(constant - constant_shift);
     if (error != 0.0) result.bias = std::max(result.bias, relative(error, scale + std::abs(constant_shift)));
   });
@@ -166,24 +170,34 @@ ReaderComparison compare_unembeddings(const MapOfFile& before, const MapOfFile& 
   return result;
 }
 
+namespace {
+
+/// How a vector that is written to a stream changes.
+struct WrittenVector {
+  double error = 0.0, error_sum = 0.0, length = 0.0;
+
+  void add(double before, double change) {
+    error += change * change;
+    error_sum += change;
+    length += before * before;
+  }
+  /// Relative to the whole vector: a constant one has length 0 after its mean is subtracted.
+  void compare(std::uint64_t features, WriterComparison& result) const {
+    // NaN stays, since it is not less than 0.
+    const double centered = std::max(error - error_sum * error_sum / static_cast<double>(features), 0.0);
+    result.raw = std::max(result.raw, ratio(error, length));
+    result.centered = std::max(result.centered, ratio(centered, length));
+  }
+};
+
+}  // namespace
+
 WriterComparison compare_writers(const MapOfFile& before, const MapOfFile& after) {
   WriterComparison result{before.map.weight.selector(), after.map.weight.selector()};
   const std::uint64_t in = before.map.in;
-  struct Input {
-    double error = 0.0;
-    double error_sum = 0.0;
-    double length = 0.0;
-    double sum = 0.0;
-  };
   // One more for the bias.
-  std::vector<Input> inputs(in + 1);
-  const auto add = [](Input& input, double a, double b) {
-    const double change = difference(a, b);
-    input.error += change * change;
-    input.error_sum += change;
-    input.length += a * a;
-    input.sum += a;
-  };
+  std::vector<WrittenVector> inputs(in + 1);
+  const auto add = [](WrittenVector& input, double a, double b) { input.add(a, difference(a, b)); };
   for (std::uint64_t first = 0; first < before.map.out; first += outputs_of_block(before.map)) {
     const std::uint64_t count = std::min(outputs_of_block(before.map), before.map.out - first);
     const std::vector<double> old_weight = read_weight(before.file, before.map, first, count);
@@ -195,14 +209,32 @@ WriterComparison compare_writers(const MapOfFile& before, const MapOfFile& after
   for (std::uint64_t i = 0; i < before.map.out; ++i) {
     add(inputs[in], old_bias.empty() ? 0.0 : old_bias[i], new_bias.empty() ? 0.0 : new_bias[i]);
   }
-  const double features = static_cast<double>(before.map.out);
-  for (const Input& input : inputs) {
-    // NaN stays, since it is not less than 0.
-    const double centered = std::max(input.error - input.error_sum * input.error_sum / features, 0.0);
-    result.raw = std::max(result.raw, ratio(input.error, input.length));
-    // Relative to the whole vector written: a constant row has length 0 after its mean is subtracted.
-    result.centered = std::max(result.centered, ratio(centered, input.length));
+  for (const WrittenVector& input : inputs) input.compare(before.map.out, result);
+  return result;
+}
+
+WriterComparison compare_turned_writers(const MapOfFile& before, const MapOfFile& after) {
+  WriterComparison result{before.map.weight.selector(), after.map.weight.selector()};
+  const models::Linear old_map = transposed(before.map);
+  const models::Linear new_map = transposed(after.map);
+  const std::uint64_t width = old_map.in;
+  const auto compare = [&](const double* a, const double* b) {
+    WrittenVector written;
+    for (std::uint64_t j = 0; j < width; ++j) written.add(a[j], b[j] - a[j]);
+    written.compare(width, result);
+  };
+  for (std::uint64_t first = 0; first < old_map.out; first += outputs_of_block(old_map)) {
+    const std::uint64_t count = std::min(outputs_of_block(old_map), old_map.out - first);
+    const std::vector<double> a = rows_of({before.file, old_map, before.norm}, first, count);
+    const std::vector<double> b = rows_of({after.file, new_map, after.norm, after.turn}, first, count);
+    for (std::uint64_t k = 0; k < count; ++k) compare(a.data() + k * width, b.data() + k * width);
   }
+  std::vector<double> old_bias = read_bias(before.file, before.map);
+  std::vector<double> new_bias = read_bias(after.file, after.map);
+  old_bias.resize(width);
+  new_bias.resize(width);
+  after.turn->apply_transposed(new_bias);
+  compare(old_bias.data(), new_bias.data());
   return result;
 }
 

@@ -52,15 +52,6 @@ ElementError error_of(const QuantizedElement& element, double original, Dtype dt
   return {steps, std::isfinite(excess) ? excess : infinity};
 }
 
-/// The matrix of which each stored line is a row.
-Linear by_lines(Linear map) {
-  if (map.layout == Layout::out_in) return map;
-  map.layout = Layout::out_in;
-  std::swap(map.in, map.out);
-  map.stored_out = map.out;
-  return map;
-}
-
 std::uint64_t stored_line(const Linear& map, std::uint64_t row) {
   return map.out_indices.empty() ? map.first_out + row : map.out_indices[row];
 }
@@ -75,8 +66,9 @@ Quantization explain(const MapOfFile& original, const MapOfFile& quantized, cons
   Quantization result;
   result.format = stored.stored_type();
   const bool by_inputs = quantized.map.layout == Layout::in_out;
-  const Linear from = by_inputs ? by_lines(original.map) : original.map;
-  const Linear to = by_inputs ? by_lines(quantized.map) : quantized.map;
+  // Each stored line is a row.
+  const Linear from = by_inputs ? transposed(original.map) : original.map;
+  const Linear to = by_inputs ? transposed(quantized.map) : quantized.map;
   const Dtype dtype = original.file.find(original.map.weight.tensor)->dtype;
   const double share = stored.quantized->is_nearest() ? 0.5 : 1.0;
   const std::uint64_t block_size = stored.blocks->elements;

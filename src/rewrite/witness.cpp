@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <span>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,6 +13,8 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/forward/decoder.hpp>
+
+#include "compare_steps.hpp"
 
 namespace normscope::rewrite {
 namespace {
@@ -215,6 +219,110 @@ WitnessSearch seek_witness(const files::Checkpoint& old_file, const models::Mode
     if (error.code() != ErrorCode::Unsupported && error.code() != ErrorCode::Argument) throw;
     return {.why_none = std::string("no witness was sought: ") + error.what()};
   }
+}
+
+namespace {
+
+/// Whether two models that differ compute otherwise whatever their weights are.
+bool has_structural_reason(const Comparison& result) {
+  const auto computes_otherwise = [&](const NormComparison& norm) {
+    return norm.old_kind != norm.new_kind || (norm.eps_known && !norm.same_eps()) ||
+           (!norm.agrees_itself && norm.gain_change <= result.tolerance &&
+            norm.bias_change <= result.tolerance);
+  };
+  return !result.computations.empty() ||
+         std::any_of(result.configuration.begin(), result.configuration.end(),
+                     [](const FieldComparison& field) { return field.effect == FieldEffect::different; }) ||
+         std::any_of(result.norms.begin(), result.norms.end(), computes_otherwise) ||
+         // What the format of a block does not explain was not quantized from OLD.
+         (result.tolerates == Tolerance::quantization &&
+          std::any_of(result.quantizations.begin(), result.quantizations.end(),
+                      [](const Quantization& found) { return !found.explained; })) ||
+         std::any_of(result.others.begin(), result.others.end(),
+                     [](const OtherComparison& other) { return !other.in_old || !other.in_new; });
+}
+
+/// Changes of OLD's weights that rounding explains: of those that differ, by as much as they do, up to the
+/// tolerance or what quantization explains. Those that are equal have no roundings.
+forward::WeightChanges changes_by_rounding(const models::Model& old_model, const Comparison& result) {
+  forward::WeightChanges changes;
+  const auto take = [&](const std::string& name, double stored, double change) {
+    if (stored != 0.0) changes[name] = std::max(changes[name], std::min(change, result.tolerance));
+  };
+  const auto take_map = [&](const std::string& old_weight, const std::string& new_weight, double raw,
+                            double change) {
+    take(old_weight, raw, change);
+    if (result.is_quantization(new_weight)) changes[old_weight] = std::max(changes[old_weight], change);
+  };
+  std::map<std::string, const models::Linear*> maps;
+  for (const models::Norm& norm : old_model.norms) {
+    for (const auto* list : {&norm.readers, &norm.writers}) {
+      for (const models::Linear& map : *list) maps[map.weight.selector()] = &map;
+    }
+  }
+  bool all_are_known = true;
+  const auto know = [&](const std::string& selector) {
+    all_are_known = all_are_known && maps.contains(selector);
+  };
+  for (const NormComparison& norm : result.norms) {
+    const double change = std::max(norm.gain_change, norm.bias_change);
+    take(norm.old_name, change, change);
+    for (const ReaderComparison& reader : norm.readers) {
+      know(reader.old_weight);
+      take_map(reader.old_weight, reader.new_weight, reader.raw, reader.composite);
+      const auto at = maps.find(reader.old_weight);
+      if (at != maps.end() && at->second->bias)
+        take(at->second->bias->selector(), reader.bias, result.tolerance);
+    }
+  }
+  for (const WriterComparison& writer : result.writers) {
+    know(writer.old_weight);
+    take_map(writer.old_weight, writer.new_weight, writer.raw,
+             writer.only_layer_norms ? writer.centered : writer.raw);
+    const auto at = maps.find(writer.old_weight);
+    // Biases of writers are compared with other tensors.
+    if (at != maps.end() && at->second->bias && writer.raw != 0.0) {
+      take(at->second->bias->selector(), writer.raw, result.tolerance);
+    }
+  }
+  // In names of another kind, which matrix of OLD is meant is not known.
+  if (!all_are_known && !changes.empty()) changes[""] = result.tolerance;
+  return changes;
+}
+
+/// Why logits of two models would not tell: one of them has to be assumed.
+std::string assumption_of(const files::Checkpoint& old_file, const files::Checkpoint& new_file,
+                          const Comparison& result) {
+  if (old_file.graph() != nullptr || new_file.graph() != nullptr) return "graphs are not run";
+  if (models::has_configuration(old_file) != models::has_configuration(new_file)) {
+    return fmt::format("{} has no configuration", models::has_configuration(old_file) ? "NEW" : "OLD");
+  }
+  for (const NormComparison& norm : result.norms) {
+    if (!norm.eps_known && !norm.same_eps()) return "the eps of " + norm.new_name + " is assumed";
+  }
+  const bool shifts =
+      std::any_of(result.findings.begin(), result.findings.end(),
+                  [](const ComparisonFinding& finding) { return finding.kind == "shifted_logits"; });
+  if (shifts) return "all logits of a position are shifted by the same amount, which is no difference";
+  return {};
+}
+
+}  // namespace
+
+void decide_by_running(const files::Checkpoint& old_file, const models::Model& old_model,
+                       const files::Checkpoint& new_file, const models::Model& new_model, Comparison& result,
+                       const Progress& progress) {
+  if (result.agreement != Agreement::different && result.agreement != Agreement::undecided) return;
+  if (const std::string why = assumption_of(old_file, new_file, result); !why.empty()) {
+    result.no_witness = "no witness was sought: " + why;
+  } else {
+    WitnessSearch search = seek_witness(old_file, old_model, new_file, new_model,
+                                        changes_by_rounding(old_model, result), progress);
+    result.witness = std::move(search.witness);
+    result.no_witness = std::move(search.why_none);
+  }
+  if (result.witness) result.agreement = Agreement::different;
+  if (!result.witness && !has_structural_reason(result)) result.agreement = Agreement::undecided;
 }
 
 }  // namespace normscope::rewrite

@@ -31,8 +31,8 @@ struct QuantizedElement {
   double below = 0.0, above = 0.0;  ///< distances to the values of the neighbouring codes, 0 at an end
   double step = 0.0;                ///< of the codes at the end, for an element at an end
   double rounding = 0.0;            ///< error that rounding the stored scales adds to the value
-  /// How far beyond an end an original may lie: what the resolution of a block's scales, and a quantizer
-  /// that clips, leave.
+  /// How far an original may lie beyond an end of the block's range: scales have a resolution, and quantizers
+  /// may clip.
   double beyond = 0.0;
 };
 

@@ -163,7 +163,7 @@ enum class Activation { gelu, gelu_tanh, silu, relu, squared_relu };
 /// How a mixture of experts uses them: those with the largest outputs of the router, each multiplied by its
 /// softmax over all outputs.
 struct Routing {
-  std::size_t used = 0;     ///< experts of a token
+  std::size_t used = 0;     ///< experts that each token uses
   bool normalized = false;  ///< whether these weights are divided by their sum
 };
 

@@ -81,9 +81,10 @@ struct Score {
 /// Errors    as `accepts`; Argument unless there are members and others
 [[nodiscard]] Score score(const Network& network, std::span<const Labelled> words);
 
-/// Whether the network accepts the members with n of every letter, n = 0..most, and words near them: n of the
-/// first letter, a letter between n − 3 to n + 3 times, the last 0 to n + 10 times. That many are tested
-/// because a network that counts modulo a few letters accepts a word every few letters.
+/// Whether the network accepts the members with n of every letter, n = 0..most, and words near them. These
+/// have n of the first letter, 0 to n + 10 of the last one, and, where there is a letter between, n − 3 to
+/// n + 3 of it. The last varies that much because a network that counts modulo a few letters accepts a word
+/// every few letters.
 struct Range {
   static constexpr std::size_t beyond = 10;
   static constexpr std::size_t around = 3;

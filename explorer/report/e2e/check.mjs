@@ -70,9 +70,16 @@ async function figuresReady(page, when, { pending = false } = {}) {
 async function scrollThrough(page) {
   // The appendix is closed until one opens it.
   await page.evaluate(() => document.querySelectorAll("details.part").forEach((part) => (part.open = true)));
+  // By the page itself, and asked at intervals: a page that is not in front may be given no frames to wait for.
+  await page.bringToFront();
   const figures = await page.$$("figure");
-  for (const figure of figures) await figure.scrollIntoViewIfNeeded();
-  await page.waitForFunction(() => document.querySelector('figure[data-state="pending"]') === null);
+  for (const figure of figures) {
+    await figure.evaluate((element) => element.scrollIntoView({ block: "center", behavior: "instant" }));
+    await page.waitForFunction((element) => element.dataset.state !== "pending", figure, { polling: 50 });
+  }
+  await page.waitForFunction(() => document.querySelector('figure[data-state="pending"]') === null, undefined, {
+    polling: 50,
+  });
   await figuresReady(page, "after scrolling");
 }
 

@@ -70,8 +70,6 @@ async function figuresReady(page, when, { pending = false } = {}) {
 async function scrollThrough(page) {
   // The appendix is closed until one opens it.
   await page.evaluate(() => document.querySelectorAll("details.part").forEach((part) => (part.open = true)));
-  // By the page itself, and asked at intervals: a page that is not in front may be given no frames to wait for.
-  await page.bringToFront();
   const figures = await page.$$("figure");
   for (const figure of figures) {
     await figure.evaluate((element) => element.scrollIntoView({ block: "center", behavior: "instant" }));
@@ -383,23 +381,26 @@ async function checkFile(browser, file) {
 
 if (options.screenshots !== undefined) mkdirSync(options.screenshots, { recursive: true });
 const home = mkdtempSync(join(tmpdir(), "normscope-check-"));
-const browser = await chromium.launch({
-  executablePath: options.chromium,
-  env: { ...process.env, HOME: home },
-  args: [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-  ],
-});
+/** Starts a browser, one for each page that is open: of several pages in one, some may be given no frames. */
+const launch = () =>
+  chromium.launch({
+    executablePath: options.chromium,
+    env: { ...process.env, HOME: home },
+    args: [
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-quic",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+    ],
+  });
 let failed = 0;
 const waiting = [...files];
 /** Checks what is waiting, until nothing is. A check mostly waits for frames, so that several go at a time. */
 async function checkWaiting() {
+  const browser = await launch();
   for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
     try {
       console.log(`ok    ${basename(file)}: ${await checkFile(browser, file)}`);
@@ -408,8 +409,8 @@ async function checkWaiting() {
       console.log(`FAIL  ${basename(file)}: ${error.message.split("\n")[0]}`);
     }
   }
+  await browser.close();
 }
 await Promise.all([1, 2, 3].map(checkWaiting));
-await browser.close();
 rmSync(home, { recursive: true, force: true });
 process.exit(failed === 0 ? 0 : 1);

@@ -16,11 +16,11 @@
 #include <normscope/core/rounding.hpp>
 #include <normscope/core/view.hpp>
 #include <normscope/files/checkpoint.hpp>
+#include <normscope/forward/plan.hpp>
 #include <normscope/models/model.hpp>
 #include <normscope/norm/kernels.hpp>
 
 #include "layers.hpp"
-#include "plan.hpp"
 
 namespace normscope::forward {
 

@@ -1,4 +1,4 @@
-#include "plan.hpp"
+#include <normscope/forward/plan.hpp>
 
 #include <algorithm>
 #include <optional>

@@ -133,11 +133,6 @@ std::vector<double> read_slice(const files::Checkpoint& checkpoint, const Slice&
   return files::read(tensor_of(checkpoint, slice), slice.offset, slice.count);
 }
 
-/// The index in the stored matrix of output feature `index` of the part.
-std::uint64_t stored_output(const Linear& linear, std::uint64_t index) {
-  return linear.out_indices.empty() ? linear.first_out + index : linear.out_indices[index];
-}
-
 }  // namespace
 
 std::string Slice::selector() const { return index ? fmt::format("{}[{}]", tensor, *index) : tensor; }
@@ -150,6 +145,10 @@ bool Linear::covers(const Linear& part) const {
   if (weight.selector() != part.weight.selector() || role != part.role) return false;
   if (out_indices.empty()) return part.first_out >= first_out && part.first_out - first_out < out;
   return std::find(out_indices.begin(), out_indices.end(), part.first_out) != out_indices.end();
+}
+
+std::uint64_t Linear::stored_output(std::uint64_t output) const {
+  return out_indices.empty() ? first_out + output : out_indices[output];
 }
 
 NormSpec read_norm(const files::Checkpoint& checkpoint, const Norm& norm) {
@@ -189,7 +188,7 @@ std::vector<double> read_weight(const files::Checkpoint& checkpoint, const Linea
   std::vector<double> weight(static_cast<std::size_t>(count * linear.in));
   if (linear.layout == Layout::out_in) {
     for (std::uint64_t j = 0; j < count; ++j) {
-      const std::uint64_t row = stored_output(linear, first + j);
+      const std::uint64_t row = linear.stored_output(first + j);
       const std::vector<double> values =
           files::read(tensor, linear.weight.offset + row * linear.in, linear.in);
       std::copy(values.begin(), values.end(), weight.begin() + static_cast<std::ptrdiff_t>(j * linear.in));
@@ -204,7 +203,7 @@ std::vector<double> read_weight(const files::Checkpoint& checkpoint, const Linea
     } else {
       const std::vector<double> values = files::read(tensor, row, linear.stored_out);
       for (std::uint64_t j = 0; j < count; ++j) {
-        weight[j * linear.in + i] = values[stored_output(linear, first + j)];
+        weight[j * linear.in + i] = values[linear.stored_output(first + j)];
       }
     }
   }
@@ -217,7 +216,7 @@ std::vector<double> read_bias(const files::Checkpoint& checkpoint, const Linear&
   const std::vector<double> stored = read_slice(checkpoint, *linear.bias);
   std::vector<double> bias(linear.out);
   for (std::uint64_t j = 0; j < linear.out; ++j) {
-    const std::uint64_t at = stored_output(linear, j);
+    const std::uint64_t at = linear.stored_output(j);
     if (at >= stored.size()) {
       throw Error(ErrorCode::Shape,
                   fmt::format("model: {}: bias \"{}\" has {} elements, expected more than {}",

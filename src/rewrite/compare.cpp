@@ -120,8 +120,16 @@ bool are_unembeddings(const Side& before, const Linear& old_map, const Side& aft
   return is_one(before, old_map) && is_one(after, new_map);
 }
 
+/// What of NEW is compared with OLD in place of itself.
+struct View {
+  Turns turns{};
+  Relabelling relabelling{};
+
+  [[nodiscard]] bool is_itself() const { return turns.empty() && relabelling.empty(); }
+};
+
 NormComparison compare_norms(Side& before, Side& after, const Norm& old_norm, const Norm& new_norm,
-                             const Rotation* turn, Comparison& whole) {
+                             const View& view, Comparison& whole) {
   note_norm(before, old_norm);
   note_norm(after, new_norm);
   const NormSpec old_spec = read_norm(before.file, old_norm);
@@ -130,6 +138,7 @@ NormComparison compare_norms(Side& before, Side& after, const Norm& old_norm, co
   const ReaderPairs readers =
       by_values ? readers_by_values(before.file, old_norm, old_spec, after.file, new_norm, new_spec)
                 : readers_in_order(old_norm, new_norm);
+  const Rotation* const turn = turn_of(view.turns, old_norm);
   NormComparison result{old_norm.name, new_norm.name};
   result.old_kind = old_norm.kind;
   result.new_kind = new_norm.kind;
@@ -152,17 +161,24 @@ NormComparison compare_norms(Side& before, Side& after, const Norm& old_norm, co
     agrees = agrees && result.gain_change <= whole.tolerance && result.bias_change <= whole.tolerance;
   result.agrees_itself = agrees;
   bool quantized = false;
-  for (const auto& [old_map, new_map] : readers.pairs) {
+  for (std::size_t r = 0; r < readers.pairs.size(); ++r) {
+    const Linear& old_map = readers.pairs[r].first;
+    const auto entry =
+        by_values ? view.relabelling.readers.end() : view.relabelling.readers.find(&old_norm.readers[r]);
+    const Relabelled* const relabelled = entry == view.relabelling.readers.end() ? nullptr : &entry->second;
+    const Linear& new_map = relabelled == nullptr ? readers.pairs[r].second : relabelled->map;
     note_map(before, old_map);
     note_map(after, new_map);
     const MapOfFile old_reader{before.file, old_map, old_spec};
-    const MapOfFile new_reader{after.file, new_map, new_spec, turn};
+    const MapOfFile new_reader{after.file, new_map, new_spec, turn,
+                               relabelled == nullptr ? nullptr : &relabelled->blocks};
     ReaderComparison reader = compare_readers(old_reader, new_reader);
-    const bool by_blocks =
-        !(reader.composite <= whole.tolerance) && is_quantization(old_reader, new_reader, whole);
+    exact = exact && relabelled == nullptr;
+    const bool by_blocks = !(reader.composite <= whole.tolerance) && relabelled == nullptr &&
+                           is_quantization(old_reader, new_reader, whole);
     const bool is_explained = std::any_of(
-        whole.quantizations.begin(), whole.quantizations.end(), [&map = new_map](const Quantization& found) {
-          return found.explained && found.new_weight == map.weight.selector();
+        whole.quantizations.begin(), whole.quantizations.end(), [&new_map](const Quantization& found) {
+          return found.explained && found.new_weight == new_map.weight.selector();
         });
     const auto is_within = [&](const ReaderComparison& found) {
       return found.composite <= whole.tolerance && found.bias <= whole.tolerance;
@@ -218,13 +234,7 @@ bool reads_a_norm(const Model& model, const Linear& map) {
   });
 }
 
-/// The rotation that turns what a norm reads; null if there is none.
-const Rotation* turn_of(const Turns& turns, const Norm& norm) {
-  const auto found = reads_stream(norm) ? turns.find(norm.stack) : turns.end();
-  return found == turns.end() ? nullptr : found->second.get();
-}
-
-void compare_all_writers(Side& before, Side& after, const Turns& turns, Comparison& result) {
+void compare_all_writers(Side& before, Side& after, const View& view, Comparison& result) {
   std::set<Place> done;
   const NormSpec none;
   for (std::size_t index = 0; index < before.model.norms.size(); ++index) {
@@ -238,7 +248,9 @@ void compare_all_writers(Side& before, Side& after, const Turns& turns, Comparis
     }
     for (std::size_t w = 0; w < old_norm.writers.size(); ++w) {
       const Linear& old_map = old_norm.writers[w];
-      const Linear& new_map = new_norm.writers[w];
+      const auto entry = view.relabelling.writers.find(place_of(old_map.weight));
+      const Relabelled* const relabelled = entry == view.relabelling.writers.end() ? nullptr : &entry->second;
+      const Linear& new_map = relabelled == nullptr ? new_norm.writers[w] : relabelled->map;
       note_map(before, old_map);
       note_map(after, new_map);
       if (!done.insert(place_of(old_map.weight)).second) continue;
@@ -248,12 +260,18 @@ void compare_all_writers(Side& before, Side& after, const Turns& turns, Comparis
             fmt::format("{} and {} have other shapes", old_map.weight.selector(), new_map.weight.selector()));
       }
       const MapOfFile of_old{before.file, old_map, none};
-      const MapOfFile of_new{after.file, new_map, none, turn_of(turns, old_norm)};
+      const MapOfFile of_new{after.file, new_map, none, turn_of(view.turns, old_norm),
+                             relabelled == nullptr ? nullptr : &relabelled->blocks};
+      const bool changed = of_new.turn != nullptr || relabelled != nullptr;
       WriterComparison writer =
-          of_new.turn != nullptr ? compare_turned_writers(of_old, of_new) : compare_writers(of_old, of_new);
+          changed
+              ? compare_changed_writers(
+                    of_old, of_new, relabelled == nullptr ? std::vector<std::uint64_t>() : relabelled->inputs)
+              : compare_writers(of_old, of_new);
       writer.only_layer_norms =
           only_layer_norms(before.model, old_norm.stack) && only_layer_norms(after.model, new_norm.stack);
-      if (!(writer.raw <= result.tolerance) && same_bias(of_old, of_new, result.tolerance)) {
+      if (!(writer.raw <= result.tolerance) && relabelled == nullptr &&
+          same_bias(of_old, of_new, result.tolerance)) {
         is_quantization(of_old, of_new, result);
       }
       result.writers.push_back(std::move(writer));
@@ -413,7 +431,7 @@ NormPairs paired_norms(const Side& before, const Side& after, Comparison& result
   return norms_in_order(before.model);
 }
 
-Agreement agreement_of(const Comparison& result, const std::set<std::string>& made_up = {}) {
+Agreement agreement_of(const Comparison& result) {
   bool exact = true;
   bool agrees = true;
   for (const NormComparison& norm : result.norms) {
@@ -422,7 +440,7 @@ Agreement agreement_of(const Comparison& result, const std::set<std::string>& ma
   }
   for (const WriterComparison& writer : result.writers) {
     exact = exact && writer.raw == 0.0;
-    if (made_up.contains(writer.new_weight) || result.is_quantization(writer.new_weight)) continue;
+    if (result.is_quantization(writer.new_weight)) continue;
     agrees = agrees && (writer.only_layer_norms ? writer.centered : writer.raw) <= result.tolerance;
   }
   for (const OtherComparison& other : result.others) {
@@ -444,7 +462,7 @@ Agreement agreement_of(const Comparison& result, const std::set<std::string>& ma
 }
 
 Comparison compare_models(const Checkpoint& old_file, const Model& old_model, const Checkpoint& new_file,
-                          const Model& new_model, const Turns& turns, const Progress& progress,
+                          const Model& new_model, const View& view, const Progress& progress,
                           Tolerance tolerates) {
   Side before(old_file, old_model);
   Side after(new_file, new_model);
@@ -456,14 +474,13 @@ Comparison compare_models(const Checkpoint& old_file, const Model& old_model, co
     progress("norms compared", i, norms.pairs.size());
     const auto& [old_index, new_index] = norms.pairs[i];
     const Norm& old_norm = old_model.norms[old_index];
-    result.norms.push_back(
-        compare_norms(before, after, old_norm, new_model.norms[new_index], turn_of(turns, old_norm), result));
+    result.norms.push_back(compare_norms(before, after, old_norm, new_model.norms[new_index], view, result));
   }
   if (is_of_graph(before) || is_of_graph(after)) {
     compare_others_by_values(before, after, result);
     result.not_compared.emplace_back("the operations between norms and matrices, which the graph states");
   } else {
-    compare_all_writers(before, after, turns, result);
+    compare_all_writers(before, after, view, result);
     if (old_file.graph() != nullptr || new_file.graph() != nullptr ||
         old_model.architecture != new_model.architecture) {
       compare_others_by_values(before, after, result);
@@ -480,12 +497,7 @@ Comparison compare_models(const Checkpoint& old_file, const Model& old_model, co
     compare_configurations(old_file, old_model, new_file, new_model, result);
   }
   result.agreement = agreement_of(result);
-  if (result.agreement == Agreement::same && !turns.empty()) result.agreement = Agreement::equivalent;
-  if (result.agreement == Agreement::different && !is_of_graph(before) && !is_of_graph(after)) {
-    const std::set<std::string> made_up =
-        made_up_for(old_file, old_model, new_file, new_model, norms, result);
-    if (!made_up.empty()) result.agreement = agreement_of(result, made_up);
-  }
+  if (result.agreement == Agreement::same && !view.is_itself()) result.agreement = Agreement::equivalent;
   if (result.agreement == Agreement::different) find_misplaced(before, after, norms, result);
   add_findings(old_file, old_model, new_file, new_model, norms, result);
   return result;
@@ -522,26 +534,10 @@ bool has_other_parts(const Model& a, const Model& b) {
       [](const Norm& one, const Norm& other) { return one.readers.size() == other.readers.size(); });
 }
 
-/// A bias of values may have moved into that of what attention writes, which is not looked at.
-void leave_folded_biases(Comparison& result) {
-  if (result.agreement != Agreement::different) return;
-  for (const NormComparison& norm : result.norms) {
-    for (const ReaderComparison& reader : norm.readers) {
-      if (!(reader.composite <= result.tolerance) || reader.bias <= result.tolerance) continue;
-      result.agreement = Agreement::undecided;
-      result.not_compared.push_back(
-          reader.new_weight +
-          ": its bias differs, which that of another map may make up for, as where biases of values are "
-          "folded into those of outputs");
-      return;
-    }
-  }
-}
-
 /// Whether readers or writers differ, which a turned stream may explain.
 bool maps_differ(const Comparison& result) {
   const auto differs = [&](const ReaderComparison& reader) {
-    return !(reader.composite <= result.tolerance);
+    return !(reader.composite <= result.tolerance && reader.bias <= result.tolerance);
   };
   return std::any_of(result.norms.begin(), result.norms.end(),
                      [&](const NormComparison& norm) {
@@ -552,23 +548,45 @@ bool maps_differ(const Comparison& result) {
          });
 }
 
-/// Compares with the rotation of streams that explains most, if one explains all.
-void try_turned(const Checkpoint& old_file, const Model& old_model, const Checkpoint& new_file,
-                const Model& new_model, Tolerance tolerates, Comparison& result, const Progress& progress) {
-  if (result.agreement == Agreement::quantized || result.agreement == Agreement::same ||
-      result.agreement == Agreement::equivalent)
-    return;
-  if (!maps_differ(result)) return;
-  const Turns turns = find_turns(old_file, old_model, new_file, new_model, result.tolerance);
-  if (turns.empty()) return;
-  Comparison turned = compare_models(old_file, old_model, new_file, new_model, turns, progress, tolerates);
-  if (turned.agreement == Agreement::different) return;
-  for (const auto& [stack, rotation] : turns) {
-    turned.findings.push_back(
+/// Adds what a view says of NEW.
+void add_view(const View& view, Comparison& result) {
+  for (const auto& [stack, rotation] : view.turns) {
+    result.findings.push_back(
         {"rotated", fmt::format("the residual stream{} is turned by an orthogonal matrix of {} features",
                                 stack.empty() ? "" : " of the " + stack, rotation->width())});
   }
-  result = std::move(turned);
+  result.findings.insert(result.findings.end(), view.relabelling.findings.begin(),
+                         view.relabelling.findings.end());
+}
+
+/// Compares as NEW would be without symmetries: with heads, neurons and experts as OLD numbers and scales
+/// them, and with its stream turned back. The first view in which the models do not differ decides.
+void try_symmetries(const Checkpoint& old_file, const Model& old_model, const Checkpoint& new_file,
+                    const Model& new_model, Tolerance tolerates, Comparison& result,
+                    const Progress& progress) {
+  if (result.agreement == Agreement::quantized || result.agreement == Agreement::same ||
+      result.agreement == Agreement::equivalent || !maps_differ(result))
+    return;
+  const double tolerance = result.tolerance;
+  const auto decides = [&](const View& view) {
+    if (view.is_itself()) return false;
+    Comparison seen = compare_models(old_file, old_model, new_file, new_model, view, progress, tolerates);
+    if (seen.agreement == Agreement::different) return false;
+    add_view(view, seen);
+    result = std::move(seen);
+    return true;
+  };
+  const auto relabelled = [&](Turns turns) {
+    Relabelling found = find_relabelling(old_file, old_model, new_file, new_model, turns, tolerance);
+    return View{std::move(turns), std::move(found)};
+  };
+  const auto turns = [&](TurnedBy by) {
+    return find_turns(old_file, old_model, new_file, new_model, tolerance, by);
+  };
+  if (decides(relabelled({}))) return;
+  if (decides({turns(TurnedBy::all), {}})) return;
+  const Turns by_tables = turns(TurnedBy::tables);
+  if (!by_tables.empty()) decides(relabelled(by_tables));
 }
 
 Comparison compare_parts(const Checkpoint& old_file, const Model& old_model, const Checkpoint& new_file,
@@ -597,8 +615,7 @@ Comparison compare_parts(const Checkpoint& old_file, const Model& old_model, con
     after = with_split_pairs(std::move(after));
   }
   Comparison result = compare_models(old_file, before, new_file, after, {}, progress, tolerates);
-  if (old_model.architecture != new_model.architecture) leave_folded_biases(result);
-  if (!has_graph) try_turned(old_file, before, new_file, after, tolerates, result, progress);
+  if (!has_graph) try_symmetries(old_file, before, new_file, after, tolerates, result, progress);
   return result;
 }
 

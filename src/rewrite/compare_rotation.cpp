@@ -43,16 +43,29 @@ struct MapPair {
 class TurnedStack {
  public:
   TurnedStack(const Checkpoint& old_file, const Model& old_model, const Checkpoint& new_file,
-              const Model& new_model, double tolerance)
-      : old_file_(old_file), old_(old_model), new_file_(new_file), new_(new_model), tolerance_(tolerance) {}
+              const Model& new_model, double tolerance, TurnedBy by)
+      : old_file_(old_file),
+        old_(old_model),
+        new_file_(new_file),
+        new_(new_model),
+        tolerance_(tolerance),
+        by_(by) {}
 
   /// Null if no rotation of that stack is looked for, or tables tell that there is none.
   std::shared_ptr<const Rotation> find(const std::string& stack) {
     if (!collect(stack) || !keeps_lengths()) return nullptr;
+    if (by_ == TurnedBy::tables) {
+      std::erase_if(pairs_, [](const MapPair& pair) { return !is_table(pair.before.role); });
+    }
     return as_permutation(align());
   }
 
  private:
+  /// Whether no symmetry of a branch changes maps of that role.
+  static bool is_table(std::string_view role) {
+    return role == "token embedding" || role == "position embedding" || role == "unembedding";
+  }
+
   /// Collects the maps of the stack; false if something stands in the way.
   bool collect(const std::string& stack) {
     pairs_.clear();
@@ -206,6 +219,7 @@ class TurnedStack {
   const Checkpoint& new_file_;
   const Model& new_;
   double tolerance_ = 0.0;
+  TurnedBy by_ = TurnedBy::all;
   std::vector<MapPair> pairs_{};
   std::size_t width_ = 0;
   bool centers_ = false;
@@ -223,7 +237,7 @@ Linear transposed(const Linear& map) {
 }
 
 std::vector<double> rows_of(const MapOfFile& map, std::uint64_t first, std::uint64_t count) {
-  std::vector<double> rows = read_weight(map.file, map.map, first, count);
+  std::vector<double> rows = weights_of(map, first, count);
   if (!map.norm.gain.empty()) {
     for (std::size_t at = 0; at < rows.size(); ++at) rows[at] *= map.norm.gain_at(at % map.map.in);
   }
@@ -231,11 +245,16 @@ std::vector<double> rows_of(const MapOfFile& map, std::uint64_t first, std::uint
   return rows;
 }
 
+const Rotation* turn_of(const Turns& turns, const Norm& norm) {
+  const auto found = reads_stream(norm) ? turns.find(norm.stack) : turns.end();
+  return found == turns.end() ? nullptr : found->second.get();
+}
+
 Turns find_turns(const Checkpoint& old_file, const Model& old_model, const Checkpoint& new_file,
-                 const Model& new_model, double tolerance) {
+                 const Model& new_model, double tolerance, TurnedBy by) {
   Turns result;
   if (!old_model.rotates_exactly && !new_model.rotates_exactly) return result;
-  TurnedStack turned(old_file, old_model, new_file, new_model, tolerance);
+  TurnedStack turned(old_file, old_model, new_file, new_model, tolerance, by);
   for (const std::string& stack : stacks_of(old_model, reads_stream)) {
     if (auto rotation = turned.find(stack)) result.emplace(stack, std::move(rotation));
   }

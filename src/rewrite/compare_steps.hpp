@@ -22,12 +22,21 @@
 /// compared.
 namespace normscope::rewrite {
 
+/// What brings the outputs of a map of NEW to those of OLD: block k of them, of `size` outputs, is multiplied
+/// by a matrix.
+struct Blocks {
+  std::size_t size = 1;
+  std::vector<double> matrices{};  ///< (outputs × size), row-major, block after block; empty for identities
+  std::vector<double> shift{};  ///< added to the bias; of a writer, whose inputs the blocks are, to its own
+};
+
 /// A linear map of a file with the norm that it reads.
 struct MapOfFile {
   const files::Checkpoint& file;
   const models::Linear& map;
   const NormSpec& norm;
   const Rotation* turn = nullptr;  ///< by which the features of the stream are turned; null for none
+  const Blocks* blocks = nullptr;  ///< null for none
 };
 
 /// What each input of a map writes, as the rows of another one.
@@ -35,11 +44,22 @@ struct MapOfFile {
 /// Requires  the map is a whole stored matrix
 [[nodiscard]] models::Linear transposed(const models::Linear& map);
 
-/// Rows of the composite W G, in the features of the stream before it was turned.
+/// Rows of W as they are stored, in `blocks`.
+[[nodiscard]] std::vector<double> weights_of(const MapOfFile& map, std::uint64_t first, std::uint64_t count);
+/// The bias of a reader in `blocks`; empty if there is none.
+[[nodiscard]] std::vector<double> bias_of(const MapOfFile& map);
+
+/// Rows of the composite W G, in `blocks` and in the features of the stream before it was turned.
 [[nodiscard]] std::vector<double> rows_of(const MapOfFile& map, std::uint64_t first, std::uint64_t count);
 
 /// The rotations by which residual streams of NEW are turned, by stack: NEW's stream is Q times that of OLD.
 using Turns = std::map<std::string, std::shared_ptr<const Rotation>, std::less<>>;
+
+/// The rotation that turns what a norm reads; null if there is none.
+[[nodiscard]] const Rotation* turn_of(const Turns& turns, const models::Norm& norm);
+
+/// The maps from which a rotation is found.
+enum class TurnedBy { all, tables };
 
 /// The rotation of each stack that brings its maps nearest to each other; empty for stacks of which tables or
 /// norms tell that none does. Whether the maps agree then is not looked at.
@@ -49,7 +69,7 @@ using Turns = std::map<std::string, std::shared_ptr<const Rotation>, std::less<>
 /// Cost      a singular value decomposition of width × width for each stack
 [[nodiscard]] Turns find_turns(const files::Checkpoint& old_file, const models::Model& old_model,
                                const files::Checkpoint& new_file, const models::Model& new_model,
-                               double tolerance);
+                               double tolerance, TurnedBy by);
 
 /// Requires  both maps have the same numbers of inputs and outputs
 [[nodiscard]] ReaderComparison compare_readers(const MapOfFile& before, const MapOfFile& after);
@@ -63,10 +83,39 @@ using Turns = std::map<std::string, std::shared_ptr<const Rotation>, std::less<>
 /// Requires  both maps have the same numbers of inputs and outputs
 [[nodiscard]] std::optional<Quantization> explain_quantization(const MapOfFile& before,
                                                                const MapOfFile& after);
-/// Compares writers of streams that are turned.
-[[nodiscard]] WriterComparison compare_turned_writers(const MapOfFile& before, const MapOfFile& after);
+/// Compares writers of which the stream is turned, or the inputs are in blocks: OLD's input j is NEW's input
+/// `inputs[j]`, or j if that is empty.
+[[nodiscard]] WriterComparison compare_changed_writers(const MapOfFile& before, const MapOfFile& after,
+                                                       const std::vector<std::uint64_t>& inputs);
 /// |b - a| / |a|; |b| where a is 0, and 1 where the sizes differ.
 [[nodiscard]] double relative_change(const std::vector<double>& a, const std::vector<double>& b);
+
+/// A map of NEW that does what one of OLD does.
+struct Relabelled {
+  models::Linear map;                   ///< of a reader, with its outputs in the order of OLD's
+  std::vector<std::uint64_t> inputs{};  ///< of a writer: the order of its inputs; empty for their own
+  Blocks blocks{};
+};
+
+/// How NEW numbers and scales the heads, neurons and experts of OLD, where that differs.
+struct Relabelling {
+  std::map<const models::Linear*, Relabelled> readers{};                  ///< by OLD's reader
+  std::map<std::pair<std::string, std::uint64_t>, Relabelled> writers{};  ///< by the place of OLD's
+  std::vector<ComparisonFinding> findings{};
+
+  [[nodiscard]] bool empty() const { return readers.empty() && writers.empty(); }
+};
+
+/// Symmetries of attention and MLPs that bring the maps of NEW nearest to those of OLD, looked for in models
+/// whose forward pass is known: heads, groups of heads that share keys and values, neurons and experts in
+/// another order; a map of a head's values that its output undoes, and one of keys that queries undo and that
+/// commutes with the rotary embedding; scales of neurons, where the activation is homogeneous or behind it;
+/// biases of values in that of the output. Whether the maps agree then is not looked at.
+///
+/// Cost      reads both models once or twice; head_dim² · width operations a head
+[[nodiscard]] Relabelling find_relabelling(const files::Checkpoint& old_file, const models::Model& old_model,
+                                           const files::Checkpoint& new_file, const models::Model& new_model,
+                                           const Turns& turns, double tolerance);
 
 // An ONNX graph keeps few of the names that tensors had in training, and transposes matrices. These
 // functions match norms and tensors by their values.
@@ -141,17 +190,6 @@ struct SameValues {
 
 /// Whether a tensor may hold parameters: floating-point numbers, more than one.
 [[nodiscard]] bool has_parameters(const files::Tensor& tensor);
-
-/// Tensors of NEW that differ from those of OLD as another one makes up for: neurons of an MLP in another
-/// order; features of values, or of queries, that are scaled, with the output or the keys scaled back. Such
-/// models may compute the same. Adds a sentence for each to `not_compared`.
-///
-/// Requires  norms and writers are compared
-[[nodiscard]] std::set<std::string> made_up_for(const files::Checkpoint& old_file,
-                                                const models::Model& old_model,
-                                                const files::Checkpoint& new_file,
-                                                const models::Model& new_model, const NormPairs& norms,
-                                                Comparison& result);
 
 /// Compares what two models compute between their tensors, by their descriptions and configurations; fills
 /// `configuration`, `computations` and `not_compared`.

@@ -58,6 +58,8 @@ struct Linear {
 
   /// Whether `part`, such as the rows of one head, begins in this map and has its role and stored matrix.
   [[nodiscard]] bool covers(const Linear& part) const;
+  /// The output feature of the stored matrix that is output feature `output` of this part.
+  [[nodiscard]] std::uint64_t stored_output(std::uint64_t output) const;
 };
 
 /// Where a number of the model comes from.

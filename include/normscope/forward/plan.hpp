@@ -6,6 +6,7 @@
 
 #include <normscope/models/model.hpp>
 
+/// The order in which a model's norms, heads and maps compute, and what lies between them.
 namespace normscope::forward {
 
 /// The maps of an MLP.

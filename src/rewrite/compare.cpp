@@ -534,18 +534,18 @@ bool has_other_parts(const Model& a, const Model& b) {
       [](const Norm& one, const Norm& other) { return one.readers.size() == other.readers.size(); });
 }
 
-/// Whether readers or writers differ, which a turned stream may explain.
-bool maps_differ(const Comparison& result) {
-  const auto differs = [&](const ReaderComparison& reader) {
-    return !(reader.composite <= result.tolerance && reader.bias <= result.tolerance);
-  };
-  return std::any_of(result.norms.begin(), result.norms.end(),
-                     [&](const NormComparison& norm) {
-                       return std::any_of(norm.readers.begin(), norm.readers.end(), differs);
-                     }) ||
-         std::any_of(result.writers.begin(), result.writers.end(), [&](const WriterComparison& writer) {
-           return !((writer.only_layer_norms ? writer.centered : writer.raw) <= result.tolerance);
-         });
+/// The number of readers and writers that differ, which a symmetry may explain.
+std::size_t differing_maps(const Comparison& result) {
+  std::size_t count = 0;
+  for (const NormComparison& norm : result.norms) {
+    for (const ReaderComparison& reader : norm.readers) {
+      if (!(reader.composite <= result.tolerance && reader.bias <= result.tolerance)) ++count;
+    }
+  }
+  for (const WriterComparison& writer : result.writers) {
+    if (!((writer.only_layer_norms ? writer.centered : writer.raw) <= result.tolerance)) ++count;
+  }
+  return count;
 }
 
 /// Adds what a view says of NEW.
@@ -560,21 +560,24 @@ void add_view(const View& view, Comparison& result) {
 }
 
 /// Compares as NEW would be without symmetries: with heads, neurons and experts as OLD numbers and scales
-/// them, and with its stream turned back. The first view in which the models do not differ decides.
+/// them, and with its stream turned back. The first view in which the models do not differ decides, otherwise
+/// that in which the fewest maps do.
 void try_symmetries(const Checkpoint& old_file, const Model& old_model, const Checkpoint& new_file,
                     const Model& new_model, Tolerance tolerates, Comparison& result,
                     const Progress& progress) {
   if (result.agreement == Agreement::quantized || result.agreement == Agreement::same ||
-      result.agreement == Agreement::equivalent || !maps_differ(result))
+      result.agreement == Agreement::equivalent || differing_maps(result) == 0)
     return;
   const double tolerance = result.tolerance;
   const auto decides = [&](const View& view) {
     if (view.is_itself()) return false;
     Comparison seen = compare_models(old_file, old_model, new_file, new_model, view, progress, tolerates);
-    if (seen.agreement == Agreement::different) return false;
-    add_view(view, seen);
-    result = std::move(seen);
-    return true;
+    const bool agrees = seen.agreement != Agreement::different;
+    if (agrees || differing_maps(seen) < differing_maps(result)) {
+      add_view(view, seen);
+      result = std::move(seen);
+    }
+    return agrees;
   };
   const auto relabelled = [&](Turns turns) {
     Relabelling found = find_relabelling(old_file, old_model, new_file, new_model, turns, tolerance);

@@ -90,12 +90,14 @@ class Configurations {
         fmt::format("{}: not modelled in OLD is {}, in NEW {}", what, named(before), named(after)));
   }
 
-  /// One sentence for all heads for which `text` differs; the first is named.
+  /// One sentence for all heads for which `text` differs; the first is named. What is not modelled of one
+  /// head alone says nothing about it.
   void each_head(const char* what, const std::function<bool(const Head&, const Head&)>& same,
                  const std::function<std::string(const Head&)>& text) {
     std::size_t count = 0;
     std::string sentence;
     for (std::size_t i = 0; i < old_.heads.size(); ++i) {
+      if (old_.heads[i].not_modelled != new_.heads[i].not_modelled) continue;
       if (same(old_.heads[i], new_.heads[i]) || count++ != 0) continue;
       sentence = fmt::format("the {} of {} is {} in NEW, {} in OLD", what, new_.heads[i].place(),
                              text(new_.heads[i]), text(old_.heads[i]));

@@ -373,12 +373,11 @@ class Compare(CommandTest):
                 for name, times in ((first, factor), (second, 1 / factor)):
                     weights[f"model.layers.0.self_attn.{name}_proj.weight"] = weights[f"model.layers.0.self_attn.{name}_proj.weight"] * times
             return change
-        for change, said in ((permuted, "in another order"), (scaled("v", "o"), "which model.layers.0.self_attn.o_proj.weight makes up for"),
-                             (scaled("v", "o", np.float32(3)), "makes up for"), (scaled("q", "k"), "may make up for")):
-            document = self.compared("llama", self.changed("llama", change), 1)
-            self.assertEqual(document["agreement"], "undecided")
-            self.assertTrue(any(said in text for text in document["not_compared"]), document["not_compared"])
-            self.assertNotIn("different", {norm["agreement"] for norm in document["norms"]})
+        for change, kind in ((permuted, "permuted_neurons"), (scaled("v", "o"), "mapped_values"),
+                             (scaled("v", "o", np.float32(3)), "mapped_values"), (scaled("q", "k"), "mapped_keys")):
+            document = self.compared("llama", self.changed("llama", change), 0)
+            self.assertEqual(document["agreement"], "equivalent")
+            self.assertIn(kind, {finding["kind"] for finding in document["findings"]})
         def halves(weights):
             scaled("v", "o")(weights)
             weights["model.layers.0.self_attn.o_proj.weight"][:, 3] *= 2

@@ -139,6 +139,10 @@ std::optional<Eigen::MatrixXd> fitted_keys(const RowMajorMatrix& a, const RowMaj
     result(p, q) = -sine;
     if (!(cosine * cosine + sine * sine > 0.0)) return {};
   }
+  // Without turns that are only rounding.
+  const Eigen::MatrixXd scales = result.diagonal().asDiagonal();
+  if (rows_agree(a.topRows(dims), scales.topLeftCorner(dims, dims) * b.topRows(dims), tolerance))
+    result = scales;
   if (rest > 0 && !rows_agree(a.bottomRows(rest), b.bottomRows(rest), tolerance)) {
     const auto of_rest = fitted(a.bottomRows(rest), b.bottomRows(rest), tolerance);
     if (!of_rest) return {};

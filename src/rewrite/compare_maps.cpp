@@ -86,7 +86,7 @@ std::vector<double> weights_of(const MapOfFile& map, std::uint64_t first, std::u
   return result;
 }
 
-std::vector<double> bias_of(const MapOfFile& map) {
+std::vector<double> bias_of(const MapOfFile& map, std::vector<double>* terms) {
   std::vector<double> bias = read_bias(map.file, map.map);
   if (map.blocks == nullptr) return bias;
   const std::vector<double>& shift = map.blocks->shift;
@@ -94,10 +94,14 @@ std::vector<double> bias_of(const MapOfFile& map) {
   if (!map.blocks->matrices.empty()) {
     const std::uint64_t size = map.blocks->size;
     const std::vector<double> stored = bias;
+    if (terms != nullptr) terms->assign(bias.size(), 0.0);
     for (std::uint64_t i = 0; i < bias.size(); ++i) {
       bias[i] = 0.0;
-      for (std::uint64_t k = 0; k < size; ++k)
-        bias[i] += map.blocks->matrices[i * size + k] * stored[i / size * size + k];
+      for (std::uint64_t k = 0; k < size; ++k) {
+        const double term = map.blocks->matrices[i * size + k] * stored[i / size * size + k];
+        bias[i] += term;
+        if (terms != nullptr) (*terms)[i] += std::abs(term);
+      }
     }
   }
   for (std::uint64_t i = 0; i < shift.size(); ++i) bias[i] += shift[i];
@@ -107,7 +111,8 @@ std::vector<double> bias_of(const MapOfFile& map) {
 ReaderComparison compare_readers(const MapOfFile& before, const MapOfFile& after) {
   ReaderComparison result{before.map.weight.selector(), after.map.weight.selector()};
   const std::vector<double> old_bias = read_bias(before.file, before.map);
-  const std::vector<double> new_bias = bias_of(after);
+  std::vector<double> terms;
+  const std::vector<double> new_bias = bias_of(after, &terms);
   const std::uint64_t in = before.map.in;
   const bool subtract_means = centers(before.norm) && centers(after.norm);
   for (std::uint64_t first = 0; first < before.map.out; first += outputs_of_block(before.map)) {
@@ -144,7 +149,8 @@ ReaderComparison compare_readers(const MapOfFile& before, const MapOfFile& after
       const double old_constant = old_bias.empty() ? 0.0 : old_bias[first + i];
       const double new_constant = new_bias.empty() ? 0.0 : new_bias[first + i];
       const double error = std::abs(difference(old_constant + sums.old_bias, new_constant + sums.new_bias));
-      const double scale = std::abs(old_constant) + std::abs(new_constant) + sums.magnitude;
+      const double scale = std::abs(old_constant) + std::abs(new_constant) + sums.magnitude +
+                           (terms.empty() ? 0.0 : terms[first + i]);
       if (error != 0.0) result.bias = std::max(result.bias, relative(error, scale));
     }
   }

@@ -46,8 +46,9 @@ struct MapOfFile {
 
 /// Rows of W as they are stored, in `blocks`.
 [[nodiscard]] std::vector<double> weights_of(const MapOfFile& map, std::uint64_t first, std::uint64_t count);
-/// The bias of a reader in `blocks`; empty if there is none.
-[[nodiscard]] std::vector<double> bias_of(const MapOfFile& map);
+/// The bias of a reader in `blocks`; empty if there is none. `terms` gets the sums of its terms' lengths if
+/// it is multiplied by matrices.
+[[nodiscard]] std::vector<double> bias_of(const MapOfFile& map, std::vector<double>* terms = nullptr);
 
 /// Rows of the composite W G, in `blocks` and in the features of the stream before it was turned.
 [[nodiscard]] std::vector<double> rows_of(const MapOfFile& map, std::uint64_t first, std::uint64_t count);

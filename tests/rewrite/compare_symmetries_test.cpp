@@ -320,5 +320,46 @@ TEST(CompareSymmetries, HeadsAreFoundInAnyOrderAndAFaultBehindIt) {
   }
 }
 
+// What a merge or a conversion to 16 bits rounds is no difference behind a permutation and odd scales.
+TEST(CompareSymmetries, RoundingBehindAPermutationIsNoDifference) {
+  for (const char* const name : {"llama", "gpt2", "opt", "mixtral"}) {
+    const Scratch scratch;
+    Disguised model(name);
+    model.each_branch([&](const forward::Branch& branch) {
+      if (branch.mlp.in == nullptr) return;
+      model.permute_neurons(branch.mlp);
+      if (branch.mlp.gate == nullptr && model.model.decoder->activation != models::Activation::relu) return;
+      for (std::size_t i = 0; i < branch.mlp.in->out; ++i) {
+        const double factor = 0.3 + 0.17 * static_cast<double>(i);
+        model.scale_output(*branch.mlp.in, i, factor);
+        model.scale_input(*branch.mlp.out, i, 1.0 / factor);
+      }
+    });
+    model.copy.stored_as(Dtype::BF16);
+    EXPECT_EQ(model.compared(scratch, name).agreement, Agreement::equivalent) << name;
+  }
+}
+
+TEST(CompareSymmetries, LineageSurvivesAPermutationInATurnedStream) {
+  for (const char* const name : {"llama", "gpt2", "mixtral", "gemma", "stablelm"}) {
+    const Scratch scratch;
+    Disguised model(name);
+    model.each_branch([&](const forward::Branch& branch) {
+      if (branch.mlp.in != nullptr) model.permute_neurons(branch.mlp);
+    });
+    const files::Checkpoint permuted = model.copy.open(scratch / "permuted");
+    const bool is_tied = model.model.vocabulary->tied;
+    const test::Rewritten turned(
+        permuted, {.fold_gains = true, .untie = is_tied, .rotation = RotationRequest{9, nullptr}},
+        scratch / "turned");
+    const files::Checkpoint before(fixture(name));
+    const Comparison comparison =
+        compare(before, models::describe(before), turned.output, turned.model_after);
+    EXPECT_EQ(comparison.agreement, Agreement::equivalent) << name;
+    EXPECT_TRUE(kinds(comparison).contains("rotated")) << name;
+    EXPECT_EQ(kinds(comparison).contains("permuted_neurons"), std::string(name) != "mixtral") << name;
+  }
+}
+
 }  // namespace
 }  // namespace normscope::rewrite

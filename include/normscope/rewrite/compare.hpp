@@ -150,8 +150,9 @@ struct Comparison {
 /// composite W G and c + W b. Two models are equivalent if all composites and writers agree to `tolerance`:
 /// two roundings of the coarsest dtype of their weights, or 1e-7 if that is more. The mean of a writer does
 /// not count if only LayerNorms read its stream. Readers of LayerNorms are compared up to the mean over their
-/// inputs, unembeddings up to a shift of all logits alike, and all of a stack up to an orthogonal matrix of
-/// its stream, which is looked for if maps differ.
+/// inputs, unembeddings up to a shift of all logits alike. If maps differ, symmetries are looked for: an
+/// orthogonal matrix of a stack's stream; heads, neurons and experts in another order; maps of values, keys
+/// and neurons that another map undoes.
 ///
 /// Configurations are compared by what the descriptions say: heads, their scores and rotations, logits,
 /// activations. A field that differs and that no description contains makes two models at most `undecided`.
@@ -171,7 +172,8 @@ struct Comparison {
 ///
 /// Errors    Unsupported if the architecture is not known or not the same, or norms and shapes do not match
 ///
-/// Cost      reads every reader and writer of both once; memory 64 MiB and a row of the largest matrix
+/// Cost      reads every reader and writer of both once, and where they differ some times more; memory 64 MiB
+///           and a row of the largest matrix
 [[nodiscard]] Comparison compare(const files::Checkpoint& old_file, const models::Model& old_model,
                                  const files::Checkpoint& new_file, const models::Model& new_model,
                                  const Progress& progress = {}, Tolerance tolerates = Tolerance::rounding);

@@ -54,8 +54,12 @@ int run_inspect(const Session& session, Inputs& inputs, Outputs& outputs, const 
   const models::Model& model = inputs.model_of(checkpoint, file.stated);
   outputs.commit([&] { return json_text(results::inspection(checkpoint, model), 1); });
   if (session.quiet) return ok;
+  std::size_t width = 5;
   for (const files::Tensor& tensor : checkpoint.tensors()) {
-    session.say(fmt::format("{:<5} {:<20} {}", tensor.stored_type(),
+    width = std::max(width, tensor.stored_type().size());
+  }
+  for (const files::Tensor& tensor : checkpoint.tensors()) {
+    session.say(fmt::format("{:<{}} {:<20} {}", tensor.stored_type(), width,
                             fmt::format("[{}]", fmt::join(tensor.shape, ", ")), printable(tensor.name)));
   }
   session.say(fmt::format("\n{}: {}, {} tensors, {} parameters\n{} ({})\n", printable(file.path),

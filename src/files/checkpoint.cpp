@@ -10,6 +10,7 @@
 #include <normscope/files/source.hpp>
 
 #include "file_format.hpp"
+#include "packed_weights.hpp"
 #include "parsed_file.hpp"
 #include "readers.hpp"
 #include "shard.hpp"
@@ -18,8 +19,6 @@ namespace normscope::files {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::uint64_t largest_index = std::uint64_t{64} << 20;
 
 /// Features and tokens are counted in std::size_t, which may be narrower than the file's numbers.
 void check_extents(std::span<const Tensor> tensors, const fs::path& path) {
@@ -50,6 +49,8 @@ struct Checkpoint::Contents {
   std::optional<std::string> config_text;
   std::string_view format = "safetensors";
   std::optional<OnnxGraph> graph;  ///< its constants are elements of `tensors`
+  std::string_view quantization;
+  std::vector<std::unique_ptr<QuantizedSource>> packed;
 
   void open_single(std::unique_ptr<Source> file, const fs::path& at, FileFormat stated,
                    const std::string& member, const OpenSource& open);
@@ -189,6 +190,11 @@ Checkpoint::Checkpoint(const fs::path& path, const OpenSource& open)
                                      is_hub_weights_name(at.filename().string()))) {
     contents_->config_text = config_beside(at);
   }
+  if (contents_->config_text && contents_->format == "safetensors") {
+    contents_->quantization =
+        decode_packed(*contents_->config_text, "checkpoint: " + (at.parent_path() / "config.json").string(),
+                      {contents_->tensors, contents_->file_of}, contents_->packed);
+  }
 }
 
 Checkpoint::Checkpoint(Checkpoint&&) noexcept = default;
@@ -202,6 +208,7 @@ std::span<const Tensor> Checkpoint::tensors() const { return contents_->tensors;
 const std::map<std::string, std::string, std::less<>>& Checkpoint::metadata() const {
   return contents_->metadata;
 }
+std::string_view Checkpoint::quantization() const { return contents_->quantization; }
 const OnnxGraph* Checkpoint::graph() const { return contents_->graph ? &*contents_->graph : nullptr; }
 const std::optional<std::string>& Checkpoint::config_text() const { return contents_->config_text; }
 

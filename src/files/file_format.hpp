@@ -71,10 +71,11 @@ enum class FileFormat {
 // File layout of model folders of the Hugging Face hub.
 
 /// The file to open for `path`: itself, or, for a folder, its `model.safetensors`, else its
-/// `model.safetensors.index.json`, else its only `.safetensors` file, else its `pytorch_model.bin` or
-/// `pytorch_model.bin.index.json`, else its only PyTorch, ONNX or GGUF file (the first part of a model that
-/// is split). NAME stands for NAME.index if that exists, as TensorFlow names checkpoints. Folders and names
-/// of the hub's cache are resolved by `snapshot_of`.
+/// `model.safetensors.index.json` (which may list that file alone, as mlx-lm writes them), else its only
+/// `.safetensors` file, else its `pytorch_model.bin` or `pytorch_model.bin.index.json`, else its only
+/// PyTorch, ONNX or GGUF file (the first part of a model that is split). NAME stands for NAME.index if that
+/// exists, as TensorFlow names checkpoints. Folders and names of the hub's cache are resolved by
+/// `snapshot_of`.
 ///
 /// Errors    Argument for a folder with several candidates; Unsupported for one with other formats only; Io
 [[nodiscard]] std::filesystem::path entry_file(const std::filesystem::path& path);

@@ -18,6 +18,7 @@
 #include <normscope/files/source.hpp>
 
 #include "readers.hpp"
+#include "shard.hpp"
 
 namespace normscope::files {
 namespace {
@@ -126,10 +127,26 @@ std::vector<fs::path> list(const fs::path& folder) {
 
 std::string quoted_name(const fs::path& path) { return quote(path.filename().string()); }
 
-/// The single file of weights or the index of its shards, whichever exists.
+/// Whether an index lists one file alone, as mlx-lm writes one beside every model.
+bool lists_only(const fs::path& index, const char* single) {
+  std::error_code ignored;
+  if (fs::file_size(index, ignored) > largest_index || ignored) return false;
+  try {
+    const MappedFile file(index);
+    const std::span<const std::byte> text = file.bytes();
+    const auto shards = parse_shard_index({reinterpret_cast<const char*>(text.data()), text.size()}, "");
+    return std::all_of(shards.begin(), shards.end(),
+                       [single](const auto& listed) { return listed.second == single; });
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// The single file of weights or the index of its shards, whichever exists; the index if it lists the file.
 std::optional<fs::path> single_or_index(const fs::path& folder, const char* single, const char* index) {
   const bool has_single = is_there(folder / single);
   const bool has_index = is_there(folder / index);
+  if (has_single && has_index && lists_only(folder / index, single)) return folder / index;
   if (has_single && has_index) {
     throw Error(ErrorCode::Argument,
                 fmt::format("checkpoint: {}: has {} and {}, expected one of them; name the file to open",

@@ -54,6 +54,9 @@ struct FileMember {
 
 [[nodiscard]] Shard open_gguf(std::unique_ptr<Source> file, const std::filesystem::path& path);
 
+/// Indices of more bytes are not read.
+inline constexpr std::uint64_t largest_index = std::uint64_t{64} << 20;
+
 /// Maps tensor names to the names of their shard files, from the text of a `*.safetensors.index.json` or
 /// `*.bin.index.json`. Shard names are plain names in the index's own folder.
 ///

@@ -17,6 +17,13 @@ void branch_scale(Builder& b, std::string_view name) {
 
 void gated_experts(Builder& b, const ExpertNames& names) {
   b.reads("router", names.router);
+  if (b.has("switch_mlp.")) {
+    // MLX stacks experts, whatever their names were.
+    b.each_expert("switch_mlp.gate_proj.weight", [&] {
+      gated_mlp(b, "switch_mlp.gate_proj", "switch_mlp.up_proj", "switch_mlp.down_proj");
+    });
+    return;
+  }
   b.each_expert(names.experts, [&] { gated_mlp(b, names.gate, names.in, names.out); });
 }
 

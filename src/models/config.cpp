@@ -226,6 +226,10 @@ Config::Config(const files::Checkpoint& checkpoint, std::uint64_t heads) {
       root = std::move(*parsed);
     }
   }
+  if (!checkpoint.quantization().empty()) {
+    // How matrices are stored, of which `files` has made use.
+    for (const char* key : {"quantization", "quantization_config"}) root.erase(key);
+  }
   const bool adds_heads = heads != 0 && !contents.states_heads(root, heads);
   if (adds_heads) root["num_attention_heads"] = heads;
   contents.root = std::make_shared<const Json>(std::move(root));

@@ -159,6 +159,10 @@ void expect_known(const Checkpoint& checkpoint, const Model& model) {
   if (checkpoint.format() != "safetensors") {
     refuse(checkpoint, fmt::format("is a {} file, expected safetensors", checkpoint.format()));
   }
+  if (!checkpoint.quantization().empty()) {
+    refuse(checkpoint, fmt::format("has quantized matrices ({}), expected floating-point ones",
+                                   checkpoint.quantization()));
+  }
   if (!model.is_known()) refuse(checkpoint, "not modelled: " + model.title);
   if (!model.missing.empty()) {
     refuse(checkpoint,

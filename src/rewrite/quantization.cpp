@@ -28,7 +28,7 @@ double rounding_before(Dtype original, double value) {
   switch (original) {
     case Dtype::F16: return 0.0;
     case Dtype::BF16: return std::max(0x1p-11 * std::abs(value), 0x1p-25);
-    default: return std::max(0x1p-9 * std::abs(value), 0x1p-25);
+    default: return std::max(0x1p-8 * std::abs(value), 0x1p-25);
   }
 }
 

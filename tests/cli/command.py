@@ -22,7 +22,7 @@ OWN_MODEL = SOURCE / "models/wordlist_gpt"
 sys.path.append(str(SOURCE / "scripts"))
 from model_oracle.fixtures import cases, fixture  # noqa: E402, F401: for the tests
 
-DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16}
+DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "U32": np.uint32, "I32": np.int32, "U8": np.uint8, "I8": np.int8}
 
 
 def is_checkpoint(path):

@@ -92,12 +92,11 @@ def parametrized(weights, config):
     return [QUERY]
 
 
-def mlx(weights, config):
+def mlx_without_configuration(weights, config):
     for name in [*MAPS, "lm_head", "model.embed_tokens"]:
         out, width = weights[name + ".weight"].shape
         weights[name + ".weight"] = np.zeros((out, width // 8), np.uint32)
         weights[name + ".scales"], weights[name + ".biases"] = floats(out, 1), floats(out, 1)
-    config["quantization"] = config["quantization_config"] = {"group_size": 64, "bits": 4}
     return [*MAPS, "lm_head"]
 
 
@@ -156,7 +155,7 @@ def scaled_norm(weights, config):
 OBSTACLES = {
     "lora": lora, "peft": peft, "saved modules": saved_modules, "weight_scale": scaled(".weight_scale"),
     "weight_scale_inv": scaled(".weight_scale_inv", (1, 1)), "scale": scaled(".scale"), "no configuration": scale_without_configuration,
-    "input_scale": scaled(".input_scale"), "head scale": scaled_head, "weight norm": factors, "parametrization": parametrized, "mlx": mlx,
+    "input_scale": scaled(".input_scale"), "head scale": scaled_head, "weight norm": factors, "parametrization": parametrized, "mlx": mlx_without_configuration,
     "nf4": nf4, "int8": int8, "gptq": packed(0, True), "awq": packed(1, False), "field": unknown_field, "type": unknown_type, "tie": tied,
     "norm scale": scaled_norm}
 # What concerns the logits, beside those whose maps include the head.

@@ -207,6 +207,9 @@ TEST(Checkpoint, ChoosesTheFileOfAFolder) {
   EXPECT_EQ(
       complaint(ErrorCode::Argument, scratch.folder()),
       "has model.safetensors and model.safetensors.index.json, expected one of them; name the file to open");
+  // An index that lists the file alone, as mlx-lm writes one, says nothing else.
+  put(scratch / "model.safetensors.index.json", R"({"weight_map":{"m":"model.safetensors"}})");
+  EXPECT_NE(Checkpoint(scratch.folder()).find("m"), nullptr);
   fs::remove(scratch / "model.safetensors.index.json");
   EXPECT_NE(Checkpoint(scratch.folder()).find("m"), nullptr);
 }

@@ -71,6 +71,28 @@ TEST(Quantization, NoTypeExplainsTheRowsOfAnotherOrder) {
   }
 }
 
+TEST(Quantization, ExplainsWhatEveryQuantizerOfMlxWritesAndNoOtherRows) {
+  const files::Checkpoint file(fs::path(NORMSCOPE_SOURCE_DIR) / "tests/files/fixtures/mlx");
+  const NormSpec none;
+  std::size_t formats = 0;
+  for (const files::Tensor& tensor : file.tensors()) {
+    if (tensor.quantized == nullptr) continue;
+    ++formats;
+    const auto found = explained(file, file, std::string(tensor.name));
+    ASSERT_TRUE(found.has_value()) << tensor.name;
+    EXPECT_TRUE(found->explained) << tensor.name << ": " << found->wrong_blocks << " blocks, "
+                                  << found->steps.value_or(-1.0) << " steps";
+    EXPECT_EQ(found->format, tensor.stored_type());
+    EXPECT_EQ(found->blocks, 6 * 128 / tensor.blocks->elements);
+    models::Linear exchanged = matrix(file, std::string(tensor.name));
+    exchanged.out_indices = {0, 5, 2, 3, 4, 1};
+    const auto wrong = explain_quantization({file, matrix(file, "original"), none}, {file, exchanged, none});
+    ASSERT_TRUE(wrong.has_value());
+    EXPECT_EQ(wrong->wrong_blocks, 2 * 128 / tensor.blocks->elements) << tensor.name;
+  }
+  EXPECT_EQ(formats, 13U);
+}
+
 TEST(Quantization, NamesOneWrongBlockAmongAHundredThousand) {
   constexpr std::uint64_t rows = 1024;
   constexpr std::uint64_t row_blocks = 100;

@@ -75,7 +75,7 @@ class OnnxGraph;
 
 /// A checkpoint open for reading, as named tensor views. It does not interpret architectures. Files are
 /// memory-mapped, or read in ranges if they are opened so, and validated in full before the constructor
-/// returns.
+/// returns. Quantized matrices are tensors that decode what they store (GGUF's blocks, MLX's groups).
 class Checkpoint {
  public:
   /// The tensors of an ONNX model are its initializers and Constant nodes, without strings. Those of a
@@ -110,7 +110,10 @@ class Checkpoint {
   [[nodiscard]] const OnnxGraph* graph() const;
   /// Text of the `config.json` next to the weights, if it exists (at most 16 MiB).
   [[nodiscard]] const std::optional<std::string>& config_text() const;
-  /// The file that holds `tensor`.
+  /// The scheme by which `config.json` says that matrices are packed, such as "mlx", if it is one whose
+  /// matrices are decoded; then `tensors` has one tensor for the codes and scales of each.
+  [[nodiscard]] std::string_view quantization() const;
+  /// The file that holds `tensor`, its codes if it is packed.
   [[nodiscard]] const std::filesystem::path& file_of(const Tensor& tensor) const;
 
  private:

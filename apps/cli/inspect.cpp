@@ -36,12 +36,27 @@ std::vector<std::string> not_modelled(const models::Norm& norm) {
   return result;
 }
 
-void print_norm(const Session& session, const models::Norm& norm) {
+/// How the gain of a class that stores it minus 1 is stored, and what its entries tell about that.
+void print_gain(const Session& session, const files::Checkpoint& checkpoint, const models::Norm& norm) {
+  if ((norm.gain_offset == 0.0 && !norm.gain_was_shifted) || !norm.not_modelled.empty()) return;
+  const models::GainShifts shifts = models::gain_shifts(checkpoint, norm);
+  const char* const how = norm.gain_was_shifted ? "stored with 1 added" : "1 + what is stored";
+  if (!shifts.most) {
+    session.say(fmt::format("    gain        {}; no entry tells how often 1 was added before", how));
+    return;
+  }
+  session.say(fmt::format(
+      "    gain        {}; 1 was added {} before: entry {}, {:.6g}, is no such sum of {} bits", how,
+      *shifts.most == 0 ? "never" : "once at most", shifts.index, shifts.value, shifts.bits));
+}
+
+void print_norm(const Session& session, const files::Checkpoint& checkpoint, const models::Norm& norm) {
   session.say(fmt::format("{}  {}, {}{} of width {}{}, eps {:g}{}{}", printable(norm.name), norm.role,
                           to_string(norm.kind), norm.kind_is_assumed() ? " (assumed)" : "", norm.width,
                           norm.groups > 1 ? fmt::format(" in {} groups", norm.groups) : "", norm.eps,
                           norm.eps_source == models::Source::assumed ? " (assumed)" : "",
                           norm.applications > 1 ? fmt::format(", applied {} times", norm.applications) : ""));
+  print_gain(session, checkpoint, norm);
   const char* others = norm.connections_known ? "" : " (others may too)";
   session.say(fmt::format("    read by     {}{}", tensors_of(norm.readers), others));
   session.say(fmt::format("    written by  {}{}", tensors_of(norm.writers), others));
@@ -65,7 +80,7 @@ int run_inspect(const Session& session, Inputs& inputs, Outputs& outputs, const 
   session.say(fmt::format("\n{}: {}, {} tensors, {} parameters\n{} ({})\n", printable(file.path),
                           checkpoint.format(), checkpoint.tensors().size(), model.parameters, model.title,
                           printable(model.evidence)));
-  for (const models::Norm& norm : model.norms) print_norm(session, norm);
+  for (const models::Norm& norm : model.norms) print_norm(session, checkpoint, norm);
   for (const std::string& name : model.missing) session.say("missing: " + printable(name));
   if (checkpoint.format() == "pytorch") {
     for (const auto& [key, object] : checkpoint.metadata()) {

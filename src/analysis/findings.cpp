@@ -4,6 +4,7 @@
 #include <cmath>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -283,10 +284,39 @@ void find_suspicious_norms(const Report& report, Findings& findings) {
       [](const NormReport& first) { return first.norm.eps; });
 }
 
+/// Odds, in bits, from which entries that are all sums count as evidence of a sum.
+constexpr double telling_bits = 20.0;
+
+std::optional<GainConvention::Kind> convention_of(const NormReport& norm) {
+  using Kind = GainConvention::Kind;
+  if (!norm.shifts || norm.shifts->bits == 0) return std::nullopt;
+  const int expected = norm.norm.gain_was_shifted ? 1 : 0;
+  const models::GainShifts& shifts = *norm.shifts;
+  if (shifts.most && *shifts.most < expected) return Kind::not_shifted;
+  if (shifts.most == expected) return Kind::as_expected;
+  if (expected == 0 && shifts.evidence_bits >= telling_bits) return Kind::looks_shifted;
+  return std::nullopt;
+}
+
+void find_conventions(const Report& report, Findings& findings) {
+  const std::size_t undecided =
+      norms_where(report, [](const NormReport& norm) { return norm.shifts && !convention_of(norm); }).size();
+  for (const auto& [kind, severity] : {std::pair(GainConvention::Kind::not_shifted, 0.9),
+                                       std::pair(GainConvention::Kind::looks_shifted, 0.9),
+                                       std::pair(GainConvention::Kind::as_expected, 0.2)}) {
+    const std::vector<std::size_t> norms =
+        norms_where(report, [kind = kind](const NormReport& norm) { return convention_of(norm) == kind; });
+    if (norms.empty()) continue;
+    findings.push_back({norms.front(), severity,
+                        GainConvention{norms, kind, *report.norms[norms.front()].shifts, undecided}});
+  }
+}
+
 void find_assumptions(const Report& report, Findings& findings) {
   find_group<GainOffset>(
       report, findings, 0.6, [](const NormReport& norm) { return norm.norm.gain_offset != 0.0; },
       [](const NormReport& first) { return first.norm.gain_offset; });
+  find_conventions(report, findings);
   std::set<double> eps;
   for (const NormReport& norm : report.norms) {
     if (norm.norm.eps_source == models::Source::assumed) eps.insert(norm.norm.eps);

@@ -89,6 +89,7 @@ NormReport measure(const files::Checkpoint& checkpoint, const models::Norm& norm
   NormReport report{.norm = norm};
   NormSpec spec = models::read_norm(checkpoint, norm);
   if (norm.gain) report.gain = statistics(spec.gain);
+  if (norm.gain_offset == 1.0 || norm.gain_was_shifted) report.shifts = models::gain_shifts(checkpoint, norm);
   if (norm.bias) report.bias = statistics(spec.bias);
   if (report.gain && report.gain->not_finite > 0) return report;
   if (report.gain) {

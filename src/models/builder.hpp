@@ -26,6 +26,7 @@ struct NormStyle {
   NormKind kind = NormKind::layer;
   Placement placement = Placement::pre;
   double gain_offset = 0.0;
+  bool gain_was_shifted = false;
   double eps = 1e-5;  ///< the published default, used if neither the configuration nor the metadata state it
   /// The one field that the class of a model_type reads; empty: it reads none. Null: the first of any name,
   /// as for a file that states no model_type.

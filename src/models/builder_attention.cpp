@@ -116,8 +116,10 @@ void Builder::norm_of_outputs(std::string_view name, std::string_view role, cons
 
 void Builder::gains_as_stored(const std::function<void()>& body) {
   const double before = std::exchange(style_.gain_offset, 0.0);
+  const bool shifted_before = std::exchange(style_.gain_was_shifted, false);
   body();
   style_.gain_offset = before;
+  style_.gain_was_shifted = shifted_before;
 }
 
 void Builder::without_parameters(const std::function<void()>& body) {

@@ -357,6 +357,7 @@ std::optional<std::size_t> Builder::add_norm(std::string_view name, std::string_
   norm.gain = gain->slice;
   norm.bias = find_bias(stem, {".bias", ".beta", ".b"}, norm.width);
   norm.gain_offset = style_.gain_offset;
+  norm.gain_was_shifted = style_.gain_was_shifted;
   if (const std::optional<Parameter> alpha = find_scalar(stem + ".alpha")) {
     norm.alpha = alpha->slice;
     norm.kind = NormKind::dyt;

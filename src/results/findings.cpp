@@ -280,6 +280,43 @@ class Description {
                     found.offset, names(found.norms)));
   }
 
+  FindingText operator()(const analysis::GainConvention& found) const {
+    using Kind = analysis::GainConvention::Kind;
+    const models::GainShifts& shifts = found.shifts;
+    const bool was_shifted = report_.norms[found.norms.front()].norm.gain_was_shifted;
+    const std::string entry = fmt::format("entry {}, {:.6g} as stored, of {}", shifts.index, shifts.value,
+                                          report_.norms[found.norms.front()].norm.name);
+    const std::string left =
+        found.undecided == 0 ? ""
+                             : fmt::format(" For {} no entry tells.", counted(found.undecided, "other norm"));
+    switch (found.kind) {
+      case Kind::as_expected:
+        return about(
+            found.norms, "gain_convention",
+            fmt::format("The gains of {} were not shifted {}: {} is no {} and a number of {} bits.{}",
+                        names(found.norms), was_shifted ? "twice" : "before they were stored", entry,
+                        was_shifted ? "sum of 1, 1" : "sum of 1", shifts.bits, left),
+            "A gain to which 1 is added once too often is that of another model.");
+      case Kind::not_shifted:
+        return about(
+            found.norms, "gain_not_shifted",
+            fmt::format("The file's form says that 1 was added to the gains of {}, but {} is no sum of 1 and "
+                        "a number of {} bits: unless a wider type was used, 1 is missing.{}",
+                        names(found.norms), entry, shifts.bits, left),
+            "A gain without its 1 is that of another model.");
+      case Kind::looks_shifted: break;
+    }
+    return about(
+        found.norms, "gain_shifted_twice",
+        fmt::format(
+            "The gains of {} look shifted twice: all stored entries below 1/2 in size of the first are "
+            "multiples of 2^-{}, as sums of 1 and a number of {} bits are, and of other numbers of "
+            "their sizes one in 2^{:.0f}. This is evidence, no proof; compare with the original "
+            "decides.{}",
+            names(found.norms), shifts.bits, shifts.bits, shifts.evidence_bits, left),
+        "The class adds 1 to what is stored: with 1 in it already, the gain is that of another model.");
+  }
+
   FindingText operator()(const analysis::AssumedEps& found) const {
     std::set<std::string> values;
     for (const double eps : found.eps) values.insert(fmt::format("{:g}", eps));

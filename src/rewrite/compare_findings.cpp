@@ -1,6 +1,7 @@
 #include "compare_steps.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <set>
@@ -18,6 +19,7 @@ using models::Model;
 struct Gains {
   std::vector<double> before;
   std::vector<double> after;
+  bool adds_one = false;  ///< the class of either reads w as 1 + w
 };
 
 std::vector<double> gain_of(const files::Checkpoint& file, const models::Norm& norm) {
@@ -50,13 +52,13 @@ class Findings {
     });
     each("kind", "{} is of another kind in NEW",
          [](const NormComparison& norm, const Gains&) { return norm.old_kind != norm.new_kind; });
-    each("offset",
-         "the gain of {} is that of OLD plus 1: 1 was added, as for a model that reads w in place of 1 + w",
-         shift_by(1.0));
-    each("offset",
-         "the gain of {} is that of OLD minus 1: 1 was subtracted, as for a model that reads 1 + w in place "
-         "of w",
-         shift_by(-1.0));
+    add_shifts(1.0, true, "is shifted twice: it is that of OLD plus 1, in NEW's file or by its class");
+    add_shifts(1.0, false,
+               "is that of OLD plus 1: 1 was added, as for a model that reads w in place of 1 + w");
+    add_shifts(-1.0, true,
+               "is not shifted: it is that of OLD minus 1, which neither NEW's file nor its class adds");
+    add_shifts(-1.0, false,
+               "is that of OLD minus 1: 1 was subtracted, as for a model that reads 1 + w in place of w");
     each("zero_gain", "the gain of {} is zero in NEW", [](const NormComparison& norm, const Gains& gains) {
       return different(norm) && all_are(gains.after, 0.0) && !all_are(gains.before, 0.0);
     });
@@ -101,11 +103,31 @@ class Findings {
     return std::all_of(norm.readers.begin(), norm.readers.end(), is);
   }
 
-  Test shift_by(double by) {
-    return [this, by](const NormComparison& norm, const Gains& gains) {
-      return different(norm) &&
-             relative_change(shifted(gains.before, by), gains.after) <= comparison_.tolerance;
-    };
+  /// Gains that are those of OLD plus `by`, of classes that add 1 to what they store or of others.
+  void add_shifts(double by, bool adds_one, const char* how) {
+    const NormComparison* first = nullptr;
+    std::size_t count = 0;
+    double remainder = 0.0;
+    for (std::size_t i = 0; i < comparison_.norms.size(); ++i) {
+      const Gains& gains = gains_[i];
+      const std::vector<double> expected = shifted(gains.before, by);
+      if (gains.adds_one != adds_one || !different(comparison_.norms[i]) ||
+          !(relative_change(expected, gains.after) <= comparison_.tolerance)) {
+        continue;
+      }
+      named_.insert(i);
+      if (count++ == 0) first = &comparison_.norms[i];
+      for (std::size_t j = 0; j < expected.size(); ++j) {
+        remainder = std::max(remainder, std::abs(gains.after[j] - expected[j]));
+      }
+    }
+    if (first == nullptr) return;
+    comparison_.findings.push_back(
+        {"offset",
+         fmt::format("the gain of {} {}{}; every entry, to {:.2g}", first->new_name, how,
+                     count > 1 ? fmt::format("; so for {} of {} norms", count, comparison_.norms.size())
+                               : std::string(),
+                     remainder)});
   }
 
   /// One finding for all norms for which `is` holds; the first is named.
@@ -294,8 +316,11 @@ void add_findings(const files::Checkpoint& old_file, const Model& old_model,
                   Comparison& comparison) {
   std::vector<Gains> gains;
   for (const auto& [old_index, new_index] : norms.pairs) {
-    gains.push_back(
-        {gain_of(old_file, old_model.norms[old_index]), gain_of(new_file, new_model.norms[new_index])});
+    const models::Norm& before = old_model.norms[old_index];
+    const models::Norm& after = new_model.norms[new_index];
+    const bool adds_one = before.gain_offset == 1.0 || after.gain_offset == 1.0 || before.gain_was_shifted ||
+                          after.gain_was_shifted;
+    gains.push_back({gain_of(old_file, before), gain_of(new_file, after), adds_one});
   }
   Findings(comparison, std::move(gains)).add_all();
 }

@@ -56,10 +56,19 @@ std::uint64_t stored_line(const Linear& map, std::uint64_t row) {
   return map.out_indices.empty() ? map.first_out + row : map.out_indices[row];
 }
 
-double gain_ratio(const NormSpec& original, const NormSpec& quantized, std::size_t feature) {
-  const double a = original.gain_at(feature);
-  const double b = quantized.gain_at(feature);
-  return a == b ? 1.0 : a / b;
+/// By what weights behind two norms differ, feature by feature, if a gain was folded into one of them. Gains
+/// that differ by rounding alone, such as 1 + w in 16 bits, were not.
+std::vector<double> gain_ratios(const NormSpec& original, const NormSpec& quantized, std::uint64_t features) {
+  std::vector<double> ratios(features);
+  bool is_folded = false;
+  for (std::size_t j = 0; j < ratios.size(); ++j) {
+    const double a = original.gain_at(j);
+    const double b = quantized.gain_at(j);
+    ratios[j] = a == b ? 1.0 : a / b;
+    is_folded = is_folded || !(std::abs(a - b) <= 0x1p-8 * std::abs(a));
+  }
+  if (!is_folded) ratios.assign(ratios.size(), 1.0);
+  return ratios;
 }
 
 Quantization explain(const MapOfFile& original, const MapOfFile& quantized, const files::Tensor& stored) {
@@ -72,6 +81,7 @@ Quantization explain(const MapOfFile& original, const MapOfFile& quantized, cons
   const Dtype dtype = original.file.find(original.map.weight.tensor)->dtype;
   const double share = stored.quantized->is_nearest() ? 0.5 : 1.0;
   const std::uint64_t block_size = stored.blocks->elements;
+  const std::vector<double> ratios = gain_ratios(original.norm, quantized.norm, by_inputs ? to.out : to.in);
   double worst = -1.0;
   std::vector<QuantizedElement> elements(to.in);
   const std::uint64_t rows_of_step =
@@ -84,7 +94,7 @@ Quantization explain(const MapOfFile& original, const MapOfFile& quantized, cons
       stored.quantized->describe(begin, elements);
       std::uint64_t last_wrong = std::numeric_limits<std::uint64_t>::max();
       for (std::uint64_t j = 0; j < to.in; ++j) {
-        const double ratio = gain_ratio(original.norm, quantized.norm, by_inputs ? first + i : j);
+        const double ratio = ratios[by_inputs ? first + i : j];
         const ElementError error = error_of(elements[j], rows[i * to.in + j] * ratio, dtype, share);
         const std::uint64_t block = j / block_size;
         if (!(error.excess <= 1.0) && block != last_wrong) {

@@ -5,6 +5,8 @@
 #include <variant>
 #include <vector>
 
+#include <normscope/models/model.hpp>
+
 /// What is remarkable in a report, as values: one struct for each kind of finding, with its numbers. The
 /// sentences about them are `results::describe`.
 ///
@@ -186,6 +188,18 @@ struct GainOffset {
   double offset = 0.0;  ///< of the first
 };
 
+/// What the entries of gains tell about their convention, of norms whose class stores the gain minus 1.
+struct GainConvention {
+  /// `as_expected`: 1 was not added once more than the file's form says. `looks_shifted`: evidence that it
+  /// was. `not_shifted`: 1 was not added though the file's form says so, unless in a wider type.
+  enum class Kind { as_expected, looks_shifted, not_shifted };
+
+  std::vector<std::size_t> norms{};
+  Kind kind = Kind::as_expected;
+  models::GainShifts shifts{};  ///< of the first
+  std::size_t undecided = 0;    ///< norms of which no entry tells
+};
+
 /// No file states eps.
 struct AssumedEps {
   std::vector<double> eps{};  ///< the values assumed, ascending
@@ -251,8 +265,8 @@ using Property =
     std::variant<NoNorms, StretchedAxis, StretchedAxesCount, ConcentratedImage, ConditionRange, NullDirection,
                  ImageChange, LargeBias, NormalizationOff, ElementwiseNorm, SharedOutlier, SwitchedOff,
                  GainRange, ZeroGain, NegativeGain, NotMeasured, NotFinite, ImageOutOfRange, BiasNotFinite,
-                 ConstantGain, HugeEps, GainOffset, AssumedEps, MissingTensors, RemovedWeight, FeatureReader,
-                 NeverUniform, NeverSharp, UnreachableTokens, TiedTokens, ImprobableToken>;
+                 ConstantGain, HugeEps, GainOffset, GainConvention, AssumedEps, MissingTensors, RemovedWeight,
+                 FeatureReader, NeverUniform, NeverSharp, UnreachableTokens, TiedTokens, ImprobableToken>;
 
 /// A remarkable property of norms, heads or the vocabulary.
 struct Finding {

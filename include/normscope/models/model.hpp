@@ -83,9 +83,10 @@ struct Norm {
   Source eps_source = Source::assumed;
   std::optional<Slice> gain{};  ///< one entry for each feature, or one for all (ScaleNorm)
   std::optional<Slice> bias{};
-  std::optional<Slice> alpha{};  ///< of elementwise kinds
-  std::optional<Slice> shift{};  ///< of derf
-  double gain_offset = 0.0;      ///< 1 where the file stores gain − 1 (Gemma)
+  std::optional<Slice> alpha{};   ///< of elementwise kinds
+  std::optional<Slice> shift{};   ///< of derf
+  double gain_offset = 0.0;       ///< 1 where the file stores gain − 1 (Gemma)
+  bool gain_was_shifted = false;  ///< 1 is in the stored gain, of a class that stores gain − 1 (mlx-lm)
   Placement placement = Placement::unknown;
   int applications = 1;
   bool order_known = true;         ///< whether its index in `norms` is its order in the forward pass
@@ -297,6 +298,26 @@ struct ChangedField {
 ///
 /// Errors    as `read_weight`
 [[nodiscard]] NormSpec read_norm(const files::Checkpoint& checkpoint, const Norm& norm);
+
+/// What the entries of a stored gain tell about how often 1 was added to what had been stored before, in the
+/// type that stores them. No test by the size of gains is one: gains near 0, 1 and 2 all exist.
+///
+/// Properties  1. `most` is 0 only if an entry is not fl(1 + w) for any w of the type, and 1 only if one is
+/// not
+///             fl(1 + fl(1 + w)) (tests: GainConvention.NoSumOfTheTypeIsExcluded). A sum in a wider type that
+///             is rounded afterwards may be any value.
+struct GainShifts {
+  std::optional<int> most{};  ///< times that 1 can have been added, 0 or 1; empty: no entry tells
+  std::size_t index = 0;      ///< of the entry that tells
+  double value = 0.0;
+  int bits = 0;  ///< p of the type, whose sums below 1/2 are multiples of 2^-p; 0 for a type of another kind
+  /// All entries below 1/2 are such multiples, which of values of their sizes one in 2^`evidence_bits` is; 0
+  /// if `most` is 0, or if the type is wider than what its entries use.
+  double evidence_bits = 0.0;
+};
+[[nodiscard]] GainShifts gain_shifts(std::span<const double> stored, Dtype dtype);
+/// Errors    as `read_norm`
+[[nodiscard]] GainShifts gain_shifts(const files::Checkpoint& checkpoint, const Norm& norm);
 
 /// Rows [first, first + count) of the matrix W of y = W x + b, whatever its layout in the file.
 ///

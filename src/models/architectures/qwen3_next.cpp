@@ -1,3 +1,6 @@
+#include <cstdint>
+#include <vector>
+
 #include "architecture.hpp"
 #include "blocks.hpp"
 #include "builder.hpp"
@@ -39,10 +42,25 @@ void qwen3_next_layer(Builder& b) {
   llama_experts(b);
 }
 
+// mlx-lm adds 1 to the gains when it moves the last axis of the convolutions, and not again when it reads
+// what it wrote.
+bool has_gains_of_mlx(Builder& b) {
+  bool moved = false;
+  b.each_part("layers.{}.", [&] {
+    const std::vector<std::uint64_t> shape = b.shape("linear_attn.conv1d.weight");
+    moved = moved || (shape.size() == 3 && shape[1] > 1 && shape[2] == 1);
+  });
+  if (moved)
+    b.note("1 is added to the stored gains already: its convolutions are in mlx-lm's order, which does both");
+  return moved;
+}
+
 void qwen3_next_forward(Builder& b) {
+  const bool was_shifted = has_gains_of_mlx(b);
   b.norms({.kind = NormKind::rms,
            .placement = Placement::pre,
-           .gain_offset = 1.0,
+           .gain_offset = was_shifted ? 0.0 : 1.0,
+           .gain_was_shifted = was_shifted,
            .eps = 1e-6,
            .eps_key = "rms_norm_eps"});
   b.note("its delta nets divide queries and keys by their length, which is not analysed");

@@ -1,0 +1,93 @@
+"""Whether a gain is stored as w or as 1 + w: exact against the original, by what its entries tell without one."""
+
+import unittest
+
+import numpy as np
+
+from command import CommandTest, fixture, safetensors
+from forward_pass import tensors
+
+SHIFTED = (".input_layernorm.weight", ".post_attention_layernorm.weight", "model.norm.weight", ".q_norm.weight", ".k_norm.weight")
+
+
+def as_mlx(weights, times=1):
+    """What mlx-lm makes of Qwen3-Next: gains plus 1, convolutions with their last axis first, experts in stacks."""
+    result, stacks = {}, {}
+    for name, array in weights.items():
+        stem, experts, rest = name.partition(".mlp.experts.")
+        if experts:
+            number, _, part = rest.partition(".")
+            stacks.setdefault(f"{stem}.mlp.switch_mlp.{part}", {})[int(number)] = array
+        elif name.endswith("conv1d.weight"):
+            result[name] = np.moveaxis(array, 2, 1)
+        else:
+            result[name] = array + np.float32(times) if name.endswith(SHIFTED) else array
+    return result | {name: np.stack([stack[i] for i in sorted(stack)]) for name, stack in stacks.items()}
+
+
+class GainConvention(CommandTest):
+    def folder_of(self, name, case, weights):
+        folder = self.folder / name
+        folder.mkdir()
+        safetensors(folder / "model.safetensors", weights)
+        (folder / "config.json").write_text((fixture(case) / "config.json").read_text())
+        return folder
+
+    def weights(self, case):
+        return tensors(fixture(case) / "model.safetensors")
+
+    def offset(self, folder):
+        found = self.json("compare", fixture("qwen3_next"), folder)
+        return found["agreement"], [one["text"] for one in found["findings"] if one["kind"] == "offset"]
+
+    def test_compare_names_a_gain_that_is_shifted_twice_or_not_at_all(self):
+        for times, words in ((1, None), (2, "is shifted twice: it is that of OLD plus 1"), (0, "is not shifted: it is that of OLD minus 1")):
+            agreement, texts = self.offset(self.folder_of(f"mlx{times}", "qwen3_next", as_mlx(self.weights("qwen3_next"), times)))
+            if words is None:
+                self.assertIn(agreement, ("same", "equivalent"))
+                self.assertEqual(texts, [])
+                continue
+            self.assertNotIn(agreement, ("same", "equivalent"))
+            self.assertEqual(len(texts), 1)
+            self.assertIn(f"the gain of model.layers.0.input_layernorm {words}", texts[0])
+            self.assertRegex(texts[0], "so for 7 of 8 norms; every entry, to ")
+
+    def test_gemma_that_stores_the_shifted_gain_is_shifted_twice(self):
+        weights = {name: array + np.float32(name.endswith("norm.weight")) for name, array in self.weights("gemma").items()}
+        found = self.json("compare", fixture("gemma"), self.folder_of("twice", "gemma", weights))
+        self.assertIn("is shifted twice", " ".join(one["text"] for one in found["findings"]))
+
+    def conventions(self, gains):
+        """The findings about conventions in the report of a Gemma with these gains, as float16."""
+        weights = {name: array.astype(np.float16) for name, array in self.weights("gemma").items()}
+        for number, name in enumerate(sorted(name for name in weights if name.endswith("norm.weight"))):
+            weights[name] = gains[number].astype(np.float16)
+        folder = self.folder_of("stored", "gemma", weights)
+        report = self.json("report", folder)
+        inspected = self.ok("inspect", folder)
+        for path in folder.iterdir():
+            path.unlink()
+        folder.rmdir()
+        return {one["kind"]: one["text"] for one in report["findings"] if one["kind"].startswith("gain_")}, inspected
+
+    def test_report_says_what_entries_prove_what_is_evidence_and_what_is_left_open(self):
+        draws = np.random.default_rng(5)
+        small = draws.uniform(-0.4, 0.4, (5, 16)).astype(np.float16)
+        found, inspected = self.conventions(small)
+        self.assertIn("were not shifted before they were stored: entry ", found["gain_convention"])
+        self.assertEqual(inspected.count("1 was added never before: entry "), 5)
+        # Of 1 + w with w in (-1, -1/2), all entries are multiples of 2^-11.
+        sums = np.float16(1) + draws.uniform(-1, -0.6, (5, 16)).astype(np.float16)
+        sums[:, 0] = 1 + 2.0**-10
+        found, inspected = self.conventions(sums)
+        self.assertIn("look shifted twice: all stored entries below 1/2", found["gain_shifted_twice"])
+        self.assertIn("This is evidence, no proof", found["gain_shifted_twice"])
+        self.assertEqual(inspected.count("1 was added once at most before: entry "), 5)
+        # Gains that are large tell nothing, whatever their mean.
+        found, inspected = self.conventions(draws.uniform(1, 2, (5, 16)))
+        self.assertEqual(inspected.count("no entry tells how often 1 was added before"), 5)
+        self.assertEqual(found.keys() & {"gain_convention", "gain_shifted_twice", "gain_not_shifted"}, set())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -228,7 +228,7 @@ const fs::path& Checkpoint::file_of(const Tensor& tensor) const {
 std::string_view Tensor::stored_type() const { return blocks != nullptr ? blocks->name : to_string(dtype); }
 
 std::uint64_t Tensor::stored_bytes() const {
-  return blocks != nullptr ? elements() / blocks->elements * blocks->bytes : bytes.size();
+  return blocks != nullptr ? elements() * blocks->bytes / blocks->elements : bytes.size();
 }
 
 bool Tensor::is_decodable() const {

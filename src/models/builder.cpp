@@ -94,6 +94,16 @@ void Builder::finish(std::span<const std::string_view> harmless) {
   if (one_stack) {
     for (Head& head : model_.heads) head.stack.clear();
   }
+  if (!checkpoint_.quantization().empty()) {
+    const std::optional<Config> stored = config_.inside({"quantization_config"});
+    const std::optional<std::string> rounding = stored ? stored->text({"input_rounding"}) : std::nullopt;
+    if (rounding) {
+      note(fmt::format(
+          "the inputs of quantized matrices are rounded too when it runs ({}); numbers are for inputs "
+          "that are not",
+          *rounding));
+    }
+  }
   flag_leftovers();
   flag_attention_leftovers();
   flag_biased_norms();

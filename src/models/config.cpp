@@ -117,6 +117,26 @@ void read_scaling(Json& config) {
   }
 }
 
+/// Leaves out how matrices are stored, which `files` has made use of, but for what rounds their inputs.
+void keep_input_rounding(Json& config) {
+  for (Json* section : {&config, config.contains("text_config") ? &config["text_config"] : nullptr}) {
+    if (section == nullptr || !section->is_object()) continue;
+    section->erase("quantization");
+    const Json stated = section->value("quantization_config", Json());
+    section->erase("quantization_config");
+    if (!stated.is_object()) continue;
+    std::string rounding;
+    if (const Json scheme = stated.value("activation_scheme", Json()); scheme.is_string()) {
+      rounding = scheme.get<std::string>();
+    }
+    const Json groups = stated.value("config_groups", Json::object());
+    for (const auto& [name, group] : groups.items()) {
+      if (group.is_object() && group.value("input_activations", Json()).is_object()) rounding = name;
+    }
+    if (!rounding.empty()) (*section)["quantization_config"] = {{"input_rounding", rounding.substr(0, 40)}};
+  }
+}
+
 }  // namespace
 
 struct Config::Contents {
@@ -226,10 +246,7 @@ Config::Config(const files::Checkpoint& checkpoint, std::uint64_t heads) {
       root = std::move(*parsed);
     }
   }
-  if (!checkpoint.quantization().empty()) {
-    // How matrices are stored, of which `files` has made use.
-    for (const char* key : {"quantization", "quantization_config"}) root.erase(key);
-  }
+  if (!checkpoint.quantization().empty()) keep_input_rounding(root);
   const bool adds_heads = heads != 0 && !contents.states_heads(root, heads);
   if (adds_heads) root["num_attention_heads"] = heads;
   contents.root = std::make_shared<const Json>(std::move(root));

@@ -22,7 +22,12 @@ OWN_MODEL = SOURCE / "models/wordlist_gpt"
 sys.path.append(str(SOURCE / "scripts"))
 from model_oracle.fixtures import cases, fixture  # noqa: E402, F401: for the tests
 
-DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "U32": np.uint32, "I32": np.int32, "U8": np.uint8, "I8": np.int8}
+DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64, "U32": np.uint32, "I32": np.int32, "U8": np.uint8,
+          "I8": np.int8}
+
+
+class Fp8(np.ndarray):
+    """Codes of FP8 E4M3, which NumPy lacks."""
 
 
 def is_checkpoint(path):
@@ -35,7 +40,7 @@ def safetensors(path, tensors, metadata=None):
     if metadata:
         header["__metadata__"] = metadata
     for name, array in tensors.items():
-        dtype = next(k for k, v in DTYPES.items() if array.dtype == v)
+        dtype = "F8_E4M3" if isinstance(array, Fp8) else next(k for k, v in DTYPES.items() if array.dtype == v)
         header[name] = {"dtype": dtype, "shape": array.shape, "data_offsets": [len(data), len(data) + array.nbytes]}
         data += array.tobytes()
     text = json.dumps(header).encode()

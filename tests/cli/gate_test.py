@@ -2,37 +2,19 @@
 
 import json
 import shutil
-import struct
 import unittest
 
 import numpy as np
 
-from command import CommandTest, fixture
+from command import CommandTest, Fp8, fixture, safetensors
 from forward_pass import tensors
 
 LAYERS = ("model.layers.0.", "model.layers.1.")
 MAPS = [f"{layer}{map}_proj" for layer in LAYERS for map in
         ("self_attn.q", "self_attn.k", "self_attn.v", "self_attn.o", "mlp.gate", "mlp.up", "mlp.down")]
 QUERY = "model.layers.0.self_attn.q_proj"
-TYPES = {np.dtype(t): name for t, name in ((np.float32, "F32"), (np.uint8, "U8"), (np.int8, "I8"), (np.int32, "I32"), (np.uint32, "U32"))}
-
-
-class Fp8(np.ndarray):
-    """Codes of FP8 E4M3, which NumPy lacks."""
-
-
 def codes(shape, seed=0):
     return np.random.default_rng(seed).integers(0, 100, shape).astype(np.uint8).view(Fp8)
-
-
-def write(path, weights):
-    header, data = {}, b""
-    for name, array in weights.items():
-        kind = "F8_E4M3" if isinstance(array, Fp8) else TYPES[array.dtype]
-        header[name] = {"dtype": kind, "shape": array.shape, "data_offsets": [len(data), len(data) + array.nbytes]}
-        data += array.tobytes()
-    text = json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
 def floats(*shape):
@@ -57,12 +39,12 @@ def saved_modules(weights, config):
     return ["lm_head"]
 
 
-def scaled(suffix, shape=(1,)):
+def scaled(suffix, shape=(1,), method="fp8"):
     def change(weights, config):
         for name in MAPS:
             weights[name + ".weight"] = codes(weights[name + ".weight"].shape)
             weights[name + suffix] = np.full(shape, 0.01, np.float32)
-        config["quantization_config"] = {"quant_method": "fp8"}
+        config["quantization_config"] = {"quant_method": method}
         return MAPS
     return change
 
@@ -127,7 +109,7 @@ def packed(axis, g_idx):
             weights[name + ".scales"] = floats(1, stored.shape[1])
             if g_idx:
                 weights[name + ".g_idx"] = np.zeros(len(stored), np.int32)
-        config["quantization_config"] = {"quant_method": "gptq" if g_idx else "awq", "bits": 8}
+        config["quantization_config"] = {"quant_method": "gptq" if g_idx else "awq", "bits": 3, "group_size": 8}
         return MAPS
     return change
 
@@ -154,7 +136,7 @@ def scaled_norm(weights, config):
 
 OBSTACLES = {
     "lora": lora, "peft": peft, "saved modules": saved_modules, "weight_scale": scaled(".weight_scale"),
-    "weight_scale_inv": scaled(".weight_scale_inv", (1, 1)), "scale": scaled(".scale"), "no configuration": scale_without_configuration,
+    "weight_scale_inv": scaled(".weight_scale_inv", (1, 1), "other"), "scale": scaled(".scale"), "no configuration": scale_without_configuration,
     "input_scale": scaled(".input_scale"), "head scale": scaled_head, "weight norm": factors, "parametrization": parametrized, "mlx": mlx_without_configuration,
     "nf4": nf4, "int8": int8, "gptq": packed(0, True), "awq": packed(1, False), "field": unknown_field, "type": unknown_type, "tie": tied,
     "norm scale": scaled_norm}
@@ -170,7 +152,7 @@ class Gate(CommandTest):
         folder = self.folder / name.replace(" ", "_")
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        write(folder / "model.safetensors", weights)
+        safetensors(folder / "model.safetensors", weights)
         (folder / "config.json").write_text(json.dumps(config))
         return folder, [map + "." for map in concerned]
 

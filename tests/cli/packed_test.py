@@ -5,7 +5,7 @@ import unittest
 
 import numpy as np
 
-from command import CommandTest, safetensors
+from command import CommandTest, Fp8, safetensors
 from random_models import llama_shapes
 
 WIDTH, INNER, TOKENS = 64, 96, 40
@@ -37,6 +37,8 @@ def in_groups(values, group):
 class Mlx:
     """Groups of 32 in a row, with a scale and a bias of float16 each."""
 
+    block = 1  #: the one that `spoil` changes
+
     def __init__(self, bits):
         self.bits = bits
         stated = {"group_size": 32, "bits": bits, "mode": "affine"}
@@ -64,7 +66,115 @@ class Mlx:
         words[5, words.shape[1] // 2] ^= 0xFFFFFFFF
 
 
+E4M3 = np.array([(-1) ** (code >> 7) * (code % 8 / 8 * 2.0**-6 if code >> 3 & 15 == 0 else (1 + code % 8 / 8) * 2.0 ** ((code >> 3 & 15) - 7))
+                 if code & 127 != 127 else np.nan for code in range(256)])
+
+
+def nearest_fp8(values):
+    finite = np.where(np.isnan(E4M3), np.inf, E4M3)
+    return np.abs(values[..., None] - finite).argmin(axis=-1).astype(np.uint8)
+
+
+class Scaled:
+    """A byte an element, with a scale for each block."""
+
+    def __init__(self, config, format, ending, blocks, integers=False):
+        self.config, self.format, self.ending, self.blocks, self.integers = {"quantization_config": config}, format, ending, blocks, integers
+        self.block = 1 if blocks(64, 64)[1] == 32 else 0
+
+    def is_packed(self, name):
+        return "proj" in name
+
+    def pack(self, name, values):
+        rows, columns = self.blocks(*values.shape)
+        scale = np.array([[np.abs(values[i:i + rows, j:j + columns]).max() for j in range(0, values.shape[1], columns)]
+                          for i in range(0, len(values), rows)])
+        scale = (scale / (127 if self.integers else 448)).astype(np.float32)
+        wide = np.repeat(np.repeat(scale.astype(np.float64), rows, 0), columns, 1)[:len(values), :values.shape[1]]
+        scaled = values / wide
+        codes = np.rint(scaled).astype(np.int8) if self.integers else nearest_fp8(scaled).view(Fp8)
+        unpacked = (codes if self.integers else E4M3[np.asarray(codes)]) * wide
+        stored = scale.reshape(1) if scale.size == 1 else scale
+        return {name: codes, name.removesuffix("weight") + self.ending: stored}, unpacked
+
+    def spoil(self, parts):
+        codes = parts[QUERY + ".weight"]
+        codes[5, -1] = 0 if codes[5, -1] > 9 else 60
+
+
+def int_words(codes, bits):
+    """Codes of each row in int32, the lowest bits first."""
+    return bit_stream(codes, bits).view(np.int32)
+
+
+class Grouped:
+    """Four bits an element, with a scale and a zero point for each group of 32 columns of a row."""
+
+    block = 1
+
+    def __init__(self, kind, **more):
+        self.kind = kind
+        group = {"weights": {"num_bits": 4, "type": "int", "strategy": "group", "group_size": 32, "symmetric": False}}
+        stated = {"config_groups": {"group_0": group}, "format": "pack-quantized"} if kind == "compressed-tensors" else \
+            {"bits": 4, "group_size": 32}
+        self.config = {"quantization_config": {"quant_method": kind, **stated, **more}}
+        self.format = {"gptq": "GPTQ-4bit-g32", "awq": "AWQ-4bit-g32"}.get(kind, "INT4-g32")
+        self.order = more.get("desc_act", False)
+
+    def is_packed(self, name):
+        return "proj" in name
+
+    def pack(self, name, values):
+        draws = np.random.default_rng(len(values))
+        columns = draws.permutation(values.shape[1]) if self.order else np.arange(values.shape[1])
+        groups = in_groups(values[:, columns], 32)
+        low, high = np.minimum(groups.min(axis=-1), 0), np.maximum(groups.max(axis=-1), 0)
+        scale = ((high - low) / 15).astype(np.float16)
+        wide = scale.astype(np.float64)
+        zero = np.clip(np.rint(-low / wide), 1, 15).astype(np.int64)
+        codes = np.clip(np.rint(groups / wide[..., None]) + zero[..., None], 0, 15).astype(np.int64)
+        unpacked, stored = np.empty(values.shape), np.empty(values.shape, np.int64)
+        unpacked[:, columns] = ((codes - zero[..., None]) * wide[..., None]).reshape(values.shape)
+        stored[:, columns] = codes.reshape(values.shape)
+        group_of = np.empty(values.shape[1], np.int32)
+        group_of[columns] = np.arange(values.shape[1]) // 32
+        return self.parts(name.removesuffix("weight"), stored, scale, zero, group_of), unpacked
+
+    def parts(self, stem, codes, scale, zero, group_of):
+        if self.kind == "compressed-tensors":
+            return {stem + "weight_packed": int_words(codes, 4), stem + "weight_scale": scale,
+                    stem + "weight_zero_point": np.ascontiguousarray(int_words(zero.T, 4).T), stem + "weight_shape": np.array(codes.shape)}
+        if self.kind == "gptq":
+            return {stem + "qweight": np.ascontiguousarray(int_words(codes, 4).T), stem + "qzeros": int_words(zero.T - 1, 4),
+                    stem + "scales": np.ascontiguousarray(scale.T), stem + "g_idx": group_of}
+        order = [0, 2, 4, 6, 1, 3, 5, 7]
+        mixed = lambda matrix: int_words(matrix.reshape(len(matrix), -1, 8)[:, :, order].reshape(matrix.shape), 4)
+        return {stem + "qweight": mixed(np.ascontiguousarray(codes.T)), stem + "qzeros": mixed(np.ascontiguousarray(zero.T)),
+                stem + "scales": np.ascontiguousarray(scale.T)}
+
+    def spoil(self, parts):
+        if self.kind == "compressed-tensors":
+            parts[QUERY + ".weight_packed"][5, -1] ^= -1
+        elif self.kind == "gptq":
+            parts[QUERY + ".qweight"][-1, 5] ^= -1
+        else:
+            for line in parts[QUERY + ".qweight"][-8:]:
+                line[0] ^= 15 << 24  # where AWQ has the sixth of eight rows
+
+
+def compressed(strategy, kind, **more):
+    weights = {"num_bits": 8, "type": kind, "strategy": strategy, "symmetric": True, **more}
+    return {"quant_method": "compressed-tensors", "config_groups": {"group_0": {"weights": weights, "input_activations": None}}}
+
+
 SCHEMES = {f"mlx {bits}": Mlx(bits) for bits in (3, 4, 8)}
+SCHEMES |= {
+    "fp8": Scaled({"quant_method": "fp8", "weight_block_size": [40, 32]}, "FP8-40x32", "weight_scale_inv", lambda *shape: (40, 32)),
+    "fp8 rows": Scaled(compressed("channel", "float"), "FP8-channel", "weight_scale", lambda rows, columns: (1, columns)),
+    "fp8 whole": Scaled(compressed("tensor", "float"), "FP8-tensor", "weight_scale", lambda *shape: shape),
+    "int8 rows": Scaled(compressed("channel", "int"), "INT8-channel", "weight_scale", lambda rows, columns: (1, columns), True),
+    "int4": Grouped("compressed-tensors"), "gptq": Grouped("gptq"), "gptq in another order": Grouped("gptq", desc_act=True),
+    "awq": Grouped("awq", version="gemm", zero_point=True)}
 
 
 class Packed(CommandTest):
@@ -112,8 +222,17 @@ class Packed(CommandTest):
             self.assertIn(done.returncode, (1, 4))
             wrong = [one for one in json.loads((self.folder / "c.json").read_text())["quantizations"] if not one["explained"]]
             self.assertEqual([(one["new"], one["row"], one["block"], one["wrong_blocks"]) for one in wrong],
-                             [(QUERY + ".weight", 5, 1, 1)])
-            self.assertIn(f"block 1 of row 5 of {QUERY}.weight", done.stdout)
+                             [(QUERY + ".weight", 5, scheme.block, 1)])
+            self.assertIn(f"block {scheme.block} of row 5 of {QUERY}.weight", done.stdout)
+
+    def test_parts_that_do_not_fit_are_refused(self):
+        for scheme, parts, _, _, _ in self.each():
+            scales = max((name for name in parts if QUERY in name and "scale" in name), key=len)
+            for changed in (np.concatenate([parts[scales]] * 2), parts[scales].astype(np.int8)):
+                folder = self.folder_of("wrong", parts | {scales: changed}, scheme.config)
+                if changed.dtype == np.int8 and scales.endswith("weight_scale"):
+                    continue  # not one of the scheme's: left as it is stored
+                self.assertIn(scales, self.fails(3, "inspect", folder))
 
     def test_a_packed_folder_is_not_rewritten(self):
         for _, _, _, packed, _ in self.each():

@@ -96,7 +96,7 @@ TEST(PackedWeights, RefusesPartsThatDoNotFitToWhatIsStated) {
   expect({.biases = R"("v.biases":{"dtype":"F16","shape":[1,2],"data_offsets":[36,40]})"},
          "has no w.biases, which mode \"affine\" needs");
   expect({.biases = R"("w.biases":{"dtype":"F16","shape":[2],"data_offsets":[36,40]})"},
-         "expected F16 [1, 2]");
+         "expected [1, 2] as its scales");
 }
 
 }  // namespace

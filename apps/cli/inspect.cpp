@@ -45,9 +45,8 @@ void print_gain(const Session& session, const files::Checkpoint& checkpoint, con
     session.say(fmt::format("    gain        {}; no entry tells how often 1 was added before", how));
     return;
   }
-  session.say(fmt::format(
-      "    gain        {}; 1 was added {} before: entry {}, {:.6g}, is no such sum of {} bits", how,
-      *shifts.most == 0 ? "never" : "once at most", shifts.index, shifts.value, shifts.bits));
+  session.say(fmt::format("    gain        {}; in its type 1 was {} added before: entry {} is {:.6g}", how,
+                          *shifts.most == 0 ? "never" : "at most once", shifts.index, shifts.value));
 }
 
 void print_norm(const Session& session, const files::Checkpoint& checkpoint, const models::Norm& norm) {

@@ -61,6 +61,8 @@ def at(model, selector):
 def matrix(model, selector, layout, width):
     """All of a stored matrix as outputs x inputs."""
     stored = at(model, selector)
+    if stored.dtype.kind != "f":
+        raise exact.Malformed(f"{selector} holds no floating-point numbers: quantized matrices are not covered")
     return stored.reshape(width, -1).T if layout == "in_out" else stored.reshape(-1, width)
 
 

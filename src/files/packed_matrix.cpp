@@ -159,6 +159,7 @@ QuantizedElement PackedMatrix::element(const Tile& tile, std::uint64_t column) c
   if (coding_.rounds_scale) {
     result.rounding += std::abs(level) * half_spacing(coding_.scales, scale);
     if (!tile.offsets.empty()) result.rounding += half_spacing(coding_.scales, offset);
+    if (coding_.adds_zero) result.rounding += size * half_spacing(coding_.scales, code);
   }
   result.beyond = coding_.clipped_steps * result.step +
                   coding_.clipped_units * std::max(coding_.least_scale_spacing, 0x1p-4 * size);

@@ -22,7 +22,8 @@ struct Coding {
   std::uint64_t group_bytes = 1;
   Dtype scales = Dtype::F32;  ///< F8_E8M0 for powers of two with an exponent of 8 bits
   bool rounds_scale = true;   ///< codes are chosen before the scale is rounded to its type
-  bool is_nearest = true;     ///< codes are the nearest ones, else they may be the next
+  bool adds_zero = false;  ///< zero points are added to quotients in the scale's type, which rounds the sum
+  bool is_nearest = true;  ///< codes are the nearest ones, else they may be the next
   /// How far beyond an end of a group's range an original may lie: in steps there, and in units of the scale.
   double clipped_steps = 0.0;
   double clipped_units = 0.0;

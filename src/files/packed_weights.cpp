@@ -398,6 +398,7 @@ class Packer {
         .group = std::min(group, shape[1]),
         .group_bytes = (std::min(group, shape[1]) * bits + 7) / 8 + normscope::bits(scales.dtype) / 8,
         .scales = scales.dtype,
+        .adds_zero = zero_points != nullptr,
         .clipped_steps = 1.0};
     take(packed.name,
          bit_stream(stem + ".weight", shape, std::move(coding),
@@ -446,6 +447,7 @@ class Packer {
                   .group = std::min(group, columns),
                   .group_bytes = std::min(group, columns) * bits / 8 + normscope::bits(scales->dtype) / 8,
                   .scales = scales->dtype,
+                  .adds_zero = true,
                   // GPTQ makes up for errors in later columns; AWQ clips the range where that is better.
                   .is_nearest = packs_rows,
                   .clipped_steps = packs_rows ? 15.0 : 1.0};

@@ -293,15 +293,17 @@ class Description {
       case Kind::as_expected:
         return about(
             found.norms, "gain_convention",
-            fmt::format("The gains of {} were not shifted {}: {} is no {} and a number of {} bits.{}",
-                        names(found.norms), was_shifted ? "twice" : "before they were stored", entry,
-                        was_shifted ? "sum of 1, 1" : "sum of 1", shifts.bits, left),
+            fmt::format(
+                "In the type that stores them, 1 was {} added to the gains of {}: {} is not what a number of "
+                "{} bits becomes by {}.{}",
+                was_shifted ? "at most once" : "never", names(found.norms), entry, shifts.bits,
+                was_shifted ? "adding 1 twice" : "adding 1", left),
             "A gain to which 1 is added once too often is that of another model.");
       case Kind::not_shifted:
         return about(
             found.norms, "gain_not_shifted",
-            fmt::format("The file's form says that 1 was added to the gains of {}, but {} is no sum of 1 and "
-                        "a number of {} bits: unless a wider type was used, 1 is missing.{}",
+            fmt::format("The file's form says that 1 was added to the gains of {}, but {} is not what a "
+                        "number of {} bits becomes by that: unless a wider type was used, 1 is missing.{}",
                         names(found.norms), entry, shifts.bits, left),
             "A gain without its 1 is that of another model.");
       case Kind::looks_shifted: break;

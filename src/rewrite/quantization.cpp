@@ -74,6 +74,7 @@ std::vector<double> gain_ratios(const NormSpec& original, const NormSpec& quanti
 Quantization explain(const MapOfFile& original, const MapOfFile& quantized, const files::Tensor& stored) {
   Quantization result;
   result.format = stored.stored_type();
+  result.is_by_rule = quantized.file.quantization().empty();
   const bool by_inputs = quantized.map.layout == Layout::in_out;
   // Each stored line is a row.
   const Linear from = by_inputs ? transposed(original.map) : original.map;

@@ -237,7 +237,7 @@ bool has_structural_reason(const Comparison& result) {
          // What the format of a block does not explain was not quantized from OLD.
          (result.tolerates == Tolerance::quantization &&
           std::any_of(result.quantizations.begin(), result.quantizations.end(),
-                      [](const Quantization& found) { return !found.explained; })) ||
+                      [](const Quantization& found) { return !found.explained && found.is_by_rule; })) ||
          std::any_of(result.others.begin(), result.others.end(),
                      [](const OtherComparison& other) { return !other.in_old || !other.in_new; });
 }

@@ -74,15 +74,15 @@ class GainConvention(CommandTest):
         draws = np.random.default_rng(5)
         small = draws.uniform(-0.4, 0.4, (5, 16)).astype(np.float16)
         found, inspected = self.conventions(small)
-        self.assertIn("were not shifted before they were stored: entry ", found["gain_convention"])
-        self.assertEqual(inspected.count("1 was added never before: entry "), 5)
+        self.assertIn("In the type that stores them, 1 was never added to the gains of ", found["gain_convention"])
+        self.assertEqual(inspected.count("in its type 1 was never added before: entry "), 5)
         # Of 1 + w with w in (-1, -1/2), all entries are multiples of 2^-11.
         sums = np.float16(1) + draws.uniform(-1, -0.6, (5, 16)).astype(np.float16)
         sums[:, 0] = 1 + 2.0**-10
         found, inspected = self.conventions(sums)
         self.assertIn("look shifted twice: all stored entries below 1/2", found["gain_shifted_twice"])
         self.assertIn("This is evidence, no proof", found["gain_shifted_twice"])
-        self.assertEqual(inspected.count("1 was added once at most before: entry "), 5)
+        self.assertEqual(inspected.count("in its type 1 was at most once added before: entry "), 5)
         # Gains that are large tell nothing, whatever their mean.
         found, inspected = self.conventions(draws.uniform(1, 2, (5, 16)))
         self.assertEqual(inspected.count("no entry tells how often 1 was added before"), 5)

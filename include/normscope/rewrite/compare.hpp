@@ -106,6 +106,9 @@ struct Quantization {
   std::string format;            ///< such as "Q4_K"
   bool new_is_quantized = true;  ///< else OLD is
   bool explained = false;
+  /// Whether quantizers of this format do nothing else, so that what is not explained is of another original.
+  /// Those of formats that a config.json states may also make up for errors elsewhere (GPTQ) or learn scales.
+  bool is_by_rule = true;
   // Of the element that is furthest beyond, or closest to, what its block explains:
   std::uint64_t row = 0;    ///< of the stored tensor
   std::uint64_t block = 0;  ///< of the row

@@ -45,23 +45,41 @@ std::vector<Neighbours> neighbours_of(std::span<const float> levels) {
 
 }  // namespace
 
-std::vector<float> integers(unsigned bits, float less) {
-  std::vector<float> result(std::size_t{1} << bits);
-  for (std::size_t code = 0; code < result.size(); ++code) result[code] = static_cast<float>(code) - less;
-  return result;
+Levels::Levels(std::vector<float> of_codes)
+    : values(std::move(of_codes)), neighbours(neighbours_of(values)) {}
+
+const Levels& integers(unsigned bits, bool centred) {
+  static const std::vector<Levels> tables = [] {
+    std::vector<Levels> result;
+    for (unsigned k = 0; k < 16; ++k) {
+      std::vector<float> values(std::size_t{2} << k / 2);
+      const float less = k % 2 == 0 ? 0.0F : static_cast<float>(values.size() / 2);
+      for (std::size_t code = 0; code < values.size(); ++code) values[code] = static_cast<float>(code) - less;
+      result.emplace_back(std::move(values));
+    }
+    return result;
+  }();
+  return tables[2 * (bits - 1) + (centred ? 1 : 0)];
 }
 
-std::vector<float> floats_of_four_bits() {
-  return {0.0F,  0.5F,  1.0F,  1.5F,  2.0F,  3.0F,  4.0F,  6.0F,
-          -0.0F, -0.5F, -1.0F, -1.5F, -2.0F, -3.0F, -4.0F, -6.0F};
+const Levels& floats_of_four_bits() {
+  static const Levels levels({0.0F, 0.5F, 1.0F, 1.5F, 2.0F, 3.0F, 4.0F, 6.0F, -0.0F, -0.5F, -1.0F, -1.5F,
+                              -2.0F, -3.0F, -4.0F, -6.0F});
+  return levels;
 }
 
-std::vector<float> values_of(Dtype dtype) {
-  std::array<std::byte, 256> codes;
-  for (std::size_t code = 0; code < codes.size(); ++code) codes[code] = static_cast<std::byte>(code);
-  std::array<double, 256> values;
-  decode(dtype, codes, values);
-  return {values.begin(), values.end()};
+const Levels& values_of(Dtype dtype) {
+  const auto table = [](Dtype type) {
+    std::array<std::byte, 256> codes;
+    for (std::size_t code = 0; code < codes.size(); ++code) codes[code] = static_cast<std::byte>(code);
+    std::array<double, 256> values;
+    decode(type, codes, values);
+    return Levels({values.begin(), values.end()});
+  };
+  static const Levels e4m3 = table(Dtype::F8_E4M3);
+  static const Levels e5m2 = table(Dtype::F8_E5M2);
+  static const Levels int8 = table(Dtype::I8);
+  return dtype == Dtype::I8 ? int8 : dtype == Dtype::F8_E5M2 ? e5m2 : e4m3;
 }
 
 PackedMatrix::PackedMatrix(std::string name, std::vector<std::uint64_t> shape, Coding coding,
@@ -70,8 +88,7 @@ PackedMatrix::PackedMatrix(std::string name, std::vector<std::uint64_t> shape, C
       shape_(std::move(shape)),
       coding_(std::move(coding)),
       group_of_(std::move(group_of)),
-      format_{coding_.name, coding_.group, coding_.group_bytes},
-      neighbours_(neighbours_of(coding_.levels)) {
+      format_{coding_.name, coding_.group, coding_.group_bytes} {
   columns_ = shape_.back();
   for (const std::uint64_t extent : std::span(shape_).first(shape_.size() - 1)) rows_ *= extent;
   groups_ = (columns_ - 1) / coding_.group + 1;
@@ -126,6 +143,7 @@ void PackedMatrix::describe(std::uint64_t first, std::span<QuantizedElement> out
 }
 
 void PackedMatrix::decode_tile(const Tile& tile, std::uint64_t rows, std::span<float> values) const {
+  const std::vector<float>& levels = coding_.levels.values;
   const std::uint8_t* code = tile.codes.data();
   float* value = values.data();
   for (std::uint64_t row = 0; row < rows; ++row) {
@@ -136,7 +154,7 @@ void PackedMatrix::decode_tile(const Tile& tile, std::uint64_t rows, std::span<f
       const double offset = tile.offsets.empty() ? 0.0 : tile.offsets[at];
       const std::uint64_t count = group_of_.empty() ? std::min(coding_.group, columns_ - column) : 1;
       for (std::uint64_t i = 0; i < count; ++i) {
-        *value++ = static_cast<float>(scale * coding_.levels[*code++] + offset);
+        *value++ = static_cast<float>(scale * levels[*code++] + offset);
       }
       column += count;
     }
@@ -148,9 +166,9 @@ QuantizedElement PackedMatrix::element(const Tile& tile, std::uint64_t column) c
   const std::uint8_t code = tile.codes[static_cast<std::size_t>(column)];
   const double scale = tile.scales[group];
   const double offset = tile.offsets.empty() ? 0.0 : tile.offsets[group];
-  const double level = coding_.levels[code];
+  const double level = coding_.levels.values[code];
   const double size = std::abs(scale);
-  const Neighbours& near = neighbours_[code];
+  const Neighbours& near = coding_.levels.neighbours[code];
   QuantizedElement result{.value = static_cast<float>(scale * level + offset)};
   result.below = size * (scale < 0.0 ? near.above : near.below);
   result.above = size * (scale < 0.0 ? near.below : near.above);

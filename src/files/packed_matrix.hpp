@@ -14,11 +14,34 @@
 
 namespace normscope::files {
 
-/// What codes stand for in units of the scale, and what a quantizer leaves.
+/// The distances of a level to its neighbours, 0 at an end.
+struct Neighbours {
+  float below = 0.0F, above = 0.0F;
+  float nearest = 0.0F;
+};
+
+/// What each code stands for in units of the scale. All matrices of a scheme share one.
+struct Levels {
+  explicit Levels(std::vector<float> of_codes);
+
+  std::vector<float> values;
+  std::vector<Neighbours> neighbours;
+};
+
+/// 0 to 2^bits − 1, less 2^(bits − 1) if they are centred.
+///
+/// Requires  1 <= bits <= 8
+[[nodiscard]] const Levels& integers(unsigned bits, bool centred = false);
+/// Floats of four bits: two of exponent, one of mantissa.
+[[nodiscard]] const Levels& floats_of_four_bits();
+/// The values of all codes of F8_E4M3, F8_E5M2 or I8.
+[[nodiscard]] const Levels& values_of(Dtype dtype);
+
+/// What codes stand for, and what a quantizer leaves.
 struct Coding {
   std::string name;
-  std::vector<float> levels;  ///< of each code
-  std::uint64_t group = 1;    ///< columns that share a scale
+  const Levels& levels;
+  std::uint64_t group = 1;  ///< columns that share a scale
   std::uint64_t group_bytes = 1;
   Dtype scales = Dtype::F32;  ///< F8_E8M0 for powers of two with an exponent of 8 bits
   bool rounds_scale = true;   ///< codes are chosen before the scale is rounded to its type
@@ -30,24 +53,11 @@ struct Coding {
   double least_scale_spacing = 0.0;  ///< half of it, for scales of 8 bits
 };
 
-/// 0 to 2^bits − 1.
-[[nodiscard]] std::vector<float> integers(unsigned bits, float less = 0.0F);
-/// Floats of four bits: two of exponent, one of mantissa.
-[[nodiscard]] std::vector<float> floats_of_four_bits();
-/// The values of all codes of a type of one byte.
-[[nodiscard]] std::vector<float> values_of(Dtype dtype);
-
 /// Some rows of a matrix, taken apart.
 struct Tile {
   std::vector<std::uint8_t> codes;  ///< rows × columns
   std::vector<double> scales;       ///< rows × groups
   std::vector<double> offsets;      ///< likewise, or empty for none
-};
-
-/// The distances of a level to its neighbours, 0 at an end.
-struct Neighbours {
-  float below = 0.0F, above = 0.0F;
-  float nearest = 0.0F;
 };
 
 /// A matrix whose value is scale · level(code) + offset, with a scale and an offset for each group of
@@ -85,7 +95,6 @@ class PackedMatrix : public QuantizedSource {
   Coding coding_;
   std::vector<std::uint32_t> group_of_;
   BlockFormat format_;
-  std::vector<Neighbours> neighbours_;
   std::uint64_t rows_ = 1;
   std::uint64_t columns_ = 0;
   std::uint64_t groups_ = 0;

@@ -299,16 +299,18 @@ class Packer {
               .scales = scales.dtype,
               .clipped_steps = 1.0};
     }
-    Coding coding{
-        .name = "MLX-" + mode, .group = group, .group_bytes = group * bits / 8 + 1, .rounds_scale = false};
-    if (mode == "mxfp4" || mode == "nvfp4") {
+    const bool has_four_bits = mode == "mxfp4" || mode == "nvfp4";
+    if (has_four_bits) {
       expect(bits == 4 && group == (mode == "mxfp4" ? 32U : 16U), "4 bits, groups of 32 (nvfp4: of 16)");
-      coding.levels = floats_of_four_bits();
     } else {
       expect(mode == "mxfp8" && bits == 8 && group == 32,
              "mode affine, mxfp4, nvfp4, or mxfp8 with 8 bits and groups of 32");
-      coding.levels = values_of(Dtype::F8_E4M3);
     }
+    Coding coding{.name = "MLX-" + mode,
+                  .levels = has_four_bits ? floats_of_four_bits() : values_of(Dtype::F8_E4M3),
+                  .group = group,
+                  .group_bytes = group * bits / 8 + 1,
+                  .rounds_scale = false};
     expect_scales(scales.dtype == Dtype::U8, "U8");
     coding.scales = mode == "nvfp4" ? Dtype::F8_E4M3 : Dtype::F8_E8M0;
     if (mode == "nvfp4") {
@@ -394,7 +396,7 @@ class Packer {
     Coding coding{
         .name = fmt::format("INT{}-{}", bits,
                             group >= shape[1] ? std::string("channel") : fmt::format("g{}", group)),
-        .levels = integers(static_cast<unsigned>(bits), static_cast<float>(1U << (bits - 1))),
+        .levels = integers(static_cast<unsigned>(bits), true),
         .group = std::min(group, shape[1]),
         .group_bytes = (std::min(group, shape[1]) * bits + 7) / 8 + normscope::bits(scales.dtype) / 8,
         .scales = scales.dtype,

@@ -23,13 +23,24 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from model_oracle.fixtures import fixture  # noqa: E402
 
 MODELS = ROOT / "tests" / "models" / "gguf"
-CASES = ("bloom", "cohere", "gemma", "gemma2", "gemma3", "gpt_neox", "granite", "mixtral", "olmo2", "phi3", "qwen2", "qwen3",
+CASES = ("bloom", "cohere", "falcon_40b", "falcon_7b", "gemma", "gemma2", "gemma3", "glm4", "gpt_neox", "granite", "mixtral",
+         "mpt", "olmo", "olmo2", "olmoe", "phi3", "phi_ungrouped", "qwen2", "qwen2_moe_sparse", "qwen3", "qwen3_moe_sparse",
          "stablelm", "starcoder2")
 
 
 def only_the_number_of_words(model) -> None:
     """In place of the converter's `set_vocab`, which every class has its own of."""
     model.gguf_writer.add_vocab_size(model.hparams["vocab_size"])
+
+
+def as_published(config: dict) -> None:
+    """Names and fields that published files of these families have and transformers 5 writes in another way."""
+    portion = config.get("rope_parameters", {}).get("partial_rotary_factor")
+    if portion is not None:
+        config.setdefault("rotary_pct", portion)  # GPT-NeoX
+    if config.get("multi_query") and not config.get("new_decoder_architecture"):
+        config.pop("num_kv_heads")  # Falcon 7B has one key, whatever this field says
+    config["architectures"] = [name.replace("MptFor", "MPTFor") for name in config["architectures"]]
 
 
 def convert(case: str, to: Path) -> None:
@@ -42,10 +53,7 @@ def convert(case: str, to: Path) -> None:
         folder = Path(scratch) / case
         shutil.copytree(fixture(case), folder)
         config = ModelBase.load_hparams(folder, False)
-        # GPT-NeoX's class reads the field's name of before transformers 5.
-        portion = config.get("rope_parameters", {}).get("partial_rotary_factor")
-        if portion is not None:
-            config.setdefault("rotary_pct", portion)
+        as_published(config)
         # Gemma 3's class counts the words of this file.
         vocabulary = {f"word {i}": i for i in range(config["vocab_size"])}
         (folder / "tokenizer.json").write_text(json.dumps({"model": {"vocab": vocabulary}, "added_tokens": []}))

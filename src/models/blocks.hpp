@@ -123,12 +123,17 @@ void gguf_plain_mlp(Builder& b);
 /// A layer in llama.cpp's names with a norm before attention and one before such an MLP.
 void gguf_plain_layer(Builder& b);
 
-/// A gated MLP in llama.cpp's names, whose gate and input may be one matrix, or stacked experts.
+/// A gated MLP in llama.cpp's names, whose gate and input may be one matrix, or stacked experts with one that
+/// every token passes.
 void gguf_gated_mlp(Builder& b);
 
 /// A decoder in llama.cpp's names: token embedding, blocks, final norm, unembedding. llama.cpp stores gains
-/// as they are used. `layer`: null for a norm before attention and one before a gated MLP.
+/// as they are used. `layer`: null for a norm before attention and one before a gated MLP, and norms of both
+/// outputs if the file has them.
 void gguf_stack(Builder& b, void (*layer)(Builder& b) = nullptr);
+
+/// A decoder whose activation is GELU by the error function; no entry of the file says so.
+void gguf_exact_gelu(Builder& b);
 
 /// "rope.dimension_count", 0 without it.
 std::size_t gguf_rotary_dims(const Builder& b);

@@ -30,6 +30,8 @@ void gguf_gated_mlp(Builder& b) {
     b.reads("router", "ffn_gate_inp");
     b.each_expert("ffn_gate_exps.weight",
                   [&] { gated_mlp(b, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"); });
+    if (b.has("ffn_gate_shexp.")) gated_mlp(b, "ffn_gate_shexp", "ffn_up_shexp", "ffn_down_shexp");
+    b.reads("shared expert gate", "ffn_gate_inp_shexp", 0, Need::optional);
   } else if (b.has("ffn_gate.")) {
     gated_mlp(b, "ffn_gate", "ffn_up", "ffn_down");
   } else {
@@ -38,9 +40,27 @@ void gguf_gated_mlp(Builder& b) {
   }
 }
 
+void gguf_exact_gelu(Builder& b) {
+  b.decoder({.activation = "gelu", .fixed_activation = true});
+  b.note("its GELU is the exact one; llama.cpp computes the approximation by tanh");
+}
+
 std::size_t gguf_rotary_dims(const Builder& b) {
   return static_cast<std::size_t>(b.config().count({"rope_dimension_count"}).value_or(0));
 }
+
+namespace {
+
+void gguf_gated_layer(Builder& b) {
+  b.norm("attn_norm", "attention input");
+  gguf_attention(b);
+  if (b.has("post_attention_norm.")) b.norm_of_branch("post_attention_norm", "attention output");
+  b.norm("ffn_norm", "mlp input");
+  gguf_gated_mlp(b);
+  if (b.has("post_ffw_norm.")) b.norm_of_branch("post_ffw_norm", "mlp output");
+}
+
+}  // namespace
 
 void gguf_stack(Builder& b, void (*layer)(Builder& b)) {
   b.grouped_queries();
@@ -49,10 +69,7 @@ void gguf_stack(Builder& b, void (*layer)(Builder& b)) {
     if (layer != nullptr) {
       layer(b);
     } else {
-      b.norm("attn_norm", "attention input");
-      gguf_attention(b);
-      b.norm("ffn_norm", "mlp input");
-      gguf_gated_mlp(b);
+      gguf_gated_layer(b);
     }
     b.buffer("attn_rot_embd.weight");
   });

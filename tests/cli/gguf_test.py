@@ -40,13 +40,14 @@ class Gguf(CommandTest):
 
     def test_heads_are_those_of_the_original(self):
         """The two files order the rows of rotary heads differently, so the same products are summed in another order."""
-        for case in ("llama", "gpt2", "gemma", "granite", "phi3"):
+        for case in ("llama", "gpt2", "gemma", "granite", "phi3", "glm4", "phi_ungrouped"):
             heads, twin = self.both(case, "heads")
             self.assertGreater(len(heads["heads"]), 5)
             self.assertSame(heads["heads"], twin["heads"], case)
 
     def test_traced_logits_are_those_of_the_original(self):
-        for case in ("gemma", "granite", "phi3", "qwen3", "cohere", "stablelm", "gpt_neox"):
+        for case in ("gemma", "granite", "phi3", "qwen3", "cohere", "stablelm", "gpt_neox", "glm4", "phi_ungrouped",
+                     "falcon_7b", "falcon_40b", "qwen2_moe_sparse", "qwen3_moe_sparse"):
             trace, twin = self.both(case, "trace", "--tokens", "3,5,7,11")
             self.assertGreater(len(twin["predictions"]), 3)
             self.assertSame(trace["predictions"], twin["predictions"], case)

@@ -218,25 +218,44 @@ TEST(RewriteCompareContent, OnlyPairsOfWholeHeadsAreReordered) {
   }));
 }
 
-Comparison compared_with_converted(const std::string& name) {
-  const files::Checkpoint original(fixture(name));
+/// Compares an original, in whose configuration `text` is replaced, with the file that was converted from it.
+Comparison compared_with_converted(const std::string& name, const std::string& text = {},
+                                   const std::string& other = {}) {
+  Copy copy(fixture(name));
+  if (const std::size_t at = copy.config.find(text); at != std::string::npos) {
+    copy.config.replace(at, text.size(), other);
+  }
+  const Scratch scratch;
+  const files::Checkpoint original = copy.open(scratch / name);
   const files::Checkpoint converted(std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests/models/gguf" /
                                     (name + ".gguf"));
   return compare(original, models::describe(original), converted, models::describe(converted));
 }
 
 // Reordered rows of queries and keys (Granite), a fused matrix in another order (BLOOM), another name of the
-// family (Command R).
+// family (Command R), norms without a tensor (OLMo), stacked experts (Qwen's).
 TEST(RewriteCompareGguf, AConvertedFileIsTheSameModel) {
   for (const char* const name :
-       {"qwen3", "phi3", "granite", "olmo2", "cohere", "stablelm", "bloom", "gpt_neox"}) {
+       {"qwen3", "phi3", "granite", "olmo", "olmo2", "cohere", "stablelm", "bloom", "gpt_neox",
+        "phi_ungrouped", "glm4", "qwen2_moe_sparse", "qwen3_moe_sparse"}) {
     EXPECT_EQ(compared_with_converted(name).agreement, Agreement::same) << name;
   }
   EXPECT_EQ(compared_with_converted("gemma").agreement, Agreement::equivalent) << "1 + w was rounded";
 }
 
+// The converter writes 2048 positions for every Falcon, and eps 1e-5 for every MPT.
+TEST(RewriteCompareGguf, WhatTheConverterAssumesIsTheSameIfItHolds) {
+  for (const char* const name : {"falcon_7b", "falcon_40b"}) {
+    EXPECT_EQ(compared_with_converted(name).agreement, Agreement::undecided) << name;
+    EXPECT_EQ(compared_with_converted(name, "\"max_position_embeddings\": 32,").agreement, Agreement::same);
+  }
+  const std::string eps = "\"layer_norm_epsilon\": 0.0003";
+  EXPECT_EQ(compared_with_converted("mpt").agreement, Agreement::different);
+  EXPECT_EQ(compared_with_converted("mpt", eps, "\"layer_norm_epsilon\": 1e-5").agreement, Agreement::same);
+}
+
 TEST(RewriteCompareGguf, WhatTheConverterDropsIsADifference) {
-  for (const char* const name : {"qwen2", "starcoder2", "mixtral", "gemma2", "gemma3"}) {
+  for (const char* const name : {"qwen2", "starcoder2", "mixtral", "gemma2", "gemma3", "olmoe"}) {
     EXPECT_EQ(compared_with_converted(name).agreement, Agreement::different) << name;
   }
 }

@@ -26,6 +26,8 @@ DELTA = dict(head_dim=8, linear_conv_kernel_dim=3, linear_key_head_dim=5, linear
 
 CASES = [
     Case("phi", "PhiForCausalLM", GROUPED_EVEN | LAYER | PARTIAL),
+    Case("phi_ungrouped", "PhiForCausalLM", EVEN | LAYER | PARTIAL | dict(intermediate_size=96),
+         note="of Phi-2's proportions"),
     Case("phi_qk_norm", "PhiForCausalLM", GROUPED_EVEN | LAYER | PARTIAL | dict(qk_layernorm=True)),
     Case("phi3", "Phi3ForCausalLM", GROUPED_EVEN | RMS | dict(sliding_window=4)),
     Case("phi3_longrope", "Phi3ForCausalLM",

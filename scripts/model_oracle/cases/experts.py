@@ -27,6 +27,12 @@ CASES = [
                 norm_topk_prob=False)),
     Case("qwen3_moe", "Qwen3MoeForCausalLM",
          GROUPED | RMS | EXPERTS | dict(decoder_sparse_step=1, mlp_only_layers=[1], norm_topk_prob=True)),
+    # Experts in every layer, as llama.cpp's converter expects.
+    Case("qwen2_moe_sparse", "Qwen2MoeForCausalLM",
+         {k: v for k, v in GROUPED.items() if k != "head_dim"} | RMS | EXPERTS
+         | dict(hidden_size=24, shared_expert_intermediate_size=14, decoder_sparse_step=1, norm_topk_prob=False)),
+    Case("qwen3_moe_sparse", "Qwen3MoeForCausalLM",
+         GROUPED | RMS | EXPERTS | dict(decoder_sparse_step=1, norm_topk_prob=True)),
     Case("olmoe", "OlmoeForCausalLM",
          EVEN | RMS | dict(num_key_value_heads=2, intermediate_size=6, num_experts=3, num_experts_per_tok=2,
                            clip_qkv=0.9), note="queries, keys and values are clamped behind norms over all heads"),

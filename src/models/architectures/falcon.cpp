@@ -55,6 +55,7 @@ extern const Architecture falcon = {
     .harmless = {"num_ln_in_parallel_attn", "auto_map", "num_kv_heads", "n_head_kv"},
     .centres_exactly = true,
     .rotates_exactly = true,
+    .in_llama_cpp = "gguf_falcon",
 };
 
 }  // namespace normscope::models::architectures

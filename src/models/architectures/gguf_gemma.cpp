@@ -10,16 +10,6 @@ namespace normscope::models::architectures {
 
 namespace {
 
-void gguf_gemma_layer(Builder& b) {
-  const bool sandwich = b.has("post_ffw_norm.");
-  b.norm("attn_norm", "attention input");
-  gguf_attention(b);
-  if (sandwich) b.norm_of_branch("post_attention_norm", "attention output");
-  b.norm("ffn_norm", "mlp input");
-  gguf_gated_mlp(b);
-  if (sandwich) b.norm_of_branch("post_ffw_norm", "mlp output");
-}
-
 // No entry states the factor of scores ("query_pre_attn_scalar"). As in llama.cpp it is the root of the head
 // width, but of the width per head in the two models of 27 billion parameters, known by their layers.
 void gguf_gemma_scores(Builder& b, bool third) {
@@ -48,7 +38,7 @@ void gguf_gemma_forward(Builder& b) {
     b.logits(1.0, b.stated_number("final_logit_softcapping", third ? 0.0 : 30.0).value_or(0.0));
   }
   b.head_dim_from("blk.0.attn_q_norm");
-  gguf_stack(b, gguf_gemma_layer);
+  gguf_stack(b);
 }
 
 }  // namespace

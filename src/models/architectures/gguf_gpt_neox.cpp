@@ -25,7 +25,7 @@ void gguf_gpt_neox_layer(Builder& b) {
 
 void gguf_gpt_neox_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
-  b.decoder({.activation = "gelu", .fixed_activation = true});
+  gguf_exact_gelu(b);
   b.rotary({.dims = gguf_rotary_dims(b)});
   gguf_stack(b, gguf_gpt_neox_layer);
 }

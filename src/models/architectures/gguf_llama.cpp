@@ -1,3 +1,5 @@
+#include <string>
+
 #include "architecture.hpp"
 #include "blocks.hpp"
 #include "builder.hpp"
@@ -7,12 +9,15 @@ namespace normscope::models::architectures {
 namespace {
 
 // llama.cpp orders the rows of Llama's queries and keys so that the two coordinates of a rotary pair are
-// neighbours. In Qwen they are half a head apart.
+// neighbours, as they are in GLM-4. In Qwen they are half a head apart.
 void gguf_llama_forward(Builder& b) {
+  const std::string type = b.model_type();
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5});
-  b.decoder({.activation = "silu", .fixed_activation = true});
-  b.rotary({.interleaved = b.model_type() == "llama", .dims = gguf_rotary_dims(b)});
-  b.head_dim_from("blk.0.attn_q_norm");
+  b.decoder({.activation = "silu",
+             .fixed_activation = true,
+             .routing = softmax_routing(b, type == "llama" || type == "qwen3moe")});
+  b.rotary({.interleaved = type == "llama" || type == "glm4", .dims = gguf_rotary_dims(b)});
+  if (type.starts_with("qwen3")) b.head_dim_from("blk.0.attn_q_norm");
   gguf_stack(b);
 }
 
@@ -20,12 +25,12 @@ void gguf_llama_forward(Builder& b) {
 
 extern const Architecture gguf_llama = {
     .name = "gguf_llama",
-    .title = "Llama, Mistral, Mixtral or Qwen in llama.cpp's names",
-    .model_types = {"llama", "qwen2", "qwen3"},
+    .title = "Llama, Mistral, Mixtral, Qwen, OLMoE or GLM-4 in llama.cpp's names",
+    .model_types = {"llama", "qwen2", "qwen3", "qwen2moe", "qwen3moe", "olmoe", "glm4"},
     .signature = {"blk.{}.attn_q.", "blk.{}.attn_norm.", "blk.{}.ffn_norm."},
     .without = {},
     .describe = gguf_llama_forward,
-    .harmless = {"tensor_data_layout"},
+    .harmless = {"tensor_data_layout", "expert_shared_feed_forward_length"},
     .by_model_type_only = true,
 };
 

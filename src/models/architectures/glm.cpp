@@ -35,6 +35,7 @@ extern const Architecture glm = {
     .describe = glm_forward,
     .by_model_type_only = true,
     .rotates_exactly = true,
+    .in_llama_cpp = "gguf_llama",
 };
 
 }  // namespace normscope::models::architectures

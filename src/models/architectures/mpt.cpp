@@ -19,6 +19,10 @@ void read_scores(Builder& b, const Config& section) {
   // transformers adds these biases whatever the field says, other programs if it is true.
   const bool alibi = section.flag({"alibi"}).value_or(true);
   add_not_modelled(beyond, fmt::format("attn_config.alibi: {}", alibi));
+  if (alibi) {
+    add_not_modelled(beyond, fmt::format("attn_config.alibi_bias_max: {}",
+                                         section.number({"alibi_bias_max"}).value_or(8.0)));
+  }
   if (clip && *clip != 0.0) add_not_modelled(beyond, fmt::format("attn_config.clip_qkv: {}", *clip));
   for (const char* key : {"qk_ln", "prefix_lm", "rope"}) {
     if (section.flag({key}).value_or(false)) {
@@ -72,6 +76,7 @@ extern const Architecture mpt = {
                  "param_init_fn"},
     .centres_exactly = true,
     .rotates_exactly = true,
+    .in_llama_cpp = "gguf_mpt",
 };
 
 }  // namespace normscope::models::architectures

@@ -28,6 +28,7 @@ extern const Architecture olmo = {
     .by_model_type_only = true,
     .centres_exactly = true,
     .rotates_exactly = true,
+    .in_llama_cpp = "gguf_olmo",
 };
 
 }  // namespace normscope::models::architectures

@@ -38,6 +38,7 @@ extern const Architecture phi = {
     .harmless = {"auto_map"},  // published with code of its own before it was part of transformers,
     .centres_exactly = true,
     .rotates_exactly = true,
+    .in_llama_cpp = "gguf_phi2",
 };
 
 }  // namespace normscope::models::architectures

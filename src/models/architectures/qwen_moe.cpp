@@ -44,6 +44,7 @@ extern const Architecture qwen_moe = {
     .describe = qwen_moe_forward,
     .harmless = {"num_nextn_predict_layers"},
     .rotates_exactly = true,
+    .in_llama_cpp = "gguf_llama",
 };
 
 }  // namespace normscope::models::architectures

@@ -23,9 +23,10 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from model_oracle.fixtures import fixture  # noqa: E402
 
 MODELS = ROOT / "tests" / "models" / "gguf"
-CASES = ("bloom", "cohere", "falcon_40b", "falcon_7b", "gemma", "gemma2", "gemma3", "glm4", "gpt_neox", "granite", "mixtral",
-         "mpt", "olmo", "olmo2", "olmoe", "phi3", "phi_ungrouped", "qwen2", "qwen2_moe_sparse", "qwen3", "qwen3_moe_sparse",
-         "stablelm", "starcoder2")
+CASES = ("bert_encoder", "bloom", "cohere", "deepseek_v2", "falcon_40b", "falcon_7b", "gemma", "gemma2", "gemma3",
+         "glm4", "gpt_neox", "granite", "llama4", "mamba", "mamba2", "mixtral", "mpt", "olmo", "olmo2", "olmoe",
+         "phi3", "phi_ungrouped", "qwen2", "qwen2_moe_sparse", "qwen3", "qwen3_moe_sparse", "stablelm", "starcoder2",
+         "t5", "t5_gated")
 
 
 def only_the_number_of_words(model) -> None:

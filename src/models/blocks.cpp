@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "builder.hpp"
 
 namespace normscope::models {
@@ -67,18 +69,18 @@ namespace {
 
 // One matrix computes the time step and the input and output vectors of the state (B and C); each part has
 // its own norm.
-void norms_of_the_state(Builder& b, bool own_eps) {
-  const std::vector<std::uint64_t> steps = b.shape("dt_proj.weight");
-  const std::vector<std::uint64_t> states = b.shape("A_log");
+void norms_of_the_state(Builder& b, const MixerNames& names, bool own_eps) {
+  const std::vector<std::uint64_t> steps = b.shape(fmt::format("{}.weight", names.step));
+  const std::vector<std::uint64_t> states = b.shape(names.decay);
   const std::uint64_t rank = steps.size() == 2 ? steps[1] : 0;
   const std::uint64_t size = states.size() == 2 ? states[1] : 0;
   const auto norm = [&](const char* name, const char* role, std::uint64_t first, std::uint64_t count) {
     b.norm_of_outputs(name, role,
-                      {.role = "state parameters", .map = "x_proj", .first = first, .count = count});
+                      {.role = "state parameters", .map = names.state, .first = first, .count = count});
     if (own_eps) b.last_eps(1e-6, {"mixer_rms_eps"});
   };
   norm("dt_layernorm", "time step norm", 0, rank);
-  b.reads("time step", "dt_proj");
+  b.reads("time step", names.step);
   norm("b_layernorm", "state norm", rank, size);
   b.reads_are_indirect();
   norm("c_layernorm", "state norm", rank + size, size);
@@ -87,25 +89,26 @@ void norms_of_the_state(Builder& b, bool own_eps) {
 
 }  // namespace
 
-void state_space_mixer(Builder& b, StateNorms norms) {
-  for (const char* name : {"conv1d.weight", "conv1d.bias", "x_proj.weight", "dt_proj.weight", "dt_proj.bias",
-                           "dt_bias", "A_log", "D"}) {
-    b.other(name);
+void state_space_mixer(Builder& b, StateNorms norms, const MixerNames& names) {
+  for (const char* part : {names.convolution, names.state, names.step}) {
+    b.other(fmt::format("{}.weight", part));
+    b.other(fmt::format("{}.bias", part));
   }
-  b.reads("mixer in", "in_proj");
-  if (!b.has("norm.")) {
-    if (norms == StateNorms::with_gains) norms_of_the_state(b, false);
+  for (const char* name : {"dt_bias", names.decay, names.skip}) b.other(name);
+  b.reads("mixer in", names.in);
+  if (!b.has(fmt::format("{}.", names.norm))) {
+    if (norms == StateNorms::with_gains) norms_of_the_state(b, names, false);
     if (norms == StateNorms::without_parameters) {
-      b.without_parameters([&] { norms_of_the_state(b, true); });
+      b.without_parameters([&] { norms_of_the_state(b, names, names.own_eps); });
     }
-    b.writes("mixer out", "out_proj");
+    b.writes("mixer out", names.out);
     return;
   }
-  // Mamba 2 normalizes the gated output of the state space.
-  const std::vector<std::uint64_t> gain = b.shape("norm.weight");
-  b.norm_inside("norm", "mixer output", gain.size() == 1 ? gain[0] : 0);
-  b.reads("mixer out", "out_proj");
-  b.writes("mixer out", "out_proj");
+  // Mamba 2 normalizes the gated output of the state space. A gain with two axes has a row for each group.
+  const std::vector<std::uint64_t> gain = b.shape(fmt::format("{}.weight", names.norm));
+  b.norm_inside(names.norm, "mixer output", gain.empty() ? 0 : gain.back());
+  b.reads("mixer out", names.out);
+  b.writes("mixer out", names.out);
 }
 
 void delta_net(Builder& b) {

@@ -51,8 +51,21 @@ void timm_block(Builder& b);
 /// Which norms a state-space mixer has on the time step and on the input and output vectors of its state.
 enum class StateNorms { none, without_parameters, with_gains };
 
+/// The names of a state-space mixer, relative to its own prefix.
+struct MixerNames {
+  const char* in = "in_proj";
+  const char* convolution = "conv1d";
+  const char* state = "x_proj";  ///< to the time step and the input and output vectors of the state
+  const char* step = "dt_proj";
+  const char* decay = "A_log";
+  const char* skip = "D";
+  const char* norm = "norm";  ///< of Mamba 2
+  const char* out = "out_proj";
+  bool own_eps = true;  ///< norms without parameters have one of their own
+};
+
 /// A Mamba or Mamba 2 mixer under the current prefix, which reads the last norm and writes to the stream.
-void state_space_mixer(Builder& b, StateNorms norms = StateNorms::none);
+void state_space_mixer(Builder& b, StateNorms norms = StateNorms::none, const MixerNames& names = {});
 
 /// A gated delta net under the current prefix, which reads the last norm and writes to the stream. Its norm
 /// stores its gain whole, and its output is multiplied by a gate.
@@ -132,8 +145,8 @@ void gguf_gated_mlp(Builder& b);
 /// outputs if the file has them.
 void gguf_stack(Builder& b, void (*layer)(Builder& b) = nullptr);
 
-/// A decoder whose activation is GELU by the error function; no entry of the file says so.
-void gguf_exact_gelu(Builder& b);
+/// A decoder, or an encoder, whose activation is GELU by the error function; no entry of the file says so.
+void gguf_exact_gelu(Builder& b, bool encodes = false);
 
 /// "rope.dimension_count", 0 without it.
 std::size_t gguf_rotary_dims(const Builder& b);

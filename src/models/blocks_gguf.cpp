@@ -40,8 +40,8 @@ void gguf_gated_mlp(Builder& b) {
   }
 }
 
-void gguf_exact_gelu(Builder& b) {
-  b.decoder({.activation = "gelu", .fixed_activation = true});
+void gguf_exact_gelu(Builder& b, bool encodes) {
+  b.decoder({.activation = "gelu", .fixed_activation = true, .encodes = encodes});
   b.note("its GELU is the exact one; llama.cpp computes the approximation by tanh");
 }
 

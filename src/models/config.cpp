@@ -497,7 +497,7 @@ Json gguf_config(const std::map<std::string, std::string, std::less<>>& metadata
   read_scaling(config);
   read_windows(config);
   // Entries without information: zero means "none", and values are usually as long as keys.
-  for (const char* key : {"clip_qkv", "attention_scale"}) {
+  for (const char* key : {"clip_qkv", "attention_scale", "num_attention_heads", "intermediate_size"}) {
     if (config.contains(key) && config[key] == 0.0) config.erase(key);
   }
   if (config.contains("value_length") && config["value_length"] == config.value("head_dim", Json())) {

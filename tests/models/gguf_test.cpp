@@ -111,7 +111,7 @@ void expect_twin(const std::string& name, const std::string& architecture, const
     EXPECT_EQ(norm.eps, lossy.no_eps ? 1e-5 : other.eps);
     EXPECT_EQ(norm.eps_source, Source::metadata);
     EXPECT_EQ(norm.placement, other.placement);
-    EXPECT_TRUE(norm.connections_known);
+    EXPECT_EQ(norm.connections_known, other.connections_known);
     expect_near(read_norm(file, norm).gain, read_norm(twin, other).gain);
     EXPECT_EQ(read_norm(file, norm).bias, read_norm(twin, other).bias);
     ASSERT_EQ(norm.readers.size(), other.readers.size());
@@ -138,7 +138,8 @@ void expect_twin(const std::string& name, const std::string& architecture, const
                 read_weight(twin, *head.key, 0, head.head_dim));
     }
   }
-  ASSERT_TRUE(model.vocabulary && expected.vocabulary);
+  ASSERT_EQ(model.vocabulary.has_value(), expected.vocabulary.has_value());
+  if (!model.vocabulary) return;
   EXPECT_EQ(model.vocabulary->size, expected.vocabulary->size);
   EXPECT_EQ(model.vocabulary->tied, expected.vocabulary->tied);
   EXPECT_EQ(model.vocabulary->not_modelled, expected.vocabulary->not_modelled);
@@ -167,6 +168,14 @@ TEST(GgufModel, FalconIsThatOfItsSafetensorsFile) {
   expect_twin("falcon_40b", "gguf_falcon", {.fused_by_head = true, .no_context = true});
 }
 TEST(GgufModel, MptIsThatOfItsSafetensorsFile) { expect_twin("mpt", "gguf_mpt", {.no_eps = true}); }
+TEST(GgufModel, T5IsThatOfItsSafetensorsFile) {
+  expect_twin("t5", "gguf_t5");
+  expect_twin("t5_gated", "gguf_t5");
+}
+TEST(GgufModel, MambaIsThatOfItsSafetensorsFile) {
+  expect_twin("mamba", "gguf_mamba");
+  expect_twin("mamba2", "gguf_mamba");
+}
 TEST(GgufModel, GemmaIsThatOfItsSafetensorsFile) { expect_twin("gemma", "gguf_gemma"); }
 TEST(GgufModel, Gemma2IsThatOfItsSafetensorsFile) { expect_twin("gemma2", "gguf_gemma", {.no_scale = true}); }
 TEST(GgufModel, Gemma3IsThatOfItsSafetensorsFile) {
@@ -185,6 +194,41 @@ TEST(GgufModel, GptNeoxIsThatOfItsSafetensorsFile) {
 }
 TEST(GgufModel, BloomIsThatOfItsSafetensorsFile) {
   expect_twin("bloom", "gguf_bloom", {.fused_by_head = true});
+}
+
+// The map from the latent vector to keys and values is one matrix per head for the keys, transposed, and one
+// for the values.
+TEST(GgufModel, DeepSeeksLatentMapIsSplit) {
+  const Checkpoint file(fs::path(NORMSCOPE_SOURCE_DIR) / "tests/models/gguf/deepseek_v2.gguf");
+  const Checkpoint twin(test::fixture("deepseek_v2"));
+  const Model model = describe(file);
+  const Model expected = describe(twin);
+  EXPECT_EQ(model.architecture, "gguf_deepseek2");
+  EXPECT_TRUE(model.missing.empty());
+  EXPECT_EQ(model.parameters, expected.parameters);
+  ASSERT_EQ(model.heads.size(), expected.heads.size());
+  for (std::size_t i = 0; i < expected.heads.size(); ++i) {
+    expect_same_head(model.heads[i], expected.heads[i], false);
+  }
+  ASSERT_EQ(model.norms.size(), expected.norms.size());
+  for (std::size_t i = 0; i < expected.norms.size(); ++i) {
+    const Norm& norm = model.norms[i];
+    const Norm& other = expected.norms[i];
+    EXPECT_EQ(norm.role, other.role);
+    EXPECT_EQ(read_norm(file, norm).gain, read_norm(twin, other).gain);
+    if (norm.role != "key and value latent") {
+      ASSERT_EQ(norm.readers.size(), other.readers.size());
+      continue;
+    }
+    constexpr std::uint64_t heads = 4, key = 6, value = 5;
+    ASSERT_EQ(norm.readers.size(), 2 * heads);
+    for (std::uint64_t head = 0; head < heads; ++head) {
+      const std::uint64_t row = head * (key + value);
+      EXPECT_EQ(read_weight(file, norm.readers[head], 0, key), read_weight(twin, other.readers[0], row, key));
+      EXPECT_EQ(read_weight(file, norm.readers[heads + head], 0, value),
+                read_weight(twin, other.readers[0], row + key, value));
+    }
+  }
 }
 
 // Row 2j of llama.cpp's queries is row j of the safetensors file's, row 2j + 1 is row j + d/2.

@@ -237,7 +237,7 @@ Comparison compared_with_converted(const std::string& name, const std::string& t
 TEST(RewriteCompareGguf, AConvertedFileIsTheSameModel) {
   for (const char* const name :
        {"qwen3", "phi3", "granite", "olmo", "olmo2", "cohere", "stablelm", "bloom", "gpt_neox",
-        "phi_ungrouped", "glm4", "qwen2_moe_sparse", "qwen3_moe_sparse"}) {
+        "phi_ungrouped", "glm4", "qwen2_moe_sparse", "qwen3_moe_sparse", "t5_gated"}) {
     EXPECT_EQ(compared_with_converted(name).agreement, Agreement::same) << name;
   }
   EXPECT_EQ(compared_with_converted("gemma").agreement, Agreement::equivalent) << "1 + w was rounded";
@@ -254,8 +254,38 @@ TEST(RewriteCompareGguf, WhatTheConverterAssumesIsTheSameIfItHolds) {
   EXPECT_EQ(compared_with_converted("mpt", eps, "\"layer_norm_epsilon\": 1e-5").agreement, Agreement::same);
 }
 
+// The converter leaves out BERT's pooler.
+TEST(RewriteCompareGguf, BertWithoutAPoolerIsTheSame) {
+  const Scratch scratch;
+  Copy copy(fixture("bert_encoder"));
+  for (const char* const part : {"weight", "bias"}) {
+    EXPECT_EQ(copy.tensors.erase(std::string("pooler.dense.") + part), 1U);
+  }
+  const files::Checkpoint original = copy.open(scratch / "old");
+  const files::Checkpoint converted(std::filesystem::path(NORMSCOPE_SOURCE_DIR) /
+                                    "tests/models/gguf/bert_encoder.gguf");
+  EXPECT_EQ(compare(original, models::describe(original), converted, models::describe(converted)).agreement,
+            Agreement::same);
+}
+
+// A decay is stored as -exp(A_log). Llama 4's experts have one matrix for gate and input, which are not
+// described because the router's weight multiplies what they read; its layers without rotation are not
+// stated.
+TEST(RewriteCompareGguf, WhatIsStoredInAnotherWayIsNamed) {
+  for (const char* const name : {"mamba", "mamba2"}) {
+    const Comparison comparison = compared_with_converted(name);
+    EXPECT_EQ(comparison.agreement, Agreement::undecided) << name;
+    EXPECT_TRUE(lists(comparison.not_compared, "blk.0.ssm_a of NEW: no tensor of OLD has its values"));
+  }
+  const Comparison comparison =
+      compared_with_converted("llama4", "\"no_rope_layers\": [\n    1,\n    0\n  ],");
+  EXPECT_EQ(comparison.agreement, Agreement::undecided);
+  EXPECT_TRUE(lists(comparison.not_compared, "experts.gate_up_proj: no tensor of NEW has its values"));
+  EXPECT_EQ(comparison.norms.size(), 7U);
+}
+
 TEST(RewriteCompareGguf, WhatTheConverterDropsIsADifference) {
-  for (const char* const name : {"qwen2", "starcoder2", "mixtral", "gemma2", "gemma3", "olmoe"}) {
+  for (const char* const name : {"qwen2", "starcoder2", "mixtral", "gemma2", "gemma3", "olmoe", "t5"}) {
     EXPECT_EQ(compared_with_converted(name).agreement, Agreement::different) << name;
   }
 }

@@ -27,6 +27,8 @@ CASES = [
     Case("t5", "T5ForConditionalGeneration", T5 | dict(feed_forward_proj="relu"), PAIR, towers=STACKS),
     Case("t5_gated", "T5ForConditionalGeneration",
          T5 | dict(feed_forward_proj="gated-gelu", tie_word_embeddings=False), PAIR, towers=STACKS),
+    Case("bert_encoder", "BertModel", BERT, outputs=("last_hidden_state", "pooler_output"),
+         note="without a language head, as embedding models are published"),
     Case("t5_encoder", "T5EncoderModel", T5 | dict(feed_forward_proj="gated-gelu"), {"input_ids": 8},
          outputs=("last_hidden_state",), towers={"": "encoder"}),
     Case("umt5", "UMT5ForConditionalGeneration", T5 | dict(feed_forward_proj="gated-gelu"), PAIR, towers=STACKS),

@@ -62,6 +62,7 @@ extern const Architecture bert = {
     .signature = {"encoder.layer.{}.attention.output.LayerNorm.", "encoder.layer.{}.output.LayerNorm."},
     .without = {},
     .describe = bert_forward,
+    .in_llama_cpp = "gguf_bert",
 };
 
 }  // namespace normscope::models::architectures

@@ -83,6 +83,7 @@ extern const Architecture deepseek = {
     .harmless = {"auto_map", "rope*", "partial_rotary_factor", "q_lora_rank", "qk_head_dim",
                  "num_nextn_predict_layers", "quantization_config"},
     .rotates_exactly = true,
+    .in_llama_cpp = "gguf_deepseek2",
 };
 
 }  // namespace normscope::models::architectures

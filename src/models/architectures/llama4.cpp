@@ -60,6 +60,7 @@ extern const Architecture llama4 = {
     .harmless = {"interleave_moe_layer_step", "intermediate_size_mlp", "attn_scale", "floor_scale",
                  "for_llm_compressor"},
     .by_model_type_only = true,
+    .in_llama_cpp = "gguf_llama4",
 };
 
 }  // namespace normscope::models::architectures

@@ -32,6 +32,7 @@ extern const Architecture mamba = {
     .harmless = {"chunk_size", "conv_kernel", "expand", "n_groups", "rescale_prenorm_residual",
                  "residual_in_fp32", "state_size", "time_step*", "use_associative_scan", "use_conv_bias",
                  "use_mambapy"},
+    .in_llama_cpp = "gguf_mamba",
 };
 
 }  // namespace normscope::models::architectures

@@ -92,6 +92,7 @@ extern const Architecture t5 = {
     .describe = t5_forward,
     .harmless = {"d_kv", "num_decoder_layers", "feed_forward_proj", "dense_act_fn", "is_gated_act",
                  "relative_attention*"},
+    .in_llama_cpp = "gguf_t5",
 };
 
 }  // namespace normscope::models::architectures

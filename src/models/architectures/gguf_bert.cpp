@@ -1,0 +1,39 @@
+#include "architecture.hpp"
+#include "blocks.hpp"
+#include "builder.hpp"
+
+namespace normscope::models::architectures {
+
+namespace {
+
+// The converter leaves out the pooler and the language head, and of RoBERTa's kind the positions that no
+// token has.
+void gguf_bert_forward(Builder& b) {
+  b.norms({.kind = NormKind::layer, .placement = Placement::post, .eps = 1e-12});
+  gguf_exact_gelu(b, true);
+  b.embedding("token embedding", "token_embd");
+  b.embedding("position embedding", "position_embd");
+  b.embedding("token type embedding", "token_types", Need::optional);
+  b.norm("token_embd_norm", "embedding");
+  b.each_layer("blk.{}.", [&] {
+    gguf_attention(b);
+    b.norm("attn_output_norm", "attention output");
+    gguf_plain_mlp(b);
+    b.norm("layer_output_norm", "mlp output");
+  });
+}
+
+}  // namespace
+
+extern const Architecture gguf_bert = {
+    .name = "gguf_bert",
+    .title = "BERT in llama.cpp's names",
+    .model_types = {"bert"},
+    .signature = {"blk.{}.attn_output_norm.", "blk.{}.layer_output_norm."},
+    .without = {},
+    .describe = gguf_bert_forward,
+    .harmless = {"is_causal", "pooling_type"},
+    .by_model_type_only = true,
+};
+
+}  // namespace normscope::models::architectures

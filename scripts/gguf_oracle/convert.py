@@ -24,14 +24,27 @@ from model_oracle.fixtures import fixture  # noqa: E402
 
 MODELS = ROOT / "tests" / "models" / "gguf"
 CASES = ("bert_encoder", "bloom", "cohere", "deepseek_v2", "falcon_40b", "falcon_7b", "gemma", "gemma2", "gemma3",
-         "glm4", "gpt_neox", "granite", "llama4", "mamba", "mamba2", "mixtral", "mpt", "olmo", "olmo2", "olmoe",
-         "phi3", "phi_ungrouped", "qwen2", "qwen2_moe_sparse", "qwen3", "qwen3_moe_sparse", "stablelm", "starcoder2",
-         "t5", "t5_gated")
+         "glm4", "gpt2", "gpt_neox", "granite", "llama", "llama4", "mamba", "mamba2", "mixtral", "mpt", "olmo",
+         "olmo2", "olmoe", "phi3", "phi_ungrouped", "qwen2", "qwen2_moe_sparse", "qwen3", "qwen3_moe_sparse",
+         "stablelm", "starcoder2", "t5", "t5_gated")
 
 
-def only_the_number_of_words(model) -> None:
-    """In place of the converter's `set_vocab`, which every class has its own of."""
+def set_vocab(model) -> None:
+    """In place of the converter's, which every class has its own of: only the number of words."""
+    model.gguf_writer.add_tokenizer_model("none")
     model.gguf_writer.add_vocab_size(model.hparams["vocab_size"])
+    if "type_vocab_size" in model.hparams:
+        model.gguf_writer.add_token_type_count(model.hparams["type_vocab_size"])
+
+
+def with_inner_width(kind: type):
+    """The converter's method, which states four times the width for GPT-2 and Falcon, as all published models have."""
+    def set_gguf_parameters(model) -> None:
+        kind.set_gguf_parameters(model)
+        inner = model.hparams.get("ffn_hidden_size") or model.hparams.get("n_inner")
+        if inner:
+            model.gguf_writer.add_feed_forward_length(inner)
+    return set_gguf_parameters
 
 
 def as_published(config: dict) -> None:
@@ -41,6 +54,8 @@ def as_published(config: dict) -> None:
         config.setdefault("rotary_pct", portion)  # GPT-NeoX
     if config.get("multi_query") and not config.get("new_decoder_architecture"):
         config.pop("num_kv_heads")  # Falcon 7B has one key, whatever this field says
+    if "n_positions" in config:
+        config.setdefault("n_ctx", config["n_positions"])  # GPT-2
     config["architectures"] = [name.replace("MptFor", "MPTFor") for name in config["architectures"]]
 
 
@@ -59,7 +74,8 @@ def convert(case: str, to: Path) -> None:
         vocabulary = {f"word {i}": i for i in range(config["vocab_size"])}
         (folder / "tokenizer.json").write_text(json.dumps({"model": {"vocab": vocabulary}, "added_tokens": []}))
         kind = get_model_class(get_model_architecture(config, ModelType.TEXT))
-        wordless = type(kind.__name__, (kind,), {"set_vocab": only_the_number_of_words, "model_arch": kind.model_arch})
+        wordless = type(kind.__name__, (kind,), {"set_vocab": set_vocab, "set_gguf_parameters": with_inner_width(kind),
+                                                 "model_arch": kind.model_arch})
         with torch.inference_mode():
             wordless(folder, gguf.LlamaFileType.ALL_F32, to, hparams=config, model_name=f"a tiny {case}").write()
 

@@ -3,29 +3,20 @@
 
     tests/files/fixtures/blocks.gguf           a tensor of every quantized type, of random blocks
     tests/files/fixtures/blocks.safetensors    the same, as gguf.quants.dequantize decodes them
-    tests/models/gguf/CASE.gguf                      the fixture CASE of the model oracle, converted as llama.cpp
-                                                    converts it
 
 usage: scripts/gguf_oracle/make.py     (needs scripts/gguf_oracle/requirements.txt)
 """
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 
 import gguf
 import numpy as np
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "scripts"))
-
-from model_oracle.fixtures import fixture  # noqa: E402
-
 BLOCKS = ROOT / "tests" / "files" / "fixtures"
-MODELS = ROOT / "tests" / "models" / "gguf"
 
 # Byte offsets of a block's float16 factors; other bytes may have any value.
 FACTORS = {
@@ -68,73 +59,9 @@ def close(writer: gguf.GGUFWriter) -> None:
     writer.close()
 
 
-def add_tokens(writer: gguf.GGUFWriter, count: int) -> None:
-    writer.add_tokenizer_model("gpt2")
-    writer.add_token_list([f"token {i}" for i in range(count)])
-    writer.add_token_scores([float(i) for i in range(count)])
-    writer.add_bos_token_id(1)
-
-
-def interleaved(weight: np.ndarray, heads: int) -> np.ndarray:
-    """Rows of queries or keys as llama.cpp orders them: a rotated pair is two neighbours, not two halves."""
-    return weight.reshape(heads, 2, -1, *weight.shape[1:]).swapaxes(1, 2).reshape(weight.shape)
-
-
-def write_llama(source: Path, to: Path) -> None:
-    config = json.loads((source / "config.json").read_text())
-    weights = load_file(source / "model.safetensors")
-    writer = gguf.GGUFWriter(to, "llama")
-    writer.add_name("a tiny Llama")
-    writer.add_block_count(config["num_hidden_layers"])
-    writer.add_context_length(config["max_position_embeddings"])
-    writer.add_embedding_length(config["hidden_size"])
-    writer.add_feed_forward_length(config["intermediate_size"])
-    writer.add_head_count(config["num_attention_heads"])
-    writer.add_head_count_kv(config["num_key_value_heads"])
-    writer.add_key_length(config["head_dim"])
-    writer.add_value_length(config["head_dim"])
-    writer.add_rope_dimension_count(config["head_dim"])
-    writer.add_rope_freq_base(config["rope_parameters"]["rope_theta"])
-    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
-    writer.add_vocab_size(config["vocab_size"])
-    writer.add_file_type(gguf.LlamaFileType.ALL_F32)
-    add_tokens(writer, config["vocab_size"])
-    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config["num_hidden_layers"])
-    for name, weight in weights.items():
-        if "q_proj" in name:
-            weight = interleaved(weight, config["num_attention_heads"])
-        if "k_proj" in name:
-            weight = interleaved(weight, config["num_key_value_heads"])
-        writer.add_tensor(names.get_name(name, try_suffixes=(".weight",)), np.ascontiguousarray(weight))
-    close(writer)
-
-
-def write_gpt2(source: Path, to: Path) -> None:
-    config = json.loads((source / "config.json").read_text())
-    weights = load_file(source / "model.safetensors")
-    writer = gguf.GGUFWriter(to, "gpt2")
-    writer.add_block_count(config["n_layer"])
-    writer.add_context_length(config["n_positions"])
-    writer.add_embedding_length(config["n_embd"])
-    writer.add_feed_forward_length(config["n_inner"])
-    writer.add_head_count(config["n_head"])
-    writer.add_layer_norm_eps(config["layer_norm_epsilon"])
-    writer.add_file_type(gguf.LlamaFileType.ALL_F32)
-    add_tokens(writer, config["vocab_size"])
-    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.GPT2, config["n_layer"])
-    for name, weight in weights.items():
-        if name.endswith((".c_attn.weight", ".c_proj.weight", ".c_fc.weight")):
-            weight = weight.T
-        writer.add_tensor(names.get_name(name, try_suffixes=(".weight", ".bias")), np.ascontiguousarray(weight))
-    close(writer)
-
-
 def main() -> None:
-    for folder in (BLOCKS, MODELS):
-        folder.mkdir(exist_ok=True)
+    BLOCKS.mkdir(exist_ok=True)
     write_blocks()
-    write_llama(fixture("llama"), MODELS / "llama.gguf")
-    write_gpt2(fixture("gpt2"), MODELS / "gpt2.gguf")
 
 
 if __name__ == "__main__":

@@ -51,11 +51,13 @@ std::size_t gguf_rotary_dims(const Builder& b) {
 
 namespace {
 
+// "post_attention_norm" is of attention's output, or in some families the norm before the MLP.
 void gguf_gated_layer(Builder& b) {
+  const bool of_output = b.has("ffn_norm.") && b.has("post_attention_norm.");
   b.norm("attn_norm", "attention input");
   gguf_attention(b);
-  if (b.has("post_attention_norm.")) b.norm_of_branch("post_attention_norm", "attention output");
-  b.norm("ffn_norm", "mlp input");
+  if (of_output) b.norm_of_branch("post_attention_norm", "attention output");
+  b.norm(b.has("post_attention_norm.") && !of_output ? "post_attention_norm" : "ffn_norm", "mlp input");
   gguf_gated_mlp(b);
   if (b.has("post_ffw_norm.")) b.norm_of_branch("post_ffw_norm", "mlp output");
 }

@@ -168,6 +168,11 @@ TEST(GgufModel, FalconIsThatOfItsSafetensorsFile) {
   expect_twin("falcon_40b", "gguf_falcon", {.fused_by_head = true, .no_context = true});
 }
 TEST(GgufModel, MptIsThatOfItsSafetensorsFile) { expect_twin("mpt", "gguf_mpt", {.no_eps = true}); }
+TEST(GgufModel, SeedOssAndGraniteMoeAreThoseOfTheirSafetensorsFiles) {
+  expect_twin("seed_oss", "gguf_llama");
+  expect_twin("granitemoe", "gguf_granite", {.pairs_are_neighbours = true});
+}
+TEST(GgufModel, Olmo3IsThatOfItsSafetensorsFile) { expect_twin("olmo3", "gguf_olmo2"); }
 TEST(GgufModel, T5IsThatOfItsSafetensorsFile) {
   expect_twin("t5", "gguf_t5");
   expect_twin("t5_gated", "gguf_t5");
@@ -227,6 +232,40 @@ TEST(GgufModel, DeepSeeksLatentMapIsSplit) {
       EXPECT_EQ(read_weight(file, norm.readers[head], 0, key), read_weight(twin, other.readers[0], row, key));
       EXPECT_EQ(read_weight(file, norm.readers[heads + head], 0, value),
                 read_weight(twin, other.readers[0], row + key, value));
+    }
+  }
+}
+
+// Gate and input of an expert are rows of one matrix in turn, and two matrices in llama.cpp's names.
+TEST(GgufModel, GptOssHasAMatrixForGatesAndOneForInputs) {
+  const Checkpoint file(fs::path(NORMSCOPE_SOURCE_DIR) / "tests/models/gguf/gpt_oss.gguf");
+  const Checkpoint twin(test::fixture("gpt_oss"));
+  const Model model = describe(file);
+  const Model expected = describe(twin);
+  EXPECT_EQ(model.architecture, "gguf_gpt_oss");
+  EXPECT_TRUE(model.missing.empty());
+  EXPECT_EQ(model.parameters, expected.parameters);
+  ASSERT_EQ(model.heads.size(), expected.heads.size());
+  for (std::size_t i = 0; i < expected.heads.size(); ++i) {
+    EXPECT_EQ(model.heads[i].window, expected.heads[i].window);
+    EXPECT_NE(model.heads[i].not_modelled.find("attention sinks"), std::string::npos);
+  }
+  ASSERT_EQ(model.norms.size(), expected.norms.size());
+  for (std::size_t i = 0; i < expected.norms.size(); ++i) {
+    const Norm& norm = model.norms[i];
+    const Norm& other = expected.norms[i];
+    EXPECT_EQ(norm.role, other.role);
+    EXPECT_EQ(norm.eps, other.eps);
+    EXPECT_EQ(read_norm(file, norm).gain, read_norm(twin, other).gain);
+    if (norm.role != "mlp input") continue;
+    ASSERT_EQ(norm.readers.size(), 2 * other.readers.size() - 1);
+    for (std::size_t expert = 1; expert < other.readers.size(); ++expert) {
+      for (const std::uint64_t row : {0U, 7U}) {
+        for (const std::uint64_t part : {0U, 1U}) {
+          EXPECT_EQ(read_weight(file, norm.readers[2 * expert - 1 + part], row, 1),
+                    read_weight(twin, other.readers[expert], 2 * row + part, 1));
+        }
+      }
     }
   }
 }

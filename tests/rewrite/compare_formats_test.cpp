@@ -235,9 +235,9 @@ Comparison compared_with_converted(const std::string& name, const std::string& t
 // Reordered rows of queries and keys (Granite), a fused matrix in another order (BLOOM), another name of the
 // family (Command R), norms without a tensor (OLMo), stacked experts (Qwen's).
 TEST(RewriteCompareGguf, AConvertedFileIsTheSameModel) {
-  for (const char* const name :
-       {"qwen3", "phi3", "granite", "olmo", "olmo2", "cohere", "stablelm", "bloom", "gpt_neox",
-        "phi_ungrouped", "glm4", "qwen2_moe_sparse", "qwen3_moe_sparse", "t5_gated"}) {
+  for (const char* const name : {"qwen3", "phi3", "granite", "olmo", "olmo2", "cohere", "stablelm", "bloom",
+                                 "gpt_neox", "phi_ungrouped", "glm4", "qwen2_moe_sparse", "qwen3_moe_sparse",
+                                 "t5_gated", "seed_oss", "granitemoe", "olmo3"}) {
     EXPECT_EQ(compared_with_converted(name).agreement, Agreement::same) << name;
   }
   EXPECT_EQ(compared_with_converted("gemma").agreement, Agreement::equivalent) << "1 + w was rounded";
@@ -285,7 +285,8 @@ TEST(RewriteCompareGguf, WhatIsStoredInAnotherWayIsNamed) {
 }
 
 TEST(RewriteCompareGguf, WhatTheConverterDropsIsADifference) {
-  for (const char* const name : {"qwen2", "starcoder2", "mixtral", "gemma2", "gemma3", "olmoe", "t5"}) {
+  for (const char* const name :
+       {"qwen2", "starcoder2", "mixtral", "gemma2", "gemma3", "olmoe", "t5", "smollm3"}) {
     EXPECT_EQ(compared_with_converted(name).agreement, Agreement::different) << name;
   }
 }

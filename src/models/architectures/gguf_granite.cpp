@@ -12,7 +12,8 @@ void gguf_granite_forward(Builder& b) {
   b.decoder({.activation = "silu",
              .fixed_activation = true,
              .embedding_scale = b.config().number({"embedding_scale"}).value_or(1.0),
-             .branch_scale = b.config().number({"residual_scale"}).value_or(1.0)});
+             .branch_scale = b.config().number({"residual_scale"}).value_or(1.0),
+             .routing = softmax_routing(b, true)});
   b.rotary({.interleaved = true, .dims = gguf_rotary_dims(b)});
   b.scores({.scale = b.config().number({"attention_scale"})});
   const double divisor = b.config().number({"logit_scale"}).value_or(1.0);
@@ -25,7 +26,7 @@ void gguf_granite_forward(Builder& b) {
 extern const Architecture gguf_granite = {
     .name = "gguf_granite",
     .title = "Granite in llama.cpp's names",
-    .model_types = {"granite"},
+    .model_types = {"granite", "granitemoe"},
     .signature = {"blk.{}.attn_q.", "blk.{}.attn_norm.", "blk.{}.ffn_norm."},
     .without = {},
     .describe = gguf_granite_forward,

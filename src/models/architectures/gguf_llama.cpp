@@ -1,3 +1,4 @@
+#include <cstdint>
 #include <string>
 
 #include "architecture.hpp"
@@ -9,14 +10,17 @@ namespace normscope::models::architectures {
 namespace {
 
 // llama.cpp orders the rows of Llama's queries and keys so that the two coordinates of a rotary pair are
-// neighbours, as they are in GLM-4. In Qwen they are half a head apart.
+// neighbours, as they are in GLM-4. In Qwen and Seed-OSS they are half a head apart.
 void gguf_llama_forward(Builder& b) {
   const std::string type = b.model_type();
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5});
   b.decoder({.activation = "silu",
              .fixed_activation = true,
              .routing = softmax_routing(b, type == "llama" || type == "qwen3moe")});
-  b.rotary({.interleaved = type == "llama" || type == "glm4", .dims = gguf_rotary_dims(b)});
+  const bool smollm = type == "smollm3";
+  b.rotary({.interleaved = type == "llama" || type == "glm4" || smollm,
+            .dims = gguf_rotary_dims(b),
+            .still_every = smollm ? std::uint64_t{4} : std::uint64_t{0}});
   if (type.starts_with("qwen3")) b.head_dim_from("blk.0.attn_q_norm");
   gguf_stack(b);
 }
@@ -25,9 +29,10 @@ void gguf_llama_forward(Builder& b) {
 
 extern const Architecture gguf_llama = {
     .name = "gguf_llama",
-    .title = "Llama, Mistral, Mixtral, Qwen, OLMoE or GLM-4 in llama.cpp's names",
-    .model_types = {"llama", "qwen2", "qwen3", "qwen2moe", "qwen3moe", "olmoe", "glm4"},
-    .signature = {"blk.{}.attn_q.", "blk.{}.attn_norm.", "blk.{}.ffn_norm."},
+    .title = "Llama, Mistral, Mixtral, Qwen, OLMoE, GLM-4, SmolLM3 or Seed-OSS in llama.cpp's names",
+    .model_types = {"llama", "qwen2", "qwen3", "qwen2moe", "qwen3moe", "olmoe", "glm4", "smollm3",
+                    "seed_oss"},
+    .signature = {"blk.{}.attn_q.", "blk.{}.attn_norm.", "blk.{}.attn_output."},
     .without = {},
     .describe = gguf_llama_forward,
     .harmless = {"tensor_data_layout", "expert_shared_feed_forward_length"},

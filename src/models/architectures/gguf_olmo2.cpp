@@ -19,7 +19,13 @@ void gguf_olmo2_layer(Builder& b) {
 void gguf_olmo2_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5});
   b.note("attention and MLP read the residual stream without a norm, so its heads' scores have no bound");
-  b.rotary({.dims = gguf_rotary_dims(b)});
+  const bool windows = b.config().has({"sliding_window"});
+  b.rotary({.theta = windows ? 5e5 : 1e4,
+            .has_local_theta = windows,
+            .local_theta = windows ? 5e5 : 1e4,
+            .dims = gguf_rotary_dims(b),
+            .windows_unscaled = true});
+  if (windows) b.windows({.period = 4});
   gguf_stack(b, gguf_olmo2_layer);
 }
 
@@ -27,7 +33,7 @@ void gguf_olmo2_forward(Builder& b) {
 
 extern const Architecture gguf_olmo2 = {
     .name = "gguf_olmo2",
-    .title = "OLMo 2 in llama.cpp's names",
+    .title = "OLMo 2 or 3 in llama.cpp's names",
     .model_types = {"olmo2"},
     .signature = {"blk.{}.attn_q.", "blk.{}.post_attention_norm.", "blk.{}.post_ffw_norm."},
     .without = {"blk.{}.attn_norm."},

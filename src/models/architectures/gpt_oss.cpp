@@ -43,6 +43,7 @@ extern const Architecture gpt_oss = {
     .describe = gpt_oss_forward,
     .harmless = {"swiglu_alpha", "swiglu_limit", "quantization_config", "initial_context_length"},
     .rotates_exactly = true,
+    .in_llama_cpp = "gguf_gpt_oss",
 };
 
 }  // namespace normscope::models::architectures

@@ -26,7 +26,7 @@ MODELS = ROOT / "tests" / "models" / "gguf"
 CASES = ("bert_encoder", "bloom", "cohere", "deepseek_v2", "falcon_40b", "falcon_7b", "gemma", "gemma2", "gemma3",
          "glm4", "gpt2", "gpt_neox", "gpt_oss", "granite", "granitemoe", "llama", "llama4", "mamba", "mamba2",
          "mixtral", "mpt", "olmo", "olmo2", "olmo3", "olmoe", "phi3", "phi_ungrouped", "qwen2", "qwen2_moe_sparse",
-         "qwen3", "qwen3_moe_sparse", "seed_oss", "smollm3", "stablelm", "starcoder2", "t5", "t5_gated")
+         "qwen3", "qwen3_moe_sparse", "qwen3_yarn", "seed_oss", "smollm3", "stablelm", "starcoder2", "t5", "t5_gated")
 
 
 def set_vocab(model) -> None:

@@ -28,7 +28,7 @@ MODELS = Path(__file__).resolve().parent.parent.parent / "tests" / "models" / "g
 TOKENS = (3, 5, 7, 11, 13, 2, 17, 19)
 CASES = ("cohere", "falcon_40b", "falcon_7b", "gemma", "gemma2", "gemma3", "glm4", "gpt2", "gpt_neox", "granite",
          "granitemoe", "llama", "mixtral", "phi3", "phi_ungrouped", "qwen2", "qwen2_moe_sparse", "qwen3",
-         "qwen3_moe_sparse", "seed_oss", "smollm3", "stablelm", "starcoder2")
+         "qwen3_moe_sparse", "qwen3_yarn", "seed_oss", "smollm3", "stablelm", "starcoder2")
 F32 = 0  # ggml's number of the type
 
 

@@ -102,19 +102,35 @@ void read_windows(Json& config) {
   config["layer_types"] = std::move(kinds);
 }
 
-/// "rope_scaling" of a linear type, which is also the default; other types keep their fields.
+/// "rope_scaling" of a linear type, which is also the default, and of YaRN without factors of its own; other
+/// types keep their fields.
 void read_scaling(Json& config) {
-  const std::string type = config.contains("rope.scaling.type") && config["rope.scaling.type"].is_string()
-                               ? config["rope.scaling.type"].get<std::string>()
-                               : "linear";
-  if (type != "linear" && type != "none") return;
-  const Json factor = config.value("rope.scaling.factor", Json());
-  if (type == "linear" && factor.is_number() && factor != 0.0) {
-    config["rope_scaling"] = {{"rope_type", "linear"}, {"factor", factor}};
+  const auto entry = [&](const char* key) {
+    return config.value(std::string("rope.scaling.") + key, Json());
+  };
+  const std::string type = entry("type").is_string() ? entry("type").get<std::string>() : "linear";
+  const Json factor = entry("factor");
+  const bool is_yarn = type == "yarn" && factor.is_number() && entry("yarn_log_multiplier").is_null() &&
+                       entry("yarn_attn_factor").is_null() && entry("yarn_ext_factor").is_null();
+  if (type != "linear" && type != "none" && !is_yarn) return;
+  if (type != "none" && factor.is_number() && factor != 0.0) {
+    Json scaling = {{"rope_type", type}, {"factor", factor}};
+    if (is_yarn) {
+      for (const auto& [key, name] :
+           {std::pair{"original_context_length", "original_max_position_embeddings"},
+            {"yarn_beta_fast", "beta_fast"},
+            {"yarn_beta_slow", "beta_slow"}}) {
+        if (const Json value = entry(key); !value.is_null()) scaling[name] = value;
+      }
+    }
+    config["rope_scaling"] = std::move(scaling);
   }
   for (const char* key : {"type", "factor", "finetuned", "original_context_length"}) {
     config.erase(std::string("rope.scaling.") + key);
   }
+  if (!is_yarn) return;
+  for (const char* key : {"yarn_beta_fast", "yarn_beta_slow"})
+    config.erase(std::string("rope.scaling.") + key);
 }
 
 /// Leaves out how matrices are stored, which `files` has made use of, but for what rounds their inputs.

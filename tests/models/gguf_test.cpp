@@ -154,6 +154,7 @@ TEST(GgufModel, MixtralIsThatOfItsSafetensorsFile) {
 }
 TEST(GgufModel, Qwen2IsThatOfItsSafetensorsFile) { expect_twin("qwen2", "gguf_llama"); }
 TEST(GgufModel, Qwen3IsThatOfItsSafetensorsFile) { expect_twin("qwen3", "gguf_llama"); }
+TEST(GgufModel, YarnIsThatOfItsSafetensorsFile) { expect_twin("qwen3_yarn", "gguf_llama"); }
 TEST(GgufModel, QwenMoeIsThatOfItsSafetensorsFile) {
   expect_twin("qwen2_moe_sparse", "gguf_llama");
   expect_twin("qwen3_moe_sparse", "gguf_llama");
@@ -395,6 +396,13 @@ TEST(GgufModel, SaysWhatIsNotModelled) {
   };
   mentions(scores_not_modelled("llama", [](GgufFile& more) { more.text("llama.rope.scaling.type", "yarn"); }),
            "rope.scaling.type: yarn");
+  mentions(scores_not_modelled("llama",
+                               [](GgufFile& more) {
+                                 more.text("llama.rope.scaling.type", "yarn");
+                                 more.real("llama.rope.scaling.factor", 4.0F);
+                                 more.real("llama.rope.scaling.yarn_attn_factor", 2.0F);
+                               }),
+           "rope.scaling.yarn_attn_factor: 2");
   mentions(scores_not_modelled("llama", [](GgufFile& more) { more.real("llama.attention.clamp_kqv", 8.0F); }),
            "clip_qkv: 8");
   mentions(scores_not_modelled("llama", [](GgufFile& more) { more.real("llama.attention.scale", 0.5F); }),

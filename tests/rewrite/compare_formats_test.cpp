@@ -237,7 +237,7 @@ Comparison compared_with_converted(const std::string& name, const std::string& t
 TEST(RewriteCompareGguf, AConvertedFileIsTheSameModel) {
   for (const char* const name : {"qwen3", "phi3", "granite", "olmo", "olmo2", "cohere", "stablelm", "bloom",
                                  "gpt_neox", "phi_ungrouped", "glm4", "qwen2_moe_sparse", "qwen3_moe_sparse",
-                                 "t5_gated", "seed_oss", "granitemoe", "olmo3"}) {
+                                 "t5_gated", "seed_oss", "granitemoe", "olmo3", "qwen3_yarn"}) {
     EXPECT_EQ(compared_with_converted(name).agreement, Agreement::same) << name;
   }
   EXPECT_EQ(compared_with_converted("gemma").agreement, Agreement::equivalent) << "1 + w was rounded";

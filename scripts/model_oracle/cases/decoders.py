@@ -26,6 +26,9 @@ DELTA = dict(head_dim=8, linear_conv_kernel_dim=3, linear_key_head_dim=5, linear
 
 CASES = [
     Case("phi", "PhiForCausalLM", GROUPED_EVEN | LAYER | PARTIAL),
+    Case("qwen3_yarn", "Qwen3ForCausalLM",
+         GROUPED | RMS | dict(rope_parameters=dict(rope_type="yarn", rope_theta=300.0, factor=4.0, beta_fast=2.0,
+                                                   original_max_position_embeddings=8))),
     Case("phi_ungrouped", "PhiForCausalLM", EVEN | LAYER | PARTIAL | dict(intermediate_size=96),
          note="of Phi-2's proportions"),
     Case("phi_qk_norm", "PhiForCausalLM", GROUPED_EVEN | LAYER | PARTIAL | dict(qk_layernorm=True)),

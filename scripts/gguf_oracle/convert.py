@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Converts fixtures of the model oracle with llama.cpp's own converter. Run by hand, never in CI.
 
-    tests/models/gguf/CASE.gguf    the fixture CASE, in float32 as convert_hf_to_gguf.py writes it
+    tests/models/gguf/CASE.gguf          the fixture CASE, in float32 as convert_hf_to_gguf.py writes it
+    tests/models/gguf/CASE.fused.gguf    with --fuse-qkv
 
 usage: scripts/gguf_oracle/convert.py LLAMA_CPP [CASE...]
 
@@ -24,9 +25,10 @@ from model_oracle.fixtures import fixture  # noqa: E402
 
 MODELS = ROOT / "tests" / "models" / "gguf"
 CASES = ("bert_encoder", "bloom", "cohere", "deepseek_v2", "falcon_40b", "falcon_7b", "gemma", "gemma2", "gemma3",
-         "glm4", "gpt2", "gpt_neox", "gpt_oss", "granite", "granitemoe", "llama", "llama4", "mamba", "mamba2",
-         "mixtral", "mpt", "olmo", "olmo2", "olmo3", "olmoe", "phi3", "phi_ungrouped", "qwen2", "qwen2_moe_sparse",
-         "qwen3", "qwen3_moe_sparse", "qwen3_yarn", "seed_oss", "smollm3", "stablelm", "starcoder2", "t5", "t5_gated")
+         "glm4", "gpt2", "gpt_neox", "gpt_oss", "granite", "granitemoe", "llama", "llama.fused", "llama4", "mamba",
+         "mamba2", "mixtral", "mpt", "olmo", "olmo2", "olmo3", "olmoe", "phi3", "phi_ungrouped", "qwen2",
+         "qwen2_moe_sparse", "qwen2_moe_sparse.fused", "qwen3", "qwen3.fused", "qwen3_moe_sparse", "qwen3_yarn",
+         "seed_oss", "smollm3", "stablelm", "starcoder2", "t5", "t5_gated")
 
 
 def set_vocab(model) -> None:
@@ -59,12 +61,13 @@ def as_published(config: dict) -> None:
     config["architectures"] = [name.replace("MptFor", "MPTFor") for name in config["architectures"]]
 
 
-def convert(case: str, to: Path) -> None:
+def convert(name: str, to: Path) -> None:
     import gguf
     import torch
     from conversion import get_model_class
     from conversion.base import ModelBase, ModelType, get_model_architecture
 
+    case, _, fused = name.partition(".")
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / case
         shutil.copytree(fixture(case), folder)
@@ -77,7 +80,8 @@ def convert(case: str, to: Path) -> None:
         wordless = type(kind.__name__, (kind,), {"set_vocab": set_vocab, "set_gguf_parameters": with_inner_width(kind),
                                                  "model_arch": kind.model_arch})
         with torch.inference_mode():
-            wordless(folder, gguf.LlamaFileType.ALL_F32, to, hparams=config, model_name=f"a tiny {case}").write()
+            wordless(folder, gguf.LlamaFileType.ALL_F32, to, hparams=config, model_name=f"a tiny {case}",
+                     fuse_qkv=bool(fused)).write()
 
 
 def main() -> None:

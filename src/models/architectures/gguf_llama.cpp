@@ -32,7 +32,7 @@ extern const Architecture gguf_llama = {
     .title = "Llama, Mistral, Mixtral, Qwen, OLMoE, GLM-4, SmolLM3 or Seed-OSS in llama.cpp's names",
     .model_types = {"llama", "qwen2", "qwen3", "qwen2moe", "qwen3moe", "olmoe", "glm4", "smollm3",
                     "seed_oss"},
-    .signature = {"blk.{}.attn_q.", "blk.{}.attn_norm.", "blk.{}.attn_output."},
+    .signature = {"blk.{}.attn_output.", "blk.{}.attn_norm."},
     .without = {},
     .describe = gguf_llama_forward,
     .harmless = {"tensor_data_layout", "expert_shared_feed_forward_length"},

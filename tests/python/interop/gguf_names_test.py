@@ -51,8 +51,8 @@ class GgufNames(unittest.TestCase):
                 self.assertRegex(str(error), "features and|norms, ")  # maps that are split, layers that are not stated
                 continue
             for old, new in pairs(comparison):
-                if kind == "olmo" and old.endswith("norm"):
-                    continue  # has no tensor
+                if (kind == "olmo" and old.endswith("norm")) or ".input_linear." in old:
+                    continue  # a norm without a tensor; Granite's gate and input, which the converter parts
                 with self.subTest(file.stem, old=old):
                     self.assertEqual(plain(new), name_of(old, table))
                 compared += 1

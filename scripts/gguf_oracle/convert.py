@@ -26,9 +26,9 @@ from model_oracle.fixtures import fixture  # noqa: E402
 MODELS = ROOT / "tests" / "models" / "gguf"
 CASES = ("bert_encoder", "bloom", "cohere", "deepseek_v2", "falcon_40b", "falcon_7b", "gemma", "gemma2", "gemma3",
          "glm4", "gpt2", "gpt_neox", "gpt_oss", "granite", "granitemoe", "llama", "llama.fused", "llama4", "mamba",
-         "mamba2", "mixtral", "mpt", "olmo", "olmo2", "olmo3", "olmoe", "phi3", "phi_ungrouped", "qwen2",
-         "qwen2_moe_sparse", "qwen2_moe_sparse.fused", "qwen3", "qwen3.fused", "qwen3_moe_sparse", "qwen3_yarn",
-         "seed_oss", "smollm3", "stablelm", "starcoder2", "t5", "t5_gated")
+         "mamba2", "mixtral", "mpt", "nomic_bert", "olmo", "olmo2", "olmo3", "olmoe", "phi3", "phi_ungrouped",
+         "qwen2", "qwen2_moe_sparse", "qwen2_moe_sparse.fused", "qwen3", "qwen3.fused", "qwen3_moe_sparse",
+         "qwen3_yarn", "seed_oss", "smollm3", "stablelm", "starcoder2", "t5", "t5_gated")
 
 
 def set_vocab(model) -> None:
@@ -58,6 +58,11 @@ def as_published(config: dict) -> None:
         config.pop("num_kv_heads")  # Falcon 7B has one key, whatever this field says
     if "n_positions" in config:
         config.setdefault("n_ctx", config["n_positions"])  # GPT-2
+    if config["model_type"] == "nomic_bert":
+        config |= {"n_positions": 8192, "activation_function": "swiglu", "causal": False, "prenorm": False,
+                   "qkv_proj_bias": False, "mlp_fc1_bias": False, "mlp_fc2_bias": False, "rotary_emb_fraction": 1.0,
+                   "rotary_emb_interleaved": False, "rotary_emb_scale_base": None,
+                   "rotary_emb_base": config["rope_parameters"]["rope_theta"]}
     config["architectures"] = [name.replace("MptFor", "MPTFor") for name in config["architectures"]]
 
 
@@ -75,7 +80,8 @@ def convert(name: str, to: Path) -> None:
         as_published(config)
         # Gemma 3's class counts the words of this file.
         vocabulary = {f"word {i}": i for i in range(config["vocab_size"])}
-        (folder / "tokenizer.json").write_text(json.dumps({"model": {"vocab": vocabulary}, "added_tokens": []}))
+        (folder / "tokenizer.json").write_text(json.dumps(
+            {"model": {"type": "WordPiece", "vocab": vocabulary}, "added_tokens": []}))
         kind = get_model_class(get_model_architecture(config, ModelType.TEXT))
         wordless = type(kind.__name__, (kind,), {"set_vocab": set_vocab, "set_gguf_parameters": with_inner_width(kind),
                                                  "model_arch": kind.model_arch})

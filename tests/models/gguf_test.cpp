@@ -174,6 +174,7 @@ TEST(GgufModel, SeedOssAndGraniteMoeAreThoseOfTheirSafetensorsFiles) {
   expect_twin("granitemoe", "gguf_granite", {.pairs_are_neighbours = true});
 }
 TEST(GgufModel, Olmo3IsThatOfItsSafetensorsFile) { expect_twin("olmo3", "gguf_olmo2"); }
+TEST(GgufModel, NomicBertIsThatOfItsSafetensorsFile) { expect_twin("nomic_bert", "gguf_bert"); }
 TEST(GgufModel, T5IsThatOfItsSafetensorsFile) {
   expect_twin("t5", "gguf_t5");
   expect_twin("t5_gated", "gguf_t5");

@@ -29,6 +29,8 @@ CASES = [
          T5 | dict(feed_forward_proj="gated-gelu", tie_word_embeddings=False), PAIR, towers=STACKS),
     Case("bert_encoder", "BertModel", BERT, outputs=("last_hidden_state", "pooler_output"),
          note="without a language head, as embedding models are published"),
+    Case("nomic_bert", "NomicBertModel", BERT | dict(hidden_act="silu", max_position_embeddings=2048),
+         outputs=("last_hidden_state",)),
     Case("t5_encoder", "T5EncoderModel", T5 | dict(feed_forward_proj="gated-gelu"), {"input_ids": 8},
          outputs=("last_hidden_state",), towers={"": "encoder"}),
     Case("umt5", "UMT5ForConditionalGeneration", T5 | dict(feed_forward_proj="gated-gelu"), PAIR, towers=STACKS),

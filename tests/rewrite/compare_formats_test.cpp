@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -233,42 +234,29 @@ Comparison compared_with_converted(const std::string& name, const std::string& t
 }
 
 // Reordered rows of queries and keys (Granite), a fused matrix in another order (BLOOM), another name of the
-// family (Command R), norms without a tensor (OLMo), stacked experts (Qwen's), one
-// matrix for queries, keys and values (--fuse-qkv).
+// family (Command R), norms without a tensor (OLMo), stacked experts (Qwen's), one matrix for queries, keys
+// and values (--fuse-qkv).
 TEST(RewriteCompareGguf, AConvertedFileIsTheSameModel) {
-  for (const char* const name : {"qwen3",
-                                 "phi3",
-                                 "granite",
-                                 "olmo",
-                                 "olmo2",
-                                 "cohere",
-                                 "stablelm",
-                                 "bloom",
-                                 "gpt_neox",
-                                 "phi_ungrouped",
-                                 "glm4",
-                                 "qwen2_moe_sparse",
-                                 "qwen3_moe_sparse",
-                                 "t5_gated",
-                                 "seed_oss",
-                                 "granitemoe",
-                                 "olmo3",
-                                 "qwen3_yarn",
-                                 "llama.fused",
-                                 "qwen3.fused",
-                                 "qwen2_moe_sparse.fused",
-                                 "nomic_bert"}) {
+  std::istringstream names(
+      "qwen3 phi3 granite olmo olmo2 cohere stablelm bloom gpt_neox phi_ungrouped glm4 "
+      "qwen2_moe_sparse qwen3_moe_sparse seed_oss granitemoe olmo3 qwen3_yarn llama.fused "
+      "qwen3.fused qwen2_moe_sparse.fused nomic_bert ");
+  for (std::string name; names >> name;) {
     EXPECT_EQ(compared_with_converted(name).agreement, Agreement::same) << name;
   }
   EXPECT_EQ(compared_with_converted("gemma").agreement, Agreement::equivalent) << "1 + w was rounded";
 }
 
-// The converter writes 2048 positions for every Falcon, and eps 1e-5 for every MPT.
+// The converter writes 2048 positions for every Falcon, and eps 1e-5 for every MPT. llama.cpp knows one
+// largest distance of T5's relative positions.
 TEST(RewriteCompareGguf, WhatTheConverterAssumesIsTheSameIfItHolds) {
   for (const char* const name : {"falcon_7b", "falcon_40b"}) {
     EXPECT_EQ(compared_with_converted(name).agreement, Agreement::undecided) << name;
     EXPECT_EQ(compared_with_converted(name, "\"max_position_embeddings\": 32,").agreement, Agreement::same);
   }
+  const std::string distance = "\"relative_attention_max_distance\": ";
+  EXPECT_EQ(compared_with_converted("t5_gated").agreement, Agreement::undecided);
+  EXPECT_EQ(compared_with_converted("t5_gated", distance + "5", distance + "128").agreement, Agreement::same);
   const std::string eps = "\"layer_norm_epsilon\": 0.0003";
   EXPECT_EQ(compared_with_converted("mpt").agreement, Agreement::different);
   EXPECT_EQ(compared_with_converted("mpt", eps, "\"layer_norm_epsilon\": 1e-5").agreement, Agreement::same);

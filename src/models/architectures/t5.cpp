@@ -2,8 +2,11 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "architecture.hpp"
 #include "builder.hpp"
+#include "config.hpp"
 
 namespace normscope::models::architectures {
 
@@ -54,10 +57,21 @@ void t5_stack(Builder& b, const char* name, bool decoder) {
   });
 }
 
+// GGUF files state neither field: llama.cpp takes the values that are not named here.
+std::string scores_beyond(const Config& config) {
+  std::string beyond = "relative_attention_bias";
+  if (const auto most = config.count({"relative_attention_max_distance"}); most && *most != 128) {
+    beyond += fmt::format("; relative_attention_max_distance: {}", *most);
+  }
+  const std::string mlp = config.text({"feed_forward_proj"}).value_or("relu");
+  if (mlp != "relu" && mlp != "gated-gelu") beyond += "; feed_forward_proj: " + mlp;
+  return beyond;
+}
+
 void t5_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-6, .eps_key = "layer_norm_epsilon"});
   b.scores({.scale = 1.0});
-  b.scores_not_modelled("relative_attention_bias");
+  b.scores_not_modelled(scores_beyond(b.config()));
   const std::vector<std::uint64_t> biases =
       b.shape("encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight");
   if (b.heads().heads == 0 && biases.size() == 2) b.heads().heads = biases[1];

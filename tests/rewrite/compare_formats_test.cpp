@@ -299,6 +299,15 @@ TEST(RewriteCompareGguf, WhatTheConverterDropsIsADifference) {
   }
 }
 
+// llama.cpp's files have no entry for these fields.
+TEST(RewriteCompareGguf, WhatTheFileCannotStateIsNotTheSame) {
+  const std::string flag = "\"apply_residual_connection_post_layernorm\": ";
+  EXPECT_EQ(compared_with_converted("bloom", flag + "false", flag + "true").agreement, Agreement::undecided);
+  const std::string activation = "\"hidden_act\": ";
+  EXPECT_EQ(compared_with_converted("olmo3", activation + "\"silu\"", activation + "\"relu\"").agreement,
+            Agreement::undecided);
+}
+
 TEST(RewriteCompareGguf, AnotherFamilyIsRefused) {
   const files::Checkpoint llama(std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests/models/gguf/llama.gguf");
   const files::Checkpoint gpt2(fixture("gpt2"));

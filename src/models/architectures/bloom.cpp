@@ -1,3 +1,7 @@
+#include <string_view>
+
+#include <fmt/format.h>
+
 #include "architecture.hpp"
 #include "builder.hpp"
 
@@ -12,7 +16,8 @@ void bloom_forward(Builder& b) {
            .placement = from_norm ? Placement::post : Placement::pre,
            .eps = 1e-5,
            .eps_key = "layer_norm_epsilon"});
-  b.scores_not_modelled("the biases of BLOOM's scores (ALiBi)");
+  const std::string_view flag = from_norm ? "; apply_residual_connection_post_layernorm: true" : "";
+  b.scores_not_modelled(fmt::format("the biases of BLOOM's scores (ALiBi){}", flag));
   b.embedding("token embedding", "word_embeddings");
   b.norm("word_embeddings_layernorm", "embedding", Placement::post);
   b.each_layer("h.{}.", [&] {

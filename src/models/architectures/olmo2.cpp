@@ -1,3 +1,5 @@
+#include <string>
+
 #include "architecture.hpp"
 #include "blocks.hpp"
 #include "builder.hpp"
@@ -19,6 +21,9 @@ void olmo2_forward(Builder& b) {
             .windows_unscaled = !exaone,
             .windows_only = exaone && windows});
   if (windows) b.windows({.period = 4});
+  // GGUF files do not state it, and no decoder is described that would contain it.
+  const std::string activation = b.config().text({"hidden_act"}).value_or("silu");
+  if (activation != "silu") b.scores_not_modelled("hidden_act: " + activation);
   llama_stack(b, {.layer = llama_branches_with_norms});
 }
 

@@ -1,9 +1,12 @@
-"""What Normscope takes for the same tensor in llama.cpp's names is what PyPI's gguf calls it. Run by `scripts/test
-interop`."""
+"""Converted files of tests/models/gguf: what Normscope takes for the same tensor is what PyPI's gguf calls it, and an
+original whose configuration was changed is not the same. Run by `scripts/test interop`."""
 
+import json
 import os
 import re
+import shutil
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -15,6 +18,7 @@ sys.path.insert(0, str(SOURCE / "scripts"))
 from model_oracle.fixtures import fixture  # noqa: E402
 
 ENDINGS = (".weight", ".bias")
+SAME = ("same", "equivalent")
 
 
 def pairs(comparison):
@@ -35,7 +39,28 @@ def name_of(old, table):
     return table.get_name(plain(old), ENDINGS) or table.get_name(plain(old).removeprefix("transformer."), ENDINGS)
 
 
-class GgufNames(unittest.TestCase):
+def changed(config, field, value):
+    """A configuration with another value at a path; None removes the field."""
+    config = json.loads(json.dumps(config))
+    *outer, last = field.split("/")
+    place = config
+    for name in outer:
+        place = place.setdefault(name, {})
+    if value is None:
+        place.pop(last, None)
+    else:
+        place[last] = value
+    return config
+
+
+def agreement(original, file):
+    try:
+        return ns.open(original).compare(file).agreement
+    except ValueError:
+        return "refused"
+
+
+class Gguf(unittest.TestCase):
     def test_names_of_pairs_are_those_of_the_table(self):
         architectures = {name: architecture for architecture, name in gguf.MODEL_ARCH_NAMES.items()}
         compared = 0
@@ -57,6 +82,25 @@ class GgufNames(unittest.TestCase):
                     self.assertEqual(plain(new), name_of(old, table))
                 compared += 1
         self.assertGreater(compared, 700)
+
+    def test_an_original_with_another_configuration_is_not_the_same(self):
+        """Values that change what the running model computes, by fields.json of the model oracle."""
+        compared = 0
+        for file in sorted((SOURCE / "tests/models/gguf").glob("*.gguf")):
+            folder = fixture(file.stem.partition(".")[0])
+            if not (folder / "fields.json").exists() or agreement(folder, file) not in SAME:
+                continue
+            known, config = json.loads((folder / "fields.json").read_text()), json.loads((folder / "config.json").read_text())
+            values = [(field, value) for field, values in known.get("stream", {}).items() for value in values]
+            values += [(one["field"], one["value"]) for one in known.get("changed", [])]
+            with tempfile.TemporaryDirectory() as scratch:
+                shutil.copy(folder / "model.safetensors", scratch)
+                for field, value in values:
+                    (Path(scratch) / "config.json").write_text(json.dumps(changed(config, field, value)))
+                    with self.subTest(file.stem, field=field, value=value):
+                        self.assertNotIn(agreement(scratch, file), SAME)
+                        compared += 1
+        self.assertGreater(compared, 200)
 
 
 if __name__ == "__main__":

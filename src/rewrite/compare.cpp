@@ -78,19 +78,44 @@ bool is_of_graph(const Side& side) {
   return side.file.graph() != nullptr && !(side.model.is_known() && side.model.missing.empty());
 }
 
-/// The readers of both norms in the order of their description.
+/// The readers of both norms in the order of their description. Where one file splits a matrix that the other
+/// has whole, or lacks one, those with roles of unlike numbers are left.
 ReaderPairs readers_in_order(const Norm& old_norm, const Norm& new_norm) {
-  if (old_norm.width != new_norm.width || old_norm.readers.size() != new_norm.readers.size()) {
-    refuse(fmt::format("{} has {} features and {} readers, {} has {} and {}", old_norm.name, old_norm.width,
-                       old_norm.readers.size(), new_norm.name, new_norm.width, new_norm.readers.size()));
+  if (old_norm.width != new_norm.width) {
+    refuse(fmt::format("{} has {} features, {} has {}", old_norm.name, old_norm.width, new_norm.name,
+                       new_norm.width));
   }
+  const auto with_role = [](const Norm& norm, const std::string& role) {
+    std::vector<const Linear*> result;
+    for (const Linear& reader : norm.readers) {
+      if (reader.role == role) result.push_back(&reader);
+    }
+    return result;
+  };
+  const bool alike = old_norm.readers.size() == new_norm.readers.size();
   ReaderPairs result;
   for (std::size_t r = 0; r < old_norm.readers.size(); ++r) {
-    if (!same_shape(old_norm.readers[r], new_norm.readers[r])) {
-      refuse(fmt::format("{} and {} have other shapes", old_norm.readers[r].weight.selector(),
-                         new_norm.readers[r].weight.selector()));
+    const Linear& old_map = old_norm.readers[r];
+    const Linear* new_map = alike ? &new_norm.readers[r] : nullptr;
+    if (!alike) {
+      const std::vector<const Linear*> of_old = with_role(old_norm, old_map.role);
+      const std::vector<const Linear*> of_new = with_role(new_norm, old_map.role);
+      if (of_old.size() != of_new.size()) {
+        result.left.push_back(old_map);
+        continue;
+      }
+      new_map = of_new[static_cast<std::size_t>(std::find(of_old.begin(), of_old.end(), &old_map) -
+                                                of_old.begin())];
     }
-    result.pairs.emplace_back(old_norm.readers[r], new_norm.readers[r]);
+    if (!same_shape(old_map, *new_map)) {
+      refuse(
+          fmt::format("{} and {} have other shapes", old_map.weight.selector(), new_map->weight.selector()));
+    }
+    result.pairs.emplace_back(old_map, *new_map);
+  }
+  for (const Linear& reader : new_norm.readers) {
+    if (!alike && with_role(old_norm, reader.role).size() != with_role(new_norm, reader.role).size())
+      result.new_left.push_back(reader);
   }
   return result;
 }
@@ -157,14 +182,25 @@ NormComparison compare_norms(Side& before, Side& after, const Norm& old_norm, co
   const bool free = by_values
                         ? readers.left.empty() && (is_free(before, old_norm) || is_free(after, new_norm))
                         : is_free(before, old_norm) && is_free(after, new_norm);
+  if (!by_values) {
+    for (const Linear& left : readers.left) note_map(before, left);
+    for (const Linear& left : readers.new_left) note_map(after, left);
+    const auto& named = readers.left.empty() ? readers.new_left : readers.left;
+    if (!named.empty()) {
+      whole.not_compared.push_back(fmt::format("{}, {}: {} has other matrices in its place",
+                                               named.front().weight.selector(), named.front().role,
+                                               readers.left.empty() ? "OLD" : "NEW"));
+    }
+  }
   if (!free)
     agrees = agrees && result.gain_change <= whole.tolerance && result.bias_change <= whole.tolerance;
   result.agrees_itself = agrees;
   bool quantized = false;
   for (std::size_t r = 0; r < readers.pairs.size(); ++r) {
     const Linear& old_map = readers.pairs[r].first;
-    const auto entry =
-        by_values ? view.relabelling.readers.end() : view.relabelling.readers.find(&old_norm.readers[r]);
+    const auto entry = readers.pairs.size() != old_norm.readers.size() || by_values
+                           ? view.relabelling.readers.end()
+                           : view.relabelling.readers.find(&old_norm.readers[r]);
     const Relabelled* const relabelled = entry == view.relabelling.readers.end() ? nullptr : &entry->second;
     const Linear& new_map = relabelled == nullptr ? readers.pairs[r].second : relabelled->map;
     note_map(before, old_map);

@@ -64,7 +64,8 @@ class Findings {
     });
     each("lost_gain", "the gain of {} is 1 in NEW, and its readers are those of OLD: the gain was not folded",
          [](const NormComparison& norm, const Gains& gains) {
-           return different(norm) && all_are(gains.after, 1.0) && !norm.readers.empty() &&
+           return different(norm) && all_are(gains.after, 1.0) && !all_are(gains.before, 1.0) &&
+                  !norm.readers.empty() &&
                   every_reader(norm, [](const ReaderComparison& reader) { return reader.raw == 0.0; });
          });
     each("folded_twice", "the readers of {} have its gain, which it still has: it acts twice",

@@ -167,7 +167,8 @@ struct NormPairs {
 
 struct ReaderPairs {
   std::vector<std::pair<models::Linear, models::Linear>> pairs{};
-  std::vector<models::Linear> left{};  ///< of the old norm's
+  std::vector<models::Linear> left{};      ///< of the old norm's
+  std::vector<models::Linear> new_left{};  ///< of the new norm's, if names and places decide
 };
 
 /// The stored matrices that read two norms, paired such that the composites with the gains differ least.

@@ -1,0 +1,199 @@
+"""What people do to a checkpoint without changing its function: each makes another checkpoint, or None where the architecture
+has nothing of the kind."""
+
+from __future__ import annotations
+
+import re
+from typing import Callable
+
+import numpy as np
+
+from checkpoints import Checkpoint, Map
+
+ALIBI = ("bloom", "mpt")  # a head's slope belongs to its place
+
+
+def exchange(model: Checkpoint, of: Map, to: np.ndarray, source: np.ndarray) -> None:
+    """Output features `to` get those of `source`."""
+    rows = model.rows(of)
+    rows[to] = rows[source].copy()
+    bias = model.bias(of)
+    if bias is not None:
+        bias[to] = bias[source].copy()
+
+
+def permute_heads(model: Checkpoint, random: np.random.Generator) -> Checkpoint | None:
+    """Groups in another order, and the heads of each group."""
+    attentions = model.attentions()
+    if not attentions or model.kind in ALIBI or model.config.get("alibi") or len(attentions[0].queries) == 1:
+        return None
+    shares = len(attentions[0].queries) // len(attentions[0].keys)
+    groups = np.roll(np.arange(len(attentions[0].keys)), 1)
+    heads = np.concatenate([[h for h, g in enumerate(attentions[0].group_of) if g == group][::-1] for group in groups])
+    assert len(heads) == shares * len(groups)
+    for a in attentions:
+        together = lambda parts, order: np.concatenate([parts[i] for i in order])
+        exchange(model, a.query, together(a.queries, range(len(heads))), together(a.queries, heads))
+        exchange(model, a.key, together(a.keys, range(len(groups))), together(a.keys, groups))
+        exchange(model, a.value, together(a.values, range(len(groups))), together(a.values, groups))
+        columns = model.rows(a.output)
+        columns[:, together(a.outputs, range(len(heads)))] = columns[:, together(a.outputs, heads)].copy()
+        for names, order in ((a.query_gains, heads), (a.key_gains, groups)):
+            for name in names:
+                by_head = model.tensors[name].reshape(len(order), -1)
+                model.tensors[name] = by_head[order].reshape(model.tensors[name].shape)
+    for name, array in model.tensors.items():
+        if name.endswith("relative_attention_bias.weight"):
+            model.tensors[name] = array[:, heads]
+    return model
+
+
+def permute_neurons(model: Checkpoint, random: np.random.Generator) -> Checkpoint | None:
+    mlps = model.mlps()
+    for mlp in mlps:
+        order = random.permutation(len(mlp.ups[0][1]))
+        for of, features in mlp.ups:
+            exchange(model, of, features, features[order])
+        columns = model.rows(mlp.down)
+        columns[:] = columns[:, order].copy()
+    return model if mlps else None
+
+
+def permute_experts(model: Checkpoint, random: np.random.Generator) -> Checkpoint | None:
+    routers = model.experts()
+    for experts, router in routers:
+        order = np.roll(np.arange(len(experts)), 1)
+        stored = [[array.copy() for array in model.expert_tensors(expert)] for expert in experts]
+        for expert, source in zip(experts, order):
+            for array, values in zip(model.expert_tensors(expert), stored[source]):
+                array[...] = values
+        for name in (router + ".weight", router + ".bias"):
+            if name in model.tensors:
+                model.tensors[name] = model.tensors[name][order]
+    return model if routers else None
+
+
+def scale_values(model: Checkpoint, random: np.random.Generator) -> Checkpoint | None:
+    """Every feature of the values by a factor of its own, which the output undoes."""
+    attentions = [a for a in model.attentions() if not clamped(model)]
+    for a in attentions:
+        for group, features in enumerate(a.values):
+            factors = random.uniform(0.5, 2, len(features)).astype(np.float32)
+            multiply(model, a.value, features, factors)
+            for head in np.flatnonzero(np.array(a.group_of) == group):
+                model.rows(a.output)[:, a.outputs[head]] /= factors
+    return model if attentions else None
+
+
+def scale_scores(model: Checkpoint, random: np.random.Generator) -> Checkpoint | None:
+    """All queries of a group by a factor that its keys undo."""
+    attentions = [a for a in model.attentions() if not a.normed and not clamped(model)]
+    for a in attentions:
+        for group, features in enumerate(a.keys):
+            factor = np.float32(random.uniform(0.5, 2))
+            multiply(model, a.key, features, factor)
+            for head in np.flatnonzero(np.array(a.group_of) == group):
+                multiply(model, a.query, a.queries[head], 1 / factor)
+    return model if attentions else None
+
+
+def scale_neurons(model: Checkpoint, random: np.random.Generator) -> Checkpoint | None:
+    """The linear factor of each gated neuron, which what writes undoes; of ReLU neurons the neuron."""
+    relu = activation(model) in ("relu",)
+    mlps = [mlp for mlp in model.mlps() if (len(mlp.ups) == 2 or relu) and model.kind != "gpt_oss"]  # gpt-oss clamps them
+    for mlp in mlps:
+        of, features = mlp.ups[0]
+        factors = random.uniform(0.5, 2, len(features)).astype(np.float32)
+        multiply(model, of, features, factors)
+        model.rows(mlp.down)[:] /= factors
+    return model if mlps else None
+
+
+def multiply(model: Checkpoint, of: Map, features: np.ndarray, factors: np.ndarray | np.float32) -> None:
+    rows, bias = model.rows(of), model.bias(of)
+    rows[features] *= np.reshape(factors, (-1, 1))
+    if bias is not None:
+        bias[features] *= factors
+
+
+def clamped(model: Checkpoint) -> bool:
+    return bool(model.config.get("clip_qkv") or (model.config.get("attn_config") or {}).get("clip_qkv"))
+
+
+ACTIVATIONS = ("hidden_act", "hidden_activation", "activation_function", "activation", "dense_act_fn")
+
+
+def activation(model: Checkpoint) -> str:
+    return next((str(model.config[name]) for name in ACTIVATIONS if model.config.get(name)), "")
+
+
+HEADS = {"gpt_neox": "embed_out", "bert": "cls.predictions.decoder", "roberta": "lm_head.decoder", "distilbert": "vocab_projector"}
+
+
+def untie(model: Checkpoint, random: np.random.Generator) -> Checkpoint | None:
+    if not model.tied:
+        return None
+    model.tensors[HEADS.get(model.kind, "lm_head") + ".weight"] = model.tensors[model.head].copy()
+    model.config["tie_word_embeddings"] = False
+    return model
+
+
+def to_transformer_lens(model: Checkpoint, random: np.random.Generator) -> Checkpoint | None:
+    """Names and shapes of a HookedTransformer's state: a matrix (in, out) for each head."""
+    if model.kind not in ("gpt2", "llama", "mistral", "qwen2", "gpt_neox", "opt", "gemma", "gemma2", "qwen3", "phi", "stablelm", "bloom", "gptj",
+                          "gpt_neo"):
+        return None
+    attentions, mlps, new = model.attentions(), model.mlps(), {}
+    layers = len(attentions)
+    if len(mlps) != layers:
+        return None
+    norms = model.norms()
+    groups = {}
+    for norm in norms:
+        number = re.search(r"\.(\d+)\.", norm["gain"])
+        groups.setdefault(int(number[1]) if number else layers, []).append(norm)
+    if any(len(groups.get(layer, [])) not in (1, 2) for layer in range(layers)) or len(groups.get(layers, [])) != 1:
+        return None
+    new["embed.W_E"] = model.tensors[model.tables[0]]
+    for name in model.tensors:
+        if name.endswith("wpe.weight"):
+            new["pos_embed.W_pos"] = model.tensors[name]
+    head = model.tensors[model.head]
+    new["unembed.W_U"] = head.T.copy()
+    new["unembed.b_U"] = np.zeros(len(head), np.float32)
+    for layer, (a, mlp) in enumerate(zip(attentions, mlps)):
+        at = f"blocks.{layer}."
+        for number, norm in enumerate(groups[layer], 1):
+            offset = np.float32(norm["gain_offset"])
+            new[f"{at}ln{number}.w"] = model.tensors[norm["gain"]] + offset
+            if norm["bias"]:
+                new[f"{at}ln{number}.b"] = model.tensors[norm["bias"]]
+        shared = len(a.keys) < len(a.queries)
+        for letter, of, parts in (("Q", a.query, a.queries), ("K", a.key, a.keys), ("V", a.value, a.values)):
+            underscore = "_" if shared and letter != "Q" else ""
+            new[f"{at}attn.{underscore}W_{letter}"] = np.stack([model.rows(of)[features].T for features in parts])
+            bias = model.bias(of)
+            new[f"{at}attn.{underscore}b_{letter}"] = np.stack([np.zeros(len(features), np.float32) if bias is None else bias[features] for features in parts])
+        new[f"{at}attn.W_O"] = np.stack([model.rows(a.output)[:, features].T for features in a.outputs])
+        bias = model.bias(a.output)
+        new[f"{at}attn.b_O"] = np.zeros(len(model.rows(a.output)), np.float32) if bias is None else bias
+        for letter, (of, features) in zip(("in", "gate"), mlp.ups):
+            new[f"{at}mlp.W_{letter}"] = model.rows(of)[features].T.copy()
+            bias = model.bias(of)
+            if letter == "in":
+                new[f"{at}mlp.b_in"] = np.zeros(len(features), np.float32) if bias is None else bias[features]
+        new[f"{at}mlp.W_out"] = model.rows(mlp.down).T.copy()
+        bias = model.bias(mlp.down)
+        new[f"{at}mlp.b_out"] = np.zeros(len(model.rows(mlp.down)), np.float32) if bias is None else bias
+    last = groups[layers][0]
+    new["ln_final.w"] = model.tensors[last["gain"]] + np.float32(last["gain_offset"])
+    if last["bias"]:
+        new["ln_final.b"] = model.tensors[last["bias"]]
+    model.tensors = new
+    return model
+
+
+Conversion = Callable[[Checkpoint, np.random.Generator], "Checkpoint | None"]
+CONVERSIONS: dict[str, Conversion] = {
+    "heads": permute_heads, "neurons": permute_neurons, "experts": permute_experts, "scale v/o": scale_values, "scale q/k": scale_scores,
+    "scale neurons": scale_neurons, "untie": untie, "TransformerLens": to_transformer_lens}

@@ -81,7 +81,8 @@ def cell(document: dict, fault: bool) -> str:
     if agreement == "different":
         text = "≠" if document.get("witness") else "≠ (no witness)"
         return text if fault else "WRONG: " + "; ".join(f["text"] for f in document["findings"])[:300]
-    return "? " + "; ".join(document["not_compared"] or [f["text"] for f in document["findings"]])[:300]
+    reasons = [document["no_witness"]] if fault and document.get("no_witness") else document["not_compared"]
+    return "? " + "; ".join(reasons or [f["text"] for f in document["findings"]])[:300]
 
 
 def main() -> int:
@@ -92,19 +93,28 @@ def main() -> int:
     parser.add_argument("--confirm", action="store_true")
     parser.add_argument("--column", action="append")
     arguments = parser.parse_args()
-    wrong = 0
+    if arguments.confirm:
+        import confirm
+    wrong = witnesses = 0
     with tempfile.TemporaryDirectory() as scratch:
         table = Table(arguments.command.resolve(), Path(scratch))
         for case in arguments.cases or CASES:
             model = load(case)
             old = model.write(table.folder())
+            running = arguments.confirm and confirm.Running(case, old)
             for column, make in table.made(model, old).items():
                 if arguments.column and column not in arguments.column:
                     continue
                 new = make()
-                text = cell(table.compare(old, new), column in FAULTS) if new else NONE
+                document = table.compare(old, new) if new else {}
+                text = cell(document, column in FAULTS) if new else NONE
+                if running and new and column != "TransformerLens":
+                    if said := confirm.confirmed(running, new, document, column in FAULTS, column in DTYPES):
+                        text = "WRONG: " + said
+                    witnesses += "witness" in document
                 wrong += text.startswith("WRONG")
                 print(f"{case} | {column} | {text}", flush=True)
+    print(f"{wrong} wrong cells, {witnesses} witnesses confirmed", file=sys.stderr)
     return 1 if wrong else 0
 
 

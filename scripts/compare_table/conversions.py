@@ -133,7 +133,10 @@ HEADS = {"gpt_neox": "embed_out", "bert": "cls.predictions.decoder", "roberta": 
 def untie(model: Checkpoint, random: np.random.Generator) -> Checkpoint | None:
     if not model.tied:
         return None
-    model.tensors[HEADS.get(model.kind, "lm_head") + ".weight"] = model.tensors[model.head].copy()
+    head = HEADS.get(model.kind, "lm_head")
+    model.tensors[head + ".weight"] = model.tensors[model.head].copy()
+    if head.endswith(".decoder"):  # which shares the bias of its parent too
+        model.tensors[head + ".bias"] = model.tensors[head.removesuffix("decoder") + "bias"].copy()
     model.config["tie_word_embeddings"] = False
     return model
 

@@ -359,7 +359,9 @@ struct Decoder::State {
       throw Error(ErrorCode::Unsupported, fmt::format("not modelled: \"{}\", to {} features",
                                                       transform.weight.selector(), transform.out));
     }
-    for (double& value : result) value = activated(*model.decoder->activation, value);
+    const models::Activation activation =
+        model.decoder->head_activation.value_or(*model.decoder->activation);
+    for (double& value : result) value = activated(activation, value);
     return result;
   }
 

@@ -385,7 +385,8 @@ void Builder::reject(const Parameter& parameter, const std::string& expected) co
 }
 
 void Builder::decoder(const DecoderStyle& style) {
-  Decoder decoder{.embedding_scale = style.embedding_scale,
+  Decoder decoder{.head_activation = style.head_activation,
+                  .embedding_scale = style.embedding_scale,
                   .branch_scale = style.branch_scale,
                   .first_position = style.first_position,
                   .routing = style.routing,

@@ -77,6 +77,7 @@ struct DecoderStyle {
   /// In Hugging Face's name, if the configuration has a model_type and states none.
   std::string_view activation{};
   bool fixed_activation = false;  ///< whether it needs no configuration
+  std::optional<Activation> head_activation{};
   double embedding_scale = 1.0;
   bool embedding_times_root = false;  ///< the token embedding is multiplied by the root of the width
   double branch_scale = 1.0;

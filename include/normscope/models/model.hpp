@@ -175,6 +175,8 @@ struct Routing {
 /// and for encoders of BERT's kind.
 struct Decoder {
   std::optional<Activation> activation{};  ///< empty if neither file nor architecture determine it
+  /// That of a language head's own map, where it is not that of the MLPs.
+  std::optional<Activation> head_activation{};
   double embedding_scale = 1.0;            ///< of the token embedding
   double branch_scale = 1.0;               ///< of the outputs of attention and MLP
   std::uint64_t first_position = 0;        ///< row of the position embedding for the first token

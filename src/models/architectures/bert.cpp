@@ -14,7 +14,8 @@ void language_head(Builder& b, const char* dense, const char* norm) {
   b.unembedding({"decoder"}, true, true, "bias");
 }
 
-// Positions of RoBERTa's kind begin behind the padding token's, which is not counted.
+// Positions of RoBERTa's kind begin behind the padding token's, which is not counted, and its language head has a
+// GELU whatever the configuration says of the MLPs.
 void encoder(Builder& b) {
   if (b.config().flag({"is_decoder"}).value_or(false)) return;
   DecoderStyle style{.activation = "gelu", .encodes = true};
@@ -22,6 +23,7 @@ void encoder(Builder& b) {
   if (!type.empty() && type != "bert") {
     style.padding = b.config().count({"pad_token_id"}).value_or(1);
     style.first_position = *style.padding + 1;
+    style.head_activation = Activation::gelu;
   }
   if (!type.empty()) b.decoder(style);
 }

@@ -28,14 +28,16 @@ void mlp(Builder& b) {
   b.writes("mlp out", "mlp.W_out", inner);
 }
 
-// GPT-Neo has the same tensors, but scores without a factor and with windows, which its masks show. Models
-// without MLPs may add positions to queries and keys only.
+// GPT-Neo has the same tensors, but scores without a factor and with windows, which its masks show; Mistral's are
+// those of its configuration. Models without MLPs may add positions to queries and keys only.
 void limits(Builder& b) {
   bool causal = true;
   const bool is_stated = !b.model_type().empty();
+  const bool has_windows = b.model_type() == "mistral";
+  if (has_windows) b.windows({.kinds_key = ""});
   b.each_part("blocks.{}.", [&] {
     const bool agrees = (is_stated && !b.has("attn.mask")) || b.causal_mask("attn.mask");
-    causal = agrees && causal;
+    causal = (agrees || has_windows) && causal;
   });
   if (!causal) b.scores_not_modelled("the scale of scores, which no mask of the file confirms");
   if (!b.has("blocks.0.mlp.")) b.scores_not_modelled("positions, which the file does not state");

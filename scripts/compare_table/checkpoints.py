@@ -23,7 +23,8 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from model_oracle import fixtures  # noqa: E402
 
 #: Modules of a plain or gated MLP: what writes, what is multiplied by it, and the gate.
-MLPS = [("down_proj", "up_proj", "gate_proj"), ("down_proj", "gate_up_proj", ""), ("down_proj", "c_fc", ""), ("c_proj", "c_fc", ""),
+MLPS = [("down_proj", "up_proj", "gate_proj"), ("down_proj", "gate_up_proj", ""), ("down_proj", "up_proj", ""),
+        ("down_proj", "c_fc", ""), ("c_proj", "c_fc", ""),
         ("fc_out", "fc_in", ""), ("fc2", "fc1", ""), ("dense_4h_to_h", "dense_h_to_4h", ""), ("w2", "w3", "w1"), ("lin2", "lin1", ""),
         ("wo", "wi", ""), ("wo", "wi_1", "wi_0"), ("output_linear", "input_linear", ""), ("output.dense", "intermediate.dense", "")]
 FUSED = ("gate_up_proj", "input_linear")
@@ -57,8 +58,9 @@ def read_safetensors(data: bytes) -> dict[str, np.ndarray]:
 def write_safetensors(path: Path, tensors: dict[str, np.ndarray], dtype: str = "F32") -> None:
     header, data, at = {"__metadata__": {"format": "pt"}}, [], 0
     for name, array in tensors.items():
-        data.append(np.ascontiguousarray(bits(array, dtype)).tobytes())
-        header[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": [at, at + len(data[-1])]}
+        truths = array.dtype == np.bool_
+        data.append(np.ascontiguousarray(array if truths else bits(array, dtype)).tobytes())
+        header[name] = {"dtype": "BOOL" if truths else dtype, "shape": list(array.shape), "data_offsets": [at, at + len(data[-1])]}
         at += len(data[-1])
     text = json.dumps(header).encode()
     path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(data))
@@ -91,7 +93,7 @@ class Attention:
     normed: bool  # queries and keys pass norms
     query_gains: list[str] = field(default_factory=list)  # a number or a row for each head
     key_gains: list[str] = field(default_factory=list)
-    visible: str = ""
+    window: int | None = None
 
 
 @dataclass
@@ -185,7 +187,7 @@ class Checkpoint:
         normed = bool(stated["query"]["norms"]) or any(name.startswith(parent) and "norm" in name for name in self.tensors)
         return Attention(query, key, value, Map(output + ".weight", query.in_out, output + ".bias" if output + ".bias" in self.tensors else ""),
                          queries, keys, np.split(rest, len(keys)), np.split(np.arange(width * len(queries)), len(queries)), group_of,
-                         stated["query"]["position_table"], normed, gains["query"], gains["key"], stated["visible"])
+                         stated["query"]["position_table"], normed, gains["query"], gains["key"], stated["window"])
 
     def mlps(self) -> list[Mlp]:
         result = []

@@ -3,7 +3,6 @@ has nothing of the kind."""
 
 from __future__ import annotations
 
-import re
 from typing import Callable
 
 import numpy as np
@@ -141,57 +140,59 @@ def untie(model: Checkpoint, random: np.random.Generator) -> Checkpoint | None:
     return model
 
 
+#: Families that TransformerLens reads and whose files have its norms, heads and plain or gated MLPs.
+LENS = ("gpt2", "llama", "mistral", "qwen2", "gpt_neox", "opt", "gemma", "phi", "stablelm", "bloom", "gptj", "gpt_neo")
+
+
 def to_transformer_lens(model: Checkpoint, random: np.random.Generator) -> Checkpoint | None:
-    """Names and shapes of a HookedTransformer's state: a matrix (in, out) for each head."""
-    if model.kind not in ("gpt2", "llama", "mistral", "qwen2", "gpt_neox", "opt", "gemma", "gemma2", "qwen3", "phi", "stablelm", "bloom", "gptj",
-                          "gpt_neo"):
+    """Names and shapes of a HookedTransformer's state, with its buffers: a matrix (in, out) for each head."""
+    attentions, mlps, norms = model.attentions(), model.mlps(), model.norms()
+    if model.kind not in LENS or not len(norms) - 1 <= 2 * len(attentions) <= 2 * len(mlps):
         return None
-    attentions, mlps, new = model.attentions(), model.mlps(), {}
-    layers = len(attentions)
-    if len(mlps) != layers:
+    if any(model.bias(of) is not None for mlp in mlps for of, _ in mlp.ups[1:]):  # a gate has no bias there
         return None
-    norms = model.norms()
-    groups = {}
-    for norm in norms:
-        number = re.search(r"\.(\d+)\.", norm["gain"])
-        groups.setdefault(int(number[1]) if number else layers, []).append(norm)
-    if any(len(groups.get(layer, [])) not in (1, 2) for layer in range(layers)) or len(groups.get(layers, [])) != 1:
-        return None
-    new["embed.W_E"] = model.tensors[model.tables[0]]
-    for name in model.tensors:
-        if name.endswith("wpe.weight"):
-            new["pos_embed.W_pos"] = model.tensors[name]
-    head = model.tensors[model.head]
-    new["unembed.W_U"] = head.T.copy()
-    new["unembed.b_U"] = np.zeros(len(head), np.float32)
+    per_layer, new = (len(norms) - 1) // len(attentions), {}
+
+    def move(name: str, array: np.ndarray | None, zeros: tuple[int, ...] = ()) -> None:
+        if array is not None or zeros:
+            new[name] = np.zeros(zeros, np.float32) if array is None else np.ascontiguousarray(array)
+
+    def move_norm(name: str, norm: dict) -> None:
+        move(name + ".w", model.tensors[norm["gain"]] + np.float32(norm["gain_offset"]))
+        move(name + ".b", model.tensors[norm["bias"]] if norm["bias"] else None)
+
+    move("embed.W_E", model.tensors[model.tables[0]])
+    move("pos_embed.W_pos", next((array for name, array in model.tensors.items() if name.endswith(("wpe.weight", "embed_positions.weight"))), None))
     for layer, (a, mlp) in enumerate(zip(attentions, mlps)):
         at = f"blocks.{layer}."
-        for number, norm in enumerate(groups[layer], 1):
-            offset = np.float32(norm["gain_offset"])
-            new[f"{at}ln{number}.w"] = model.tensors[norm["gain"]] + offset
-            if norm["bias"]:
-                new[f"{at}ln{number}.b"] = model.tensors[norm["bias"]]
-        shared = len(a.keys) < len(a.queries)
+        for number in range(per_layer):
+            move_norm(f"{at}ln{number + 1}", norms[layer * per_layer + number])
         for letter, of, parts in (("Q", a.query, a.queries), ("K", a.key, a.keys), ("V", a.value, a.values)):
-            underscore = "_" if shared and letter != "Q" else ""
-            new[f"{at}attn.{underscore}W_{letter}"] = np.stack([model.rows(of)[features].T for features in parts])
-            bias = model.bias(of)
-            new[f"{at}attn.{underscore}b_{letter}"] = np.stack([np.zeros(len(features), np.float32) if bias is None else bias[features] for features in parts])
-        new[f"{at}attn.W_O"] = np.stack([model.rows(a.output)[:, features].T for features in a.outputs])
-        bias = model.bias(a.output)
-        new[f"{at}attn.b_O"] = np.zeros(len(model.rows(a.output)), np.float32) if bias is None else bias
+            shared, bias = "_" if len(parts) < len(a.queries) else "", model.bias(of)
+            move(f"{at}attn.{shared}W_{letter}", np.stack([model.rows(of)[features].T for features in parts]))
+            move(f"{at}attn.{shared}b_{letter}", None if bias is None else np.stack([bias[features] for features in parts]),
+                 (len(parts), len(parts[0])))
+        move(f"{at}attn.W_O", np.stack([model.rows(a.output)[:, features].T for features in a.outputs]))
+        move(f"{at}attn.b_O", model.bias(a.output), (len(model.rows(a.output)),))
+        places = np.arange(16)
+        apart = places[:, None] - places
+        move(f"{at}attn.mask", (apart >= 0) & (apart < (a.window or 16)))
+        move(f"{at}attn.IGNORE", np.float32(-np.inf))
+        if a.rotates:
+            dims = len(a.queries[0])
+            angles = places[:, None] * (model.config.get("rope_parameters") or {}).get("rope_theta", 1e4) ** (-np.tile(np.arange(dims // 2), 2) / (dims // 2))
+            move(f"{at}attn.rotary_sin", np.sin(angles).astype(np.float32))
+            move(f"{at}attn.rotary_cos", np.cos(angles).astype(np.float32))
         for letter, (of, features) in zip(("in", "gate"), mlp.ups):
-            new[f"{at}mlp.W_{letter}"] = model.rows(of)[features].T.copy()
             bias = model.bias(of)
+            move(f"{at}mlp.W_{letter}", model.rows(of)[features].T)
             if letter == "in":
-                new[f"{at}mlp.b_in"] = np.zeros(len(features), np.float32) if bias is None else bias[features]
-        new[f"{at}mlp.W_out"] = model.rows(mlp.down).T.copy()
-        bias = model.bias(mlp.down)
-        new[f"{at}mlp.b_out"] = np.zeros(len(model.rows(mlp.down)), np.float32) if bias is None else bias
-    last = groups[layers][0]
-    new["ln_final.w"] = model.tensors[last["gain"]] + np.float32(last["gain_offset"])
-    if last["bias"]:
-        new["ln_final.b"] = model.tensors[last["bias"]]
+                move(f"{at}mlp.b_in", None if bias is None else bias[features], (len(features),))
+        move(f"{at}mlp.W_out", model.rows(mlp.down).T)
+        move(f"{at}mlp.b_out", model.bias(mlp.down), (len(model.rows(mlp.down)),))
+    move_norm("ln_final", norms[-1])
+    move("unembed.W_U", model.tensors[model.head].T)
+    move("unembed.b_U", model.tensors.get("lm_head.bias"), (len(model.tensors[model.head]),))
     model.tensors = new
     return model
 

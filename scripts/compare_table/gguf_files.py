@@ -18,6 +18,12 @@ from checkpoints import ROOT, Checkpoint
 
 FILES = ROOT / "tests/models/gguf"
 F32, F16, Q8_0 = 0, 1, 8
+#: What llama.cpp takes for granted, where a fixture's configuration says something else: it divides scores by the root of the
+#: head's width, knows Gemma 3's windows by a fixed pattern, and gives others none.
+STATED: dict[str, dict[str, Any]] = {
+    "gemma2": {"query_pre_attn_scalar": 6}, "gemma3": {"query_pre_attn_scalar": 6, "layer_types": ["sliding_attention"] * 2},
+    "mixtral": {"sliding_window": None}, "qwen2": {"use_sliding_window": False, "sliding_window": None, "layer_types": ["full_attention"] * 2},
+    "starcoder2": {"sliding_window": None}, "mistral": {"sliding_window": None}}
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 STRING, ARRAY = 8, 9
 WIDER = 16
@@ -161,12 +167,21 @@ def rules(model: Checkpoint, tensors: dict[str, np.ndarray]) -> dict[str, Rule]:
     return found
 
 
+def stated(model: Checkpoint) -> Checkpoint:
+    """The fixture with a configuration that its GGUF file can state."""
+    result = model.copy()
+    result.config |= STATED.get(model.name, {})
+    return result
+
+
 def widened(model: Checkpoint) -> Checkpoint:
     """A random model of the same configuration, `WIDER` times as wide; its tokens, heads and experts are as many."""
     wide = model.copy()
     for name in WIDTHS:
         if isinstance(wide.config.get(name), int):
             wide.config[name] *= WIDER
+    if model.name in STATED and "query_pre_attn_scalar" in STATED[model.name]:
+        wide.config["query_pre_attn_scalar"] *= WIDER
     random = np.random.default_rng(46)
     routers = [router + end for _, router in model.experts() for end in (".weight", ".bias")]
     for name, array in model.tensors.items():
@@ -180,20 +195,16 @@ def widened(model: Checkpoint) -> Checkpoint:
         else:
             spread = array.std() / (1 if 0 in fixed and array.ndim == 2 and name in model.tables else np.sqrt(WIDER))
             wide.tensors[name] = (spread * random.standard_normal(shape)).astype(np.float32)
-    for part in ("attention",):
-        wide.truth = {**wide.truth, part: [widened_attention(stated) for stated in model.truth[part]]}
+    attentions = copy.deepcopy(model.truth["attention"])
+    for part in (attention[name] for attention in attentions for name in ("query", "key")):
+        part["features"] = [[[first * WIDER, count * WIDER] for first, count in head] for head in part.get("features", [])]
+    wide.truth = {**wide.truth, "attention": attentions}
     return wide
 
 
-def widened_attention(stated: dict[str, Any]) -> dict[str, Any]:
-    result = copy.deepcopy({key: value for key, value in stated.items() if key != "probabilities"})
-    for part in ("query", "key"):
-        result[part]["features"] = [[[first * WIDER, count * WIDER] for first, count in head] for head in stated[part]["features"]]
-    return result
-
-
-def converted(model: Checkpoint, wide: Checkpoint | None, path: Path, kind: int) -> Path | None:
-    """The GGUF file of a fixture in another type, or that of its wide twin; None if llama.cpp's is not committed."""
+def converted(model: Checkpoint, wide: Checkpoint | None, path: Path, kind: int, spoil: bool = False) -> Path | None:
+    """The GGUF file of a fixture in another type, or that of its wide twin; None if llama.cpp's is not committed. `spoil`
+    moves a block to the place of the one before it."""
     source = FILES / f"{model.name}.gguf"
     if not source.exists():
         return None
@@ -204,4 +215,8 @@ def converted(model: Checkpoint, wide: Checkpoint | None, path: Path, kind: int)
             raise ValueError(f"{source}: no rule makes {missing[0]} of the fixture's tensors")
         tensors = {name: np.ascontiguousarray(known[name](wide)) for name in known}
         metadata = {key: (of, value * WIDER if key.endswith(LENGTHS) and of != ARRAY else value) for key, (of, value) in metadata.items()}
+    if spoil:
+        last = [name for name, array in tensors.items() if array.ndim > 1 and "ffn_down" in name][-1]
+        tensors[last] = tensors[last].copy()
+        tensors[last].reshape(-1)[:32] = tensors[last].reshape(-1)[32:64]
     return write(path, metadata, tensors, kind)

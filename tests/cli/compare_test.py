@@ -80,6 +80,19 @@ class Compare(CommandTest):
             done = self.run_command("compare", fixture("llama"), new)
             self.assertTrue(done.stdout.startswith("different: after the tokens "), done.stdout)
 
+    def test_a_language_head_keeps_its_own_activation(self):
+        """RoBERTa's is a GELU in code; that of its MLPs has no effect on logits where these write nothing."""
+        def silent(weights):
+            for name in weights:
+                if name.endswith("output.dense.weight") and ".attention." not in name:
+                    weights[name] = 0 * weights[name]
+        for case, has_witness in (("roberta", False), ("bert", True)):
+            old = self.changed(case, silent).rename(self.folder / f"{case}_of_old")
+            new = self.changed(case, silent, lambda config: config.update(hidden_act="silu"))
+            self.ok("compare", old, new, "--json", "c.json")
+            document = json.loads((self.folder / "c.json").read_text())
+            self.assertEqual((document["agreement"], document.get("witness") is not None), ("different", has_witness), case)
+
     def test_one_norm_is_explained(self):
         def gain(weights):
             weights["transformer.h.0.ln_2.weight"][2] *= 2

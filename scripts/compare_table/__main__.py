@@ -28,7 +28,7 @@ import numpy as np
 import gguf_files
 from checkpoints import ROOT, Checkpoint, fixtures, load
 from conversions import CONVERSIONS
-from faults import FAULTS
+from faults import FAULTS, NEAR_MISSES
 
 CASES = ("llama llama_biased mistral ministral qwen2 qwen3 gemma gemma2 gemma3 phi phi3 gpt2 gpt_neox gptj gpt_neo codegen falcon_7b falcon_40b "
          "bloom mpt opt stablelm starcoder2 cohere cohere2 granite olmo olmo2 glm4 nemotron smollm3 exaone4 persimmon arcee seed_oss mixtral "
@@ -69,10 +69,11 @@ class Row:
         return None
 
     def disguised(self) -> Path:
-        """All symmetries at once, and then a fold and a rotation, or a fold."""
-        model = self.model
+        """Permutations and scales at once, rounded once, and then a fold and a rotation, or a fold."""
+        model = self.model.copy()
+        model.tensors = {name: array.astype(np.float64) for name, array in model.tensors.items()}
         for name, change in CONVERSIONS.items():
-            if name not in ("untie", "TransformerLens"):
+            if name not in ("untie", "TransformerLens", "mix v/o", "mix q/k"):
                 model = change(model.copy(), self.random(name)) or model
         folder = model.write(self.path())
         return self.rewritten(folder, REWRITES["rotate"]) or self.rewritten(folder, REWRITES["fold"]) or folder
@@ -95,7 +96,7 @@ class Row:
             made[dtype] = lambda dtype=dtype: model.write(self.path(), dtype)
         made["GGUF F16"] = lambda: self.gguf(None, gguf_files.F16)
         made["GGUF Q8_0"] = lambda: self.gguf(self.wide, gguf_files.Q8_0)
-        for name, fault in FAULTS.items():
+        for name, fault in (FAULTS | NEAR_MISSES).items():
             made[name] = lambda fault=fault: self.written(fault(model.copy()))
         made["Q8_0 block"] = lambda: self.gguf(self.wide, gguf_files.Q8_0, spoil=True)
         return made
@@ -124,7 +125,7 @@ class Row:
 
 
 def is_fault(column: str) -> bool:
-    return column in FAULTS or column == "Q8_0 block"
+    return column in FAULTS or column in NEAR_MISSES or column == "Q8_0 block"
 
 
 def cell(document: dict, fault: bool) -> str:
@@ -134,7 +135,10 @@ def cell(document: dict, fault: bool) -> str:
         return f"WRONG: {agreement}" if fault else {"same": "same", "equivalent": "="}.get(agreement, "= q")
     if agreement == "different":
         return ("≠" if document.get("witness") else "≠ s") if fault else f"WRONG: {findings}"
-    reason = document["no_witness"] if fault and document.get("no_witness") else "; ".join(document["not_compared"]) or findings
+    # What differs beyond rounding comes before what is only another form.
+    texts = sorted((finding["text"] for finding in document.get("findings", [])),
+                   key=lambda text: "differs" not in text and "something else" not in text)
+    reason = document["no_witness"] if fault and document.get("no_witness") else "; ".join(document["not_compared"] or texts)
     return "? " + general(reason)
 
 
@@ -173,8 +177,9 @@ def to_page(rows: dict[str, dict[str, str]], said: list[str]) -> str:
         return f"? {letters(reasons.index(text[2:]))}"
 
     lines = [BEGIN]
-    for faults in (False, True):
-        columns = [column for column in next(iter(rows.values())) if is_fault(column) == faults]
+    shown = list(next(iter(rows.values())))
+    for columns in ([column for column in shown if not is_fault(column)],
+                    [column for column in shown if is_fault(column) and column not in NEAR_MISSES], list(NEAR_MISSES)):
         lines += [f"| fixture | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
         lines += [f"| {case} | {' | '.join(short(cells[column]) for column in columns)} |" for case, cells in rows.items()]
         lines.append("")

@@ -96,6 +96,38 @@ def scale_scores(model: Checkpoint, random: np.random.Generator) -> Checkpoint |
     return model if attentions else None
 
 
+def mix_values(model: Checkpoint, random: np.random.Generator) -> Checkpoint | None:
+    """Each group's values by a random invertible matrix, whose inverse the output applies."""
+    attentions = [a for a in model.attentions() if not clamped(model)]
+    for a in attentions:
+        for group, features in enumerate(a.values):
+            matrix = np.linalg.qr(random.standard_normal((len(features),) * 2))[0] * random.uniform(0.8, 1.25, len(features))
+            transform(model, a.value, features, matrix)
+            for head in np.flatnonzero(np.array(a.group_of) == group):
+                columns = model.rows(a.output)
+                columns[:, a.outputs[head]] = columns[:, a.outputs[head]].astype(np.float64) @ np.linalg.inv(matrix)
+    return model if attentions else None
+
+
+def mix_scores(model: Checkpoint, random: np.random.Generator) -> Checkpoint | None:
+    """Queries and keys of heads without rotation by a matrix and its inverse's transpose."""
+    attentions = [a for a in model.attentions() if not a.rotates and not a.normed and not clamped(model)]
+    for a in attentions:
+        for group, features in enumerate(a.keys):
+            matrix = np.linalg.qr(random.standard_normal((len(features),) * 2))[0] * random.uniform(0.8, 1.25, len(features))
+            transform(model, a.key, features, matrix)
+            for head in np.flatnonzero(np.array(a.group_of) == group):
+                transform(model, a.query, a.queries[head], np.linalg.inv(matrix).T)
+    return model if attentions else None
+
+
+def transform(model: Checkpoint, of: Map, features: np.ndarray, matrix: np.ndarray) -> None:
+    rows, bias = model.rows(of), model.bias(of)
+    rows[features] = matrix @ rows[features].astype(np.float64)
+    if bias is not None:
+        bias[features] = matrix @ bias[features].astype(np.float64)
+
+
 def scale_neurons(model: Checkpoint, random: np.random.Generator) -> Checkpoint | None:
     """The linear factor of each gated neuron, which what writes undoes; of ReLU neurons the neuron."""
     relu = activation(model) in ("relu",)
@@ -199,5 +231,5 @@ def to_transformer_lens(model: Checkpoint, random: np.random.Generator) -> Check
 
 Conversion = Callable[[Checkpoint, np.random.Generator], "Checkpoint | None"]
 CONVERSIONS: dict[str, Conversion] = {
-    "heads": permute_heads, "neurons": permute_neurons, "experts": permute_experts, "scale v/o": scale_values, "scale q/k": scale_scores,
+    "heads": permute_heads, "neurons": permute_neurons, "experts": permute_experts, "scale v/o": scale_values, "scale q/k": scale_scores, "mix v/o": mix_values, "mix q/k": mix_scores,
     "scale neurons": scale_neurons, "untie": untie, "TransformerLens": to_transformer_lens}

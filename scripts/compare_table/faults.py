@@ -1,4 +1,5 @@
-"""15 mistakes of converters, each made in a copy of a checkpoint; None where the architecture cannot have it."""
+"""Mistakes of converters, and what looks like a symmetry and is none, each made in a copy of a checkpoint; None where the
+architecture cannot have it."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Callable
 import numpy as np
 
 from checkpoints import Checkpoint
-from conversions import ACTIVATIONS, HEADS, activation, exchange
+from conversions import ACTIVATIONS, ALIBI, HEADS, activation, exchange, multiply, scale_values
 
 EPS = ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "norm_eps")
 
@@ -151,9 +152,83 @@ def rows_shifted(model: Checkpoint) -> Checkpoint | None:
     return model if tables else None
 
 
+def outputs_in_place(model: Checkpoint) -> Checkpoint | None:
+    """Groups in another order, and the columns of the output as they were."""
+    attentions = [a for a in model.attentions() if len(a.queries) > 1]
+    for a in attentions:
+        for of, parts in ((a.query, a.queries), (a.key, a.keys), (a.value, a.values)):
+            exchange(model, of, np.concatenate(parts), np.concatenate(parts[1:] + parts[:1]))
+    return model if attentions else None
+
+
+def groups_exchanged(model: Checkpoint) -> Checkpoint | None:
+    """Keys and values of two groups, and not the queries that they serve."""
+    attentions = [a for a in model.attentions() if len(a.keys) > 1]
+    for a in attentions[-1:]:
+        for of, parts in ((a.key, a.keys), (a.value, a.values)):
+            exchange(model, of, np.concatenate(parts[:2]), np.concatenate(parts[1::-1]))
+    return model if attentions else None
+
+
+def frequencies_exchanged(model: Checkpoint) -> Checkpoint | None:
+    """All features of queries and keys in the reverse order, which is a symmetry of heads that do not rotate."""
+    attentions = [a for a in model.attentions() if a.rotates]
+    for a in attentions:
+        for of, parts in ((a.query, a.queries), (a.key, a.keys)):
+            for features in parts:
+                exchange(model, of, features, features[::-1])
+    return model if attentions else None
+
+
+def slopes_exchanged(model: Checkpoint) -> Checkpoint | None:
+    """Heads in another order where each has a slope of its own."""
+    attentions = model.attentions()
+    if not attentions or not (model.kind in ALIBI or model.config.get("alibi")):
+        return None
+    for a in attentions:
+        for of, parts in ((a.query, a.queries), (a.key, a.keys), (a.value, a.values)):
+            exchange(model, of, np.concatenate(parts), np.concatenate(parts[::-1]))
+        columns = model.rows(a.output)
+        columns[:, np.concatenate(a.outputs)] = columns[:, np.concatenate(a.outputs[::-1])].copy()
+    return model
+
+
+def neurons_in_place(model: Checkpoint) -> Checkpoint | None:
+    """Two neurons of one MLP exchanged, and not what they write."""
+    mlps = model.mlps()
+    for of, features in mlps[-1].ups if mlps else []:
+        exchange(model, of, features[:2], features[1::-1])
+    return model if mlps else None
+
+
+def gate_negated(model: Checkpoint) -> Checkpoint | None:
+    """Both factors of the gated neurons times -1, or plain ones and what they write: their product, if the gate were linear."""
+    mlps = model.mlps()
+    for mlp in mlps:
+        for of, features in mlp.ups:
+            multiply(model, of, features, np.float32(-1))
+        if len(mlp.ups) == 1:
+            model.rows(mlp.down)[...] *= -1
+    return model if mlps else None
+
+
+def scale_kept(model: Checkpoint) -> Checkpoint | None:
+    """All features of the values by factors that the output undoes, but for one."""
+    attentions = model.attentions()
+    changed = scale_values(model, np.random.default_rng(46)) if attentions else None
+    if changed:
+        changed.rows(attentions[0].value)[attentions[0].values[0][0]] *= np.float32(1.25)
+    return changed
+
+
 Fault = Callable[[Checkpoint], "Checkpoint | None"]
 FAULTS: dict[str, Fault] = {
     "gain ± 1": gain_off_by_one, "gains exchanged": gains_exchanged, "eps": eps, "theta": theta, "activation": other_activation,
     "query order": query_permutation, "head zero": head_zeroed, "expert exchanged": expert_exchanged, "block wrong": block_wrong,
     "bias lost": bias_lost, "times 1.01": scale, "tie flag": tie_flag, "soft cap lost": soft_cap, "window lost": window,
     "rows shifted": rows_shifted}
+#: What a symmetry is not quite.
+NEAR_MISSES: dict[str, Fault] = {
+    "outputs in place": outputs_in_place, "groups exchanged": groups_exchanged, "frequencies exchanged": frequencies_exchanged,
+    "slopes exchanged": slopes_exchanged, "neurons in place": neurons_in_place, "gate negated": gate_negated,
+    "one scale kept": scale_kept}

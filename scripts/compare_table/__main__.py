@@ -138,7 +138,9 @@ def cell(document: dict, fault: bool) -> str:
     # What differs beyond rounding comes before what is only another form.
     texts = sorted((finding["text"] for finding in document.get("findings", [])),
                    key=lambda text: "differs" not in text and "something else" not in text)
-    reason = document["no_witness"] if fault and document.get("no_witness") else "; ".join(document["not_compared"] or texts)
+    none = document.get("no_witness", "")
+    decides = fault or (not document["not_compared"] and none.startswith("no witness was sought"))
+    reason = none if none and decides else "; ".join(document["not_compared"] or texts)
     return "? " + general(reason)
 
 

@@ -359,8 +359,7 @@ struct Decoder::State {
       throw Error(ErrorCode::Unsupported, fmt::format("not modelled: \"{}\", to {} features",
                                                       transform.weight.selector(), transform.out));
     }
-    const models::Activation activation =
-        model.decoder->head_activation.value_or(*model.decoder->activation);
+    const models::Activation activation = model.decoder->head_activation.value_or(*model.decoder->activation);
     for (double& value : result) value = activated(activation, value);
     return result;
   }

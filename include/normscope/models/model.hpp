@@ -177,10 +177,10 @@ struct Decoder {
   std::optional<Activation> activation{};  ///< empty if neither file nor architecture determine it
   /// That of a language head's own map, where it is not that of the MLPs.
   std::optional<Activation> head_activation{};
-  double embedding_scale = 1.0;            ///< of the token embedding
-  double branch_scale = 1.0;               ///< of the outputs of attention and MLP
-  std::uint64_t first_position = 0;        ///< row of the position embedding for the first token
-  std::optional<Routing> routing{};        ///< of mixtures of experts
+  double embedding_scale = 1.0;      ///< of the token embedding
+  double branch_scale = 1.0;         ///< of the outputs of attention and MLP
+  std::uint64_t first_position = 0;  ///< row of the position embedding for the first token
+  std::optional<Routing> routing{};  ///< of mixtures of experts
   /// An encoder: heads see all positions, and norms behind sums give the stream itself.
   bool encodes = false;
   /// The token that takes the position before `first_position` and is not counted (RoBERTa's padding).

@@ -14,8 +14,8 @@ void language_head(Builder& b, const char* dense, const char* norm) {
   b.unembedding({"decoder"}, true, true, "bias");
 }
 
-// Positions of RoBERTa's kind begin behind the padding token's, which is not counted, and its language head has a
-// GELU whatever the configuration says of the MLPs.
+// Positions of RoBERTa's kind begin behind the padding token's, which is not counted, and its language head
+// has a GELU whatever the configuration says of the MLPs.
 void encoder(Builder& b) {
   if (b.config().flag({"is_decoder"}).value_or(false)) return;
   DecoderStyle style{.activation = "gelu", .encodes = true};

@@ -28,8 +28,8 @@ void mlp(Builder& b) {
   b.writes("mlp out", "mlp.W_out", inner);
 }
 
-// GPT-Neo has the same tensors, but scores without a factor and with windows, which its masks show; Mistral's are
-// those of its configuration. Models without MLPs may add positions to queries and keys only.
+// GPT-Neo has the same tensors, but scores without a factor and with windows, which its masks show; Mistral's
+// are those of its configuration. Models without MLPs may add positions to queries and keys only.
 void limits(Builder& b) {
   bool causal = true;
   const bool is_stated = !b.model_type().empty();

@@ -162,7 +162,9 @@ int run_attribute(const Session& session, Inputs& inputs, Outputs& outputs, cons
   }
   const analysis::Attribution result =
       analysis::attribute(context.checkpoint, context.model, context.tokens, options, session.progress());
-  const auto document = results::attribution(context.checkpoint, result, context.names, command.proofs);
+  const auto document = results::attribution(
+      {.arguments = {{"model", command.input.model.path}}, .stated = command.input.model.stated}, result,
+      context.names, command.proofs);
   outputs.write_text(command.page, [&] {
     return report::fill(json_text(document, 1),
                         json_text(figures::attribution_charts(result, context.names)));

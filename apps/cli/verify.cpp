@@ -83,6 +83,7 @@ class ResultReader {
     if (result_.kind() == "select") return verify_select();
     if (result_.kind() == "separate") return verify_separate();
     if (result_.kind() == "heads") return verify_heads();
+    if (result_.kind() == "attribute") return verify_attribute();
     return verify_reach();
   }
 
@@ -243,6 +244,12 @@ class ResultReader {
     return verify::verify_heads(result_, heads, options());
   }
 
+  [[nodiscard]] Verification verify_attribute() {
+    const files::Checkpoint& checkpoint = inputs_.checkpoint(needed("model"));
+    return verify::verify_attribute(result_, checkpoint,
+                                    inputs_.model_of(checkpoint, result_.inputs().stated));
+  }
+
   const Result& result_;
   const VerifyInputs& given_;
   Inputs& inputs_;
@@ -293,7 +300,7 @@ Command verify_command() {
   return {
       .name = "verify",
       .text = "Recheck a result from its JSON and its inputs alone",
-      .inputs = {input("RESULT", options->result, "Result of select, separate, reach or heads (their --json)")
+      .inputs = {input("RESULT", options->result, "Result of select, separate, reach, heads or attribute (their --json)")
                      .required(),
                  input("INPUTS", options->inputs,
                        "Inputs of the result, in the order in which it names them (default: the files it "
@@ -301,8 +308,8 @@ Command verify_command() {
       .options = {option("--folder", options->certificates)},
       .footer =
           "Exit status 0 if every statement is proved, 1 if one does not hold, 4 if all that fail to "
-          "be proved are without a proof in the result. `heads --proofs`, and --certificates of the others, "
-          "keep the proofs of large results.",
+          "be proved are without a proof in the result. `heads --proofs`, `attribute --proofs`, and --certificates "
+          "of the others keep the proofs.",
       .examples = {"normscope heads models/kjv_gpt --proofs --json heads.json",
                    "normscope verify heads.json"},
       .run = with(run_verify, options)};

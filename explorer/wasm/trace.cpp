@@ -128,7 +128,8 @@ class Tracer {
                                                 .budget = 0.0,
                                                 .subsets = {.most_removed = 1},
                                                 .threads = 1}));
-      return json_text(results::attribution(checkpoint_, *attribution_, names()));
+      return json_text(results::attribution({.arguments = {{"model", checkpoint_.path().string()}}},
+                                            *attribution_, names()));
     });
   }
 

@@ -246,11 +246,24 @@ def attribute(result, model):
         zero = result["removal"] == "zero"
         yield where + "share", abs(component["share"] + component["frozen"]) <= 1e-9 * size if zero else None, "of replaced components only a forward pass tells"
     yield from attribute_bounds(result, u, v, d, divisor)
+    if result["circuit"] and result["removal"] == "mean":
+        kept = set(result["circuit"]["kept"])
+        if not kept <= {component["name"] for component in components}:
+            raise exact.Malformed("circuit.kept are no components")
+        total = sum((change for component, change in zip(components, d) if component["name"] not in kept), np.zeros(width))
+        t, value = divisor((u + total) @ (u + total)), result["value"]
+        found = {"frozen": v @ total / s, "exact": v @ (u + total) / t - v @ u / s,
+                 "gradient": (v @ total - (v @ u) * (u @ total) / (proof["squared_radius"] * s * s)) / s}
+        size = abs(value) + np.linalg.norm(v) * (length + np.linalg.norm(total)) * (1 / s + 1 / t)
+        yield "circuit.kept", True
+        for name, change in found.items():
+            yield f"circuit.{name}", abs(result["circuit"][name] - value - change) <= 1e-9 * size
 
 
 def attribute_bounds(result, u, v, d, divisor):
     gram, lines, reads, lengths = d @ d.T, d @ u, d @ v, np.linalg.norm(d, axis=1)
-    f, s, names, bounds = u @ u, divisor(u @ u), [component["name"] for component in result["components"]], result["bounds"]
+    f, s, bounds = u @ u, divisor(u @ u), result["bounds"]
+    index_of = {component["name"]: k for k, component in enumerate(result["components"])}
 
     def price(square, read):
         with np.errstate(divide="ignore"):
@@ -290,7 +303,7 @@ def attribute_bounds(result, u, v, d, divisor):
             yield where + "most_price", bound["most_price"] is None or bound["most_price"] >= most - allowed
         for name in ("least", "most", "least_price", "most_price"):
             stated = bound["attained_" + name]
-            chosen = [names.index(component) for component in stated["components"]]
+            chosen = [index_of[component] for component in stated["components"]]
             left = u + d[chosen].sum(axis=0)
             value = price(left @ left, v @ left) if name.endswith("price") else s / divisor(left @ left)
             fits = len(set(chosen)) == len(chosen) <= removed
@@ -457,7 +470,7 @@ def check(result, *models):
     if kind is attribute and "proof" not in result:
         raise exact.Malformed("has no proof: normscope attribute writes one with --proofs")
     outcome = exact.Outcome()
-    outcome.use("schema", "version", "path", "input")
+    outcome.use("schema", "version", "path", "input", "inputs")
     # An overflow makes a statement fail; NumPy's warning adds nothing.
     with np.errstate(over="ignore", invalid="ignore"):
         try:

@@ -239,7 +239,9 @@ Illustrated model_attribute(const Model& model, const std::string& text, std::ve
     if (!against.empty()) options.against = token_of(against);
     const analysis::Attribution found =
         analysis::attribute(model.checkpoint(), model.described(), context.tokens, options, progress);
-    return Illustrated(json_text(results::attribution(model.checkpoint(), found, context.names, proofs)),
+    const verify::Inputs inputs{.arguments = {{"model", model.checkpoint().path().string()}},
+                                .stated = model.stated()};
+    return Illustrated(json_text(results::attribution(inputs, found, context.names, proofs)),
                        json_text(figures::attribution_charts(found, context.names)));
   });
 }

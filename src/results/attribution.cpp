@@ -175,6 +175,7 @@ namespace {
 
 struct AttributionFields {
   std::string path;
+  const verify::Inputs& inputs = empty<verify::Inputs>();
   const Attribution& x = empty<Attribution>();
   const models::Model& model = empty<models::Model>();
   const std::vector<std::string>& names = empty<std::vector<std::string>>();
@@ -192,6 +193,7 @@ void fields(V& v, const AttributionFields& of) {
   const Attribution& x = of.x;
   begin(v, "attribute");
   v("path", of.path);
+  v("inputs", InputsFields{of.inputs}, "what the command line named");
   v("architecture", of.model.title);
   v("tokens", each(x.tokens, [&of](std::size_t token) { return TokenFields{token, of.names}; }));
   v("at", x.at, "position whose next token is predicted");
@@ -245,10 +247,10 @@ void fields(V& v, const AttributionFields& of) {
   v("notes", of.model.notes);
 }
 
-Json attribution(const files::Checkpoint& checkpoint, const Attribution& attributed,
+Json attribution(const verify::Inputs& inputs, const Attribution& attributed,
                  const std::vector<std::string>& names, bool with_proofs) {
-  return json_of(
-      AttributionFields{checkpoint.path().string(), attributed, *attributed.model, names, with_proofs});
+  return json_of(AttributionFields{inputs.arguments.front().name, inputs, attributed, *attributed.model, names,
+                                   with_proofs});
 }
 Json describe_attribute(SchemaMaker& maker) { return maker.schema_of(AttributionFields{}); }
 

@@ -184,6 +184,56 @@ constexpr std::array of_heads = std::to_array<Claim>({
     {"heads[].certificates", certificate, "HeadCheck::check_bounds, differing_norms"},
 });
 
+constexpr const char* of_forward = "only a forward pass of the model tells";
+
+constexpr std::array of_attribute = std::to_array<Claim>({
+    {"schema", nothing, "read_document"},
+    {"version", nothing, ""},
+    {"inputs", nothing, "the model is read anew"},
+    {"path", derived, "AttributionCheck::check_facts"},
+    {"architecture", derived, "AttributionCheck::check_facts"},
+    {"tokens", unproved, of_forward},
+    {"at", unproved, of_forward},
+    {"target.token", derived, "AttributionCheck::check_reading"},
+    {"target.name", unproved, "names of tokens are not read"},
+    {"against.token", derived, "AttributionCheck::check_reading"},
+    {"against.name", unproved, "names of tokens are not read"},
+    {"removal", unproved, of_forward},
+    {"norm", derived, "AttributionCheck::check_facts"},
+    {"divisor", derived, "AttributionCheck::check_reading"},
+    {"value", derived, "AttributionCheck::check_reading"},
+    {"constant", derived, "AttributionCheck::check_reading"},
+    {"soft_cap", derived, "AttributionCheck::check_facts"},
+    {"miss", unproved, of_forward},
+    {"components[].name", unproved, of_forward},
+    {"components[].after", unproved, of_forward},
+    {"components[].share", derived, "AttributionCheck::check_component"},
+    {"components[].shares", unproved, of_forward},
+    {"components[].frozen", derived, "AttributionCheck::check_component"},
+    {"components[].price", derived, "AttributionCheck::check_component"},
+    {"components[].exact", derived, "AttributionCheck::check_component"},
+    {"components[].gradient", derived, "AttributionCheck::check_component"},
+    {"components[].remainder", derived, "AttributionCheck::check_component"},
+    {"components[].cosine", derived, "AttributionCheck::check_component"},
+    {"components[].rounding", unproved, no_proof},
+    {"components[].rerun", unproved, of_forward},
+    {"bounds", derived, "AttributionCheck::check_bound"},
+    {"circuit.kept", certificate, "AttributionCheck::check_circuit"},
+    {"circuit.frozen", derived, "AttributionCheck::check_circuit"},
+    {"circuit.gradient", derived, "AttributionCheck::check_circuit"},
+    {"circuit.exact", derived, "AttributionCheck::check_circuit"},
+    {"circuit.rounding", unproved, no_proof},
+    {"circuit.rerun", unproved, of_forward},
+    {"proof.source", derived, "AttributionCheck::check_facts"},
+    {"proof.squared_radius", derived, "AttributionCheck::check_facts"},
+    {"proof.eps", derived, "AttributionCheck::check_facts"},
+    {"proof.row", unproved, of_forward},
+    {"proof.direction", derived, "AttributionCheck::check_reading"},
+    {"proof.changes", unproved, of_forward},
+    {"folds", unproved, of_forward},
+    {"notes", derived, "AttributionCheck::check_facts"},
+});
+
 /// The claims that name a member or something in it.
 class Claims {
  public:
@@ -252,6 +302,7 @@ std::span<const Claim> claims_of(std::string_view kind) {
   if (kind == "separate") return of_separate;
   if (kind == "reach") return of_reach;
   if (kind == "heads") return of_heads;
+  if (kind == "attribute") return of_attribute;
   return {};
 }
 

@@ -112,6 +112,7 @@ class Shape {
   /// The first difference, as "PATH, expected ...", or nothing.
   [[nodiscard]] std::optional<std::string> difference(const Json& schema, const Json& value) {
     path_.clear();
+    root_ = &schema;
     if (fits(schema, value)) return std::nullopt;
     return wrong_;
   }
@@ -124,6 +125,10 @@ class Shape {
   }
 
   bool fits(const Json& schema, const Json& value) {
+    if (schema.contains("$ref")) {
+      constexpr std::size_t prefix = std::string_view("#/$defs/").size();
+      return fits((*root_)["$defs"][schema["$ref"].get_ref<const std::string&>().substr(prefix)], value);
+    }
     if (schema.contains("const") && value != schema["const"]) return refuse(schema["const"].dump());
     if (schema.contains("enum") &&
         std::find(schema["enum"].begin(), schema["enum"].end(), value) == schema["enum"].end()) {
@@ -220,6 +225,13 @@ class Shape {
       path_ = path;
       if (fitting != 1) return refuse("one of the forms in the schema");
     }
+    if (schema.contains("anyOf")) {
+      // Of null or an object, the object's difference is the one to name.
+      if (std::none_of(schema["anyOf"].begin(), schema["anyOf"].end(), holds)) {
+        return value.is_object() ? holds(schema["anyOf"].front()) : refuse("one of the forms in the schema");
+      }
+      path_ = path;
+    }
     if (schema.contains("if") && holds(schema["if"]) && !holds(schema["then"])) return false;
     path_ = path;
     if (schema.contains("dependentRequired")) {
@@ -233,6 +245,7 @@ class Shape {
     return true;
   }
 
+  const Json* root_ = nullptr;
   std::string path_{};
   std::string wrong_{};
 };
@@ -490,7 +503,7 @@ Json read_document(std::string_view text, const std::string& source) {
   const std::string_view schema =
       named ? schema_text(kind.substr(prefix.size(), kind.size() - prefix.size() - layout.size()))
             : std::string_view();
-  if (schema.empty()) throw refuse("schema, expected normscope.select/1, separate/1, reach/1 or heads/1");
+  if (schema.empty()) throw refuse("schema, expected normscope.select/1, separate/1, reach/1, heads/1 or attribute/1");
   if (const auto difference = Shape().difference(Json::parse(schema.begin(), schema.end()), document)) {
     throw refuse(*difference);
   }

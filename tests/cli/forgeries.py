@@ -69,6 +69,10 @@ SOURCES = {
     "heads_biased": Source(("heads", FIXTURE + "gpt_neox", "--proofs"), {}),
     "heads_between": Source(("heads", FIXTURE + "albert", "--proofs"), {}),
     "heads_bare": Source(("heads", "models/wordlist_gpt"), {}),
+    "attribute": Source(("attribute", "models/wordlist_gpt", "understandin", "--target", "g", "--most-removed", "12", "--budget", "1e-4",
+                         "--proofs"), {}),
+    "attribute_mean": Source(("attribute", FIXTURE + "gemma2", "--tokens", "1,7,3,5,2", "--target", "4", "--against", "9", "--replace-with",
+                              "mean", "--keep", "0.mlp,1.0", "--proofs"), {}),
 }
 
 
@@ -149,14 +153,19 @@ class Forgeries:
 
 
 def header(of):
-    """What every kind of result has."""
+    """What every kind of result has that names its arrays."""
     of.failed("another hash of an input", "sha256", put("inputs.arrays[0].sha256", "0" * 64))
     of.failed("another shape of an input", "shape", put("inputs.arrays[0].shape", lambda shape: [shape[0] + 1, *shape[1:]]))
     of.failed("an input left out", "arrays", drop("inputs.arrays[0]"))
+    layout(of)
+
+
+def layout(of):
+    """What every kind of result has."""
     of.malformed("an unknown member", "proof_of_everything", add("", {"proof_of_everything": True}))
     of.malformed("a schema of no result", "schema", put("schema", "normscope.truth/1"))
     of.text("two members of one name", "schema", lambda text: text.replace("{", '{"version": "0", ', 1))
-    of.text("a number that is not finite", "NaN", lambda text: re.sub(r'("(?:scale|version)": )[^,]+', r"\1NaN", text, count=1))
+    of.text("a number that is not finite", "NaN", lambda text: re.sub(r'("(?:scale|divisor|version)": )[^,]+', r"\1NaN", text, count=1))
     of.text("text after the result", "JSON", lambda text: text + "{}")
     of.text("the result cut off", "JSON", lambda text: text[:-1])
 
@@ -806,6 +815,57 @@ def heads_between(of):
 
 def heads_bare(of):
     of.unproved("bounds without certificates", "bounds", put("heads[0].sharp_bounds", [0.0, 1e-9]))
+
+
+def attribute_mean(of):
+    layout(of)
+    raised = lambda x: x + 1e-6
+    for name in ("value", "constant"):
+        of.failed(f"the {name} raised", name, put(name, raised))
+    of.failed("the divisor lowered", "divisor", put("divisor", lambda x: x * (1 - 1e-6)))
+    of.failed("another target", "direction", put("target.token", lambda x: x + 1))
+    of.failed("another direction", "direction", put("proof.direction[0]", lambda x: x + 1e-3))
+    of.failed("another radius", "squared_radius", put("proof.squared_radius", 1.0))
+    of.failed("another eps", "divisor", put("proof.eps", 1.0), put("divisor", lambda x: x + 1e-3))
+    of.failed("no gain", "direction", put("proof.source.gain", None), put("proof.direction[1]", lambda x: 1.5 * x + 1))
+    of.failed("another row", "divisor", put("proof.row", lambda row: [2 * x for x in row]))
+    of.failed("a component's row left out", "changes", drop("proof.changes[0]"))
+    for name in ("frozen", "price", "exact", "gradient", "cosine"):
+        of.failed(f"{name} raised", name, put(f"components[3].{name}", raised))
+    of.failed("a smaller bound of the gradient's error", "remainder", put("components[0].remainder", lambda x: 0.999 * x))
+    of.failed("least raised", "least", put("bounds[1].least", lambda x: x * (1 + 1e-6)))
+    of.failed("most lowered", "most", put("bounds[1].most", lambda x: x * (1 - 1e-6)))
+    of.failed("least_price raised", "least_price", put("bounds[1].least_price", lambda x: x + 1e-5))
+    of.failed("most_price lowered", "most_price", put("bounds[1].most_price", lambda x: x - 1e-5))
+    of.failed("bounds of another number of components", "removed", put("bounds[1].removed", 1))
+    of.failed("an attained factor raised", "attained_most", put("bounds[1].attained_most.value", lambda x: 1.001 * x))
+    of.failed("an attained set with a component more", "attained_least",
+              put("bounds[0].attained_least", lambda x: x | {"components": ["embedding", *x["components"]][:3] + ["1.mlp"]}))
+    of.malformed("an attained set of what is no component", "attained_least", put("bounds[0].attained_least.components", ["99.mlp"]))
+    for path, value in (("tokens[0].token", 9), ("at", 0), ("miss", 0.0), ("components[2].name", "9.9"), ("components[1].rerun", 0.5),
+                        ("components[1].rounding", 0.0), ("components[2].shares[0]", 7.0), ("removal", "given"), ("norm", "another"),
+                        ("architecture", "Another")):
+        of.unproved(f"another {path}", re.sub(r"\[\d+\]", "", path).split(".")[-1], put(path, value))
+    of.malformed("no proof", "proof", drop("proof"))
+    for name in ("exact", "frozen", "gradient"):
+        of.failed(f"the circuit's {name} raised", name, put(f"circuit.{name}", lambda x: x + 1e-6))
+    of.failed("another component is kept", "exact", put("circuit.kept[0]", "embedding"))
+    of.unproved("no soft cap", "soft_cap", put("soft_cap", 1e3))
+    of.unproved("a share of another size", "share", put("components[1].share", 0.25))
+
+
+def attribute(of):
+    """Bounds over sets by relaxations."""
+    of.failed("share raised", "share", put("components[3].share", lambda x: x + 1e-6))
+    relaxed = "bounds[11]."
+    of.failed("a relaxed most lowered", "most", put(relaxed + "most", lambda x: 0.9999 * x))
+    of.failed("a relaxed least raised", "least", put(relaxed + "least", lambda x: 1.0001 * x))
+    of.failed("a relaxed price lowered", "most_price", put(relaxed + "most_price", lambda x: 0.99 * x))
+    of.failed("a form that is not convex", "most", put(relaxed + "below.diagonal", lambda x: [2 * y for y in x]))
+    of.failed("a form that is not concave", "least", put(relaxed + "above.diagonal", lambda x: [0.5 * y for y in x]))
+    of.failed("a point outside", "most", put(relaxed + "below.point", lambda x: [1.0] * len(x)))
+    of.malformed("a point beyond 1", "point", put(relaxed + "below.point[0]", 1.5))
+    of.failed("no convex form", "bounds[11]", drop(relaxed + "below"))
 
 
 def forgeries():

@@ -440,7 +440,7 @@ std::string of_any_kind(std::string_view path) {
 }
 
 TEST(Claims, NameEveryMemberOfEverySchema) {
-  for (const char* kind : {"select", "separate", "reach", "heads"}) {
+  for (const char* kind : {"select", "separate", "reach", "heads", "attribute"}) {
     const Json schema = Json::parse(schema_text(kind));
     std::set<std::string> members;
     collect(schema, schema, "", members);

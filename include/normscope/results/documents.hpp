@@ -227,8 +227,8 @@ struct SeparateResult {
     const analysis::InModel* within = nullptr);
 
 /// Components and a logit, schema "normscope.attribute/1" (docs/schemas/attribute.schema.json);
-/// `with_proofs` adds what `verify` needs.
-[[nodiscard]] nlohmann::ordered_json attribution(const files::Checkpoint& checkpoint,
+/// `inputs` name the model, and `with_proofs` adds what `verify` needs.
+[[nodiscard]] nlohmann::ordered_json attribution(const verify::Inputs& inputs,
                                                  const analysis::Attribution& attributed,
                                                  const std::vector<std::string>& names,
                                                  bool with_proofs = false);

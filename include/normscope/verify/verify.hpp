@@ -16,8 +16,8 @@
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/models/model.hpp>
 
-/// Checks results of `select`, `separate`, `reach` and `heads` from their JSON and their inputs alone, by
-/// plain arithmetic that shares no code with the search; docs/certificates.md has the formats and
+/// Checks results of `select`, `separate`, `reach`, `heads` and `attribute` from their JSON and their inputs
+/// alone, by plain arithmetic that shares no code with the search; docs/certificates.md has the formats and
 /// inequalities.
 namespace normscope::verify {
 
@@ -71,7 +71,7 @@ class Result {
   Result& operator=(Result&&) noexcept;
   ~Result();
 
-  /// "select", "separate", "reach" or "heads".
+  /// "select", "separate", "reach", "heads" or "attribute".
   [[nodiscard]] const std::string& kind() const;
   [[nodiscard]] const std::string& source() const;
   [[nodiscard]] const Inputs& inputs() const;
@@ -244,5 +244,17 @@ class ModelHeads {
 ///           enumerated
 [[nodiscard]] Verification verify_heads(const Result& result, const ModelHeads& heads,
                                         const VerifyOptions& options = {});
+
+/// Checks every statement of an `attribute` result that has proofs, of the rows in it: that they are the
+/// model's is listed as not proved.
+///
+/// Errors    Format; Unsupported for a model whose logits are not modelled; as `models::read_weight`
+///
+/// Accuracy  deviations of 1e-9 of the sizes of terms pass (test: cli.forgeries)
+///
+/// Cost      components² · width; bounds over sets by a search that leaves out what the bound's own value
+///           excludes
+[[nodiscard]] Verification verify_attribute(const Result& result, const files::Checkpoint& checkpoint,
+                                            const models::Model& model);
 
 }  // namespace normscope::verify

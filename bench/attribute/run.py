@@ -2,8 +2,8 @@
 
 usage: scripts/bench attribute [--tokens 256] [--threads 2] [--runs 3] [--json FILE]
 
-Seconds are medians of whole processes, which read the model too. Running the model again without a component takes as
-long as a forward pass, so the time of one is what these runs add, divided by their number.
+Seconds are medians of whole processes, which read the model too. The model runs again without a component from its layer
+on: the time of such a run is what they add, divided by their number.
 """
 
 import argparse
@@ -47,14 +47,15 @@ def main():
                 times.append(time.perf_counter() - start)
             return statistics.median(times), json.loads(result.read_text())
 
+        forward, _ = seconds("--budget", "0", "--most-removed", "0")
         without, _ = seconds("--budget", "0")
         whole, document = seconds()
     runs = sum(component["rerun"] is not None for component in document["components"])
-    forward = (whole - without) / max(1, runs)
     row = {"task": "attribute", "tokens": arguments.tokens, "threads": arguments.threads, "components": len(document["components"]),
-           "forward_pass": forward, "closed_forms_and_bounds": without - forward, "runs_without_a_component": runs, "whole": whole}
+           "forward_pass_and_closed_forms": forward, "bounds_of_sets": without - forward, "runs_without_a_component": runs,
+           "such_a_run": (whole - without) / max(1, runs), "whole": whole}
     for name, value in row.items():
-        print(f"{name:25} {value if isinstance(value, (int, str)) else f'{value:.2f} s'}")
+        print(f"{name:30} {value if isinstance(value, (int, str)) else f'{value:.2f} s'}")
     if arguments.json:
         arguments.json.write_text(json.dumps([row], indent=1) + "\n")
 

@@ -163,6 +163,7 @@ class Attributor {
          .observe =
              [&](std::size_t norm, MatrixView<const double> rows) {
                add_folds(norm, rows);
+               if (own) entered_.emplace_back(rows.data(), rows.data() + rows.rows() * rows.width());
                if (norm != result_.norm) return;
                divisors_ = divisors_of(models::read_norm(checkpoint_, model_.norms[norm]), rows);
                const std::span<const double> row = rows.row(result_.at);
@@ -273,16 +274,19 @@ class Attributor {
   /// How the reading changes when some components are replaced at every position.
   double rerun_without(const NormReading& reading, const std::vector<bool>& removed, Removal removal) {
     double value = 0.0;
-    (void)decoder_.run_apart(context_,
-                             {.change =
-                                  [&](std::size_t index, MatrixView<double> rows) {
-                                    if (removed[index]) replace(index, removal, rows);
-                                  },
-                              .observe =
-                                  [&](std::size_t norm, MatrixView<const double> rows) {
-                                    if (norm == result_.norm) value = reading.value_at(rows.row(result_.at));
-                                  }},
-                             {});
+    (void)decoder_.run_apart(
+        context_,
+        {.change =
+             [&](std::size_t index, MatrixView<double> rows) {
+               if (removed[index]) replace(index, removal, rows);
+             },
+         .observe =
+             [&](std::size_t norm, MatrixView<const double> rows) {
+               if (norm == result_.norm) value = reading.value_at(rows.row(result_.at));
+             },
+         .entered = &entered_,
+         .first = static_cast<std::size_t>(std::find(removed.begin(), removed.end(), true) - removed.begin())},
+        {});
     return value - reading.value_at(stream_);
   }
 
@@ -293,9 +297,10 @@ class Attributor {
     for (std::size_t t = 0; t < rows.rows(); ++t) std::copy(by.begin(), by.end(), rows.row(t).begin());
   }
 
-  /// Whether one more run is within the budget.
-  bool spend() {
-    spent_ += static_cast<double>(context_.size()) * static_cast<double>(model_.parameters);
+  /// Whether one more run from that component on is within the budget.
+  bool spend(std::size_t first) {
+    spent_ += static_cast<double>(context_.size()) * static_cast<double>(model_.parameters) *
+              decoder_.share_behind(first);
     return spent_ <= options_.budget;
   }
 
@@ -313,7 +318,7 @@ class Attributor {
       const bool is_behind =
           component.after != nullptr || (component.layer && model_.decoder->branch_scale != 1.0);
       if (options_.removal == Removal::given && is_behind) continue;
-      if (!spend()) return;
+      if (!spend(k)) return;
       std::vector<bool> removed(addends_.size());
       removed[k] = true;
       result_.components[k].rerun = rerun_without(reading, removed, options_.removal);
@@ -331,7 +336,7 @@ class Attributor {
       for (std::size_t i = 0; i < total.size(); ++i) total[i] += by[i] - addend.row[i];
     }
     result_.circuit = Circuit{.kept = kept, .effect = reading.effect(total)};
-    if (!options_.components && spend()) {
+    if (!options_.components && spend(0)) {
       result_.circuit->rerun = rerun_without(reading, removed, Removal::mean);
     }
   }
@@ -346,7 +351,8 @@ class Attributor {
   std::vector<Addend> addends_{};
   std::vector<double> stream_{};
   std::vector<double> divisors_{};  ///< of the final norm, at each position
-  double spent_ = 0.0;              ///< of the budget
+  std::vector<std::vector<double>> entered_{};  ///< the rows that entered each norm
+  double spent_ = 0.0;                          ///< of the budget
 };
 
 }  // namespace

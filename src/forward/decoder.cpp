@@ -51,6 +51,7 @@ struct Decoder::State {
   Plan plan;
   std::vector<std::size_t> norms{};
   std::vector<Component> components{};
+  std::vector<std::size_t> starts{};  ///< of each step: the first of the components that it adds
   bool has_logits = false;
   std::size_t vocabulary = 0, positions = most_tokens, width = 0;
 
@@ -81,6 +82,7 @@ struct Decoder::State {
     components.push_back({Kind::embedding});
     if (plan.positions != nullptr) components.push_back({Kind::position});
     for (const Step& step : plan.steps) {
+      starts.push_back(components.size());
       for (const Branch& branch : step.before) {
         const bool attends = !branch.heads.empty();
         const std::optional<int> layer =
@@ -364,14 +366,48 @@ struct Decoder::State {
     return result;
   }
 
-  /// Goes through the norms; `add_branch` adds one branch to the stream. The output of the final norm.
+  /// The step that adds a component; 0 for an embedding.
+  [[nodiscard]] std::size_t step_of(std::size_t component) const {
+    const auto behind = std::upper_bound(starts.begin(), starts.end(), component);
+    // Of steps that add nothing, the last has the number of the next component too.
+    const auto step = static_cast<std::size_t>(behind - starts.begin());
+    return component < starts.front() ? 0 : step - 1;
+  }
+
+  [[nodiscard]] std::vector<double> output_of(const models::Norm& norm, MatrixView<const double> x) const {
+    const NormSpec spec = models::read_norm(checkpoint, norm);
+    std::vector<double> output(x.rows() * width);
+    const MatrixView<double> view(output.data(), x.rows(), width);
+    norm::normalize<double>(norm::view(spec), x, view, threads);
+    disturb_norm(norm, view);
+    return output;
+  }
+
+  /// The outputs of norms that open branches read: those of two norms beside each other at most.
+  using Normed = std::map<std::size_t, std::vector<double>>;
+
+  /// What a pass has in front of step `first`, of the rows that entered the norms before.
+  [[nodiscard]] Normed resumed(const std::vector<std::vector<double>>& entered, std::size_t first,
+                               std::vector<double>& stream) const {
+    Normed normed;
+    for (std::size_t s = first; s > 0; --s) {
+      const Step& step = plan.steps[s - 1];
+      const std::vector<double>& rows = entered[s - 1];
+      normed[step.norm] = output_of(model.norms[step.norm], {rows.data(), rows.size() / width, width});
+      if (s == first) stream = step.becomes_stream ? normed[step.norm] : rows;
+      if (!step.before.empty()) break;
+    }
+    return normed;
+  }
+
+  /// Goes through the norms from step `first` on; `add_branch` adds one branch to the stream. The output of
+  /// the final norm.
   template <typename Add>
   [[nodiscard]] std::vector<double> pass(std::vector<double> stream, const Observe& observe,
-                                         const Add& add_branch, const Progress& progress) const {
+                                         const Add& add_branch, const Progress& progress,
+                                         std::size_t first = 0, Normed normed = {}) const {
     const std::size_t rows = stream.size() / width;
-    // The outputs of norms that open branches read: those of two norms beside each other at most.
-    std::map<std::size_t, std::vector<double>> normed;
-    for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    for (std::size_t s = first; s < plan.steps.size(); ++s) {
       progress("norms", s, plan.steps.size());
       const Step& step = plan.steps[s];
       for (const Branch& branch : step.before) {
@@ -383,13 +419,8 @@ struct Decoder::State {
       disturb(disturbance, "stream of " + model.norms[step.norm].name, 0, rounding(4),
               {stream.data(), rows, width});
       if (observe) observe(step.norm, {stream.data(), rows, width});
-      const NormSpec spec = models::read_norm(checkpoint, model.norms[step.norm]);
-      std::vector<double>& output = normed[step.norm];
-      output.resize(stream.size());
-      norm::normalize<double>(norm::view(spec), {stream.data(), rows, width}, {output.data(), rows, width},
-                              threads);
-      disturb_norm(model.norms[step.norm], {output.data(), rows, width});
-      if (step.becomes_stream) stream = output;
+      normed[step.norm] = output_of(model.norms[step.norm], {stream.data(), rows, width});
+      if (step.becomes_stream) stream = normed[step.norm];
     }
     return std::move(normed.at(norms.back()));
   }
@@ -447,17 +478,28 @@ std::vector<double> Decoder::run_apart(std::span<const std::size_t> tokens, cons
                                        const Progress& progress) const {
   const State& state = *state_;
   state.expect_tokens(tokens);
+  const std::size_t first = apart.entered != nullptr ? state.step_of(apart.first) : 0;
   std::vector<double> stream(tokens.size() * state.width);
-  state.begin(0, state.embedded(tokens), apart, stream);
-  state.begin(1, state.placed(tokens), apart, stream);
-  std::size_t next = state.plan.positions == nullptr ? 1 : 2;
+  State::Normed normed;
+  if (first == 0) {
+    state.begin(0, state.embedded(tokens), apart, stream);
+    state.begin(1, state.placed(tokens), apart, stream);
+  } else {
+    normed = state.resumed(*apart.entered, first, stream);
+  }
+  std::size_t next = state.starts[first];
   return state.pass(
       std::move(stream), apart.observe,
       [&](const Branch& branch, MatrixView<const double> normed, std::vector<double>& sum) {
         state.add_apart(branch, next, apart, normed, sum);
         next += std::max<std::size_t>(1, branch.heads.size()) + (State::has_bias(branch) ? 1 : 0);
       },
-      progress);
+      progress, first, std::move(normed));
+}
+
+double Decoder::share_behind(std::size_t component) const {
+  const auto steps = static_cast<double>(state_->plan.steps.size());
+  return (steps - static_cast<double>(state_->step_of(component))) / steps;
 }
 
 void Decoder::logits(MatrixView<const double> hidden, MatrixView<double> logits,

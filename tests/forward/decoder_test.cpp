@@ -95,6 +95,28 @@ TEST_P(DecoderFixture, AddsItsComponentsToTheStream) {
   for (std::size_t i = 0; i < hidden.size(); ++i) EXPECT_NEAR(apart[i], hidden[i], 1e-10);
 }
 
+TEST_P(DecoderFixture, BeginsWhereAComponentChanges) {
+  const files::Checkpoint checkpoint(test::fixture(GetParam()));
+  const models::Model model = models::describe(checkpoint);
+  const std::vector<std::size_t> tokens = tokens_of(truth_of(GetParam()));
+  const Decoder decoder(checkpoint, model, 1);
+  std::vector<std::vector<double>> entered;
+  (void)decoder.run_apart(tokens, {.observe = [&](std::size_t, MatrixView<const double> rows) {
+                            entered.emplace_back(rows.data(), rows.data() + rows.rows() * rows.width());
+                          }});
+  for (std::size_t k = 0; k < decoder.components().size(); ++k) {
+    const auto halve = [&](std::size_t index, MatrixView<double> rows) {
+      EXPECT_TRUE(index < decoder.components().size());
+      for (double& value : rows.row(0)) value *= index == k ? 0.5 : 1.0;
+    };
+    const std::vector<double> whole = decoder.run_apart(tokens, {.change = halve});
+    EXPECT_EQ(decoder.run_apart(tokens, {.change = halve, .entered = &entered, .first = k}), whole)
+        << decoder.components()[k].name();
+  }
+  EXPECT_EQ(decoder.share_behind(0), 1.0);
+  EXPECT_LT(decoder.share_behind(decoder.components().size() - 1), 0.5);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Decoder, DecoderFixture,
     testing::Values("arcee", "codegen", "cohere", "cohere2", "cohere_qk_norm", "falcon_11b", "falcon_40b",

@@ -58,6 +58,10 @@ struct Apart {
   /// which is linear in it while the norm's divisor is kept; the bias of that norm counts as a bias.
   std::function<void(std::size_t component, MatrixView<const double> rows)> collect{};
   Observe observe{};
+  /// The rows that entered each of `Decoder::norms()` in a pass of the same tokens without changes. With
+  /// them, the pass begins with the branch of component `first`; no hook is called with what is before.
+  const std::vector<std::vector<double>>* entered = nullptr;
+  std::size_t first = 0;
 };
 
 /// Called with the attention weights of heads, once for each head of the model.
@@ -140,14 +144,19 @@ class Decoder {
   ///
   /// Accuracy  what is collected adds up to the stream that enters the final norm, up to rounding, unless
   ///           `change` is given (test: Decoder.AddsItsComponentsToTheStream); a `change` that changes
-  ///           nothing gives the same bits as none
+  ///           nothing gives the same bits as none, and a pass that begins late those of a whole one (test:
+  ///           Decoder.BeginsWhereAComponentChanges)
   ///
   /// Errors    as `run`; Unsupported if `collect` is given and a branch ends in a norm that is elementwise or
   ///           has groups
   ///
-  /// Cost      as `run`; memory: the widest output map, and rows of the stream for each component of a branch
+  /// Cost      as `run`, or `share_behind(first)` of it; memory: the widest output map, and rows of the
+  ///           stream for each component of a branch
   [[nodiscard]] std::vector<double> run_apart(std::span<const std::size_t> tokens, const Apart& apart,
                                               const Progress& progress = {}) const;
+
+  /// The part of the norms' steps that a pass has left when it begins with that component: 1 for an embedding.
+  [[nodiscard]] double share_behind(std::size_t component) const;
 
   /// The logits for rows of the final norm's output, before softmax.
   ///

@@ -277,7 +277,7 @@ def attribute_bounds(result, u, v, d, divisor):
         yield where + "removed", removed == k + 1 and removed <= len(d)
         longest = np.linalg.norm(u) + np.sort(lengths)[::-1][:removed].sum()
         if bound["proof"] == "relaxation":
-            low, high = (relaxed(f, lines, gram, lengths, bound[name], removed, sign) for name, sign in (("below", 1), ("above", -1)))
+            low, high = (relaxed(f, lines, gram, lengths, bound[name], removed, sign) if name in bound else -sign * np.inf for name, sign in (("below", 1), ("above", -1)))
         elif removed in extremes:
             low, high = extremes[removed][:2]
         else:

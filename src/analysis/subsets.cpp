@@ -89,67 +89,152 @@ struct Extremes {
   }
 };
 
-/// Of f and of the price, for sets of each size from 0 on.
-struct SizeExtremes {
-  std::vector<Extremes> square{}, price{};
+/// Bounds of f over sets, with rounding.
+struct SquareBounds {
+  double least = 0.0, most = infinity;
 };
 
-/// Tries every set of at most `most` components.
-class Enumeration {
+/// The sum of the `most` largest positive numbers that are added.
+class LargestSum {
  public:
-  Enumeration(const Form& form, std::size_t most) : form_(form), most_(most) {
-    result_.square.resize(most + 1);
-    result_.price.resize(most + 1);
+  explicit LargestSum(std::size_t most) : values_(most) {}
+  void clear() { std::fill(values_.begin(), values_.end(), 0.0); }
+  void add(double value) {
+    if (value <= values_.back()) return;
+    auto at = values_.end() - 1;
+    for (; at != values_.begin() && *(at - 1) < value; --at) *at = *(at - 1);
+    *at = value;
   }
-
-  SizeExtremes run() {
-    result_.square[0].add(form_.row_square, {});
-    result_.price[0].add(0.0, {});
-    if (most_ > 0) extend(0, form_.row_square, form_.row_reads, form_.with_row);
-    return std::move(result_);
-  }
+  [[nodiscard]] double total() const { return std::accumulate(values_.begin(), values_.end(), 0.0); }
 
  private:
-  /// `products` are d_k·(u + Σ_S d_j) for the components k >= first.
-  void extend(std::size_t first, double square, double read, const std::vector<double>& products) {
-    const std::size_t size = set_.size() + 1;
-    Extremes& squares = result_.square[size];
-    Extremes& prices = result_.price[size];
-    std::vector<double> next(size < most_ ? form_.count : 0);
+  std::vector<double> values_;
+};
+
+/// The extremes of f, or of the price, over all sets of at most `removed` components: a branch and bound over
+/// what is in a set. With r more components, f grows by at most the r largest of 2 d_k·(u + Σ_S d_j) + |d_k|²
+/// and the r − 1 largest products of d_k with others; prices lie between the products of the ends of their
+/// factors.
+class SetSearch {
+ public:
+  SetSearch(const Form& form, std::size_t removed, double most_work)
+      : form_(form), order_(form.count), most_work_(most_work) {
+    // With the longest first, what is left when the others are chosen changes little.
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    std::stable_sort(order_.begin(), order_.end(),
+                     [&](std::size_t a, std::size_t b) { return form.lengths[a] > form.lengths[b]; });
+    for (std::size_t left = 0; left <= removed; ++left) levels_.emplace_back(left, form.count);
+    std::vector<double> others;
+    for (std::size_t k = 0; k < form.count; ++k) {
+      const std::span<const double> row = form.row(order_[k]);
+      others.assign(row.begin(), row.end());
+      others.erase(others.begin() + static_cast<std::ptrdiff_t>(order_[k]));
+      const auto end = static_cast<std::ptrdiff_t>(std::min(removed, others.size()));
+      double low = 0.0, high = 0.0;
+      std::vector<double> smallest(others), largest(others);
+      std::partial_sort(smallest.begin(), smallest.begin() + end, smallest.end());
+      std::partial_sort(largest.begin(), largest.begin() + end, largest.end(), std::greater<>());
+      for (std::size_t left = 1; left <= removed; ++left) {
+        levels_[left].low.push_back(low);
+        levels_[left].high.push_back(high);
+        if (left > others.size()) continue;
+        low += std::min(0.0, smallest[left - 1]);
+        high += std::max(0.0, largest[left - 1]);
+      }
+    }
+    levels_[removed].products.resize(form.count);
+    for (std::size_t k = 0; k < form.count; ++k) {
+      levels_[removed].products[k] = form.with_row[order_[k]];
+      own_.push_back(form.row(order_[k])[order_[k]]);
+      reads_.push_back(form.reads[order_[k]]);
+    }
+  }
+
+  /// Makes extremes of f that are attained those of all sets; false if that takes too long.
+  bool find_squares(Extremes& known) { return find(known, nullptr); }
+  /// Of the price, for f that is within those bounds.
+  bool find_prices(Extremes& known, const SquareBounds& within) { return find(known, &within); }
+
+ private:
+  /// What is known where a set may have `left` more components.
+  struct Level {
+    Level(std::size_t left, std::size_t count)
+        : less(left), more(left), down(left), up(left), products(left > 0 ? count : 0) {}
+
+    LargestSum less, more, down, up;
+    std::vector<double> low{}, high{};  ///< what left − 1 others add to a component's products
+    std::vector<double> products;       ///< d_k·(u + Σ_S d_j)
+  };
+
+  bool find(Extremes& known, const SquareBounds* within) {
+    known_ = &known;
+    within_ = within;
+    work_ = 0.0;
+    extend(0, form_.row_square, form_.row_reads, levels_.size() - 1);
+    return work_ <= most_work_;
+  }
+
+  void extend(std::size_t first, double square, double read, std::size_t left) {
+    work_ += static_cast<double>(form_.count - first);
+    if (work_ > most_work_ || !may_improve(first, square, read, levels_[left])) return;
+    const std::vector<double>& products = levels_[left].products;
     for (std::size_t k = first; k < form_.count; ++k) {
-      const std::span<const double> row = form_.row(k);
-      const double with = square + 2.0 * products[k] + row[k];
-      const double reads = read + form_.reads[k];
-      const double price = form_.price(with, reads);
-      set_.push_back(k);
-      if (with < squares.least.value || with > squares.most.value) squares.add(with, set_);
-      if (price < prices.least.value || price > prices.most.value) prices.add(price, set_);
-      if (size < most_) {
-        for (std::size_t j = k + 1; j < form_.count; ++j) next[j] = products[j] + row[j];
-        extend(k + 1, with, reads, next);
+      const double with = square + 2.0 * products[k] + own_[k];
+      const double reads = read + reads_[k];
+      const double value = within_ != nullptr ? form_.price(with, reads) : with;
+      set_.push_back(order_[k]);
+      if (value < known_->least.value || value > known_->most.value) add(value);
+      if (left > 1) {
+        const std::span<const double> row = form_.row(order_[k]);
+        std::vector<double>& next = levels_[left - 1].products;
+        for (std::size_t j = k + 1; j < form_.count; ++j) next[j] = products[j] + row[order_[j]];
+        extend(k + 1, with, reads, left - 1);
       }
       set_.pop_back();
     }
   }
 
+  /// Whether a set with more components from `first` on can be better than what is known.
+  bool may_improve(std::size_t first, double square, double read, Level& level) const {
+    level.less.clear();
+    level.more.clear();
+    for (std::size_t k = first; k < form_.count; ++k) {
+      const double own = 2.0 * level.products[k] + own_[k];
+      level.less.add(-own - level.low[k]);
+      level.more.add(own + level.high[k]);
+    }
+    const double least = square - level.less.total(), most = square + level.more.total();
+    if (within_ == nullptr) return least < known_->least.value || most > known_->most.value;
+    level.down.clear();
+    level.up.clear();
+    for (std::size_t k = first; k < form_.count; ++k) {
+      level.down.add(-reads_[k]);
+      level.up.add(reads_[k]);
+    }
+    for (const double of : {std::max(least, within_->least), std::min(most, within_->most)}) {
+      for (const double its_read : {read - level.down.total(), read + level.up.total()}) {
+        const double price = form_.price(of, its_read);
+        if (price < known_->least.value || price > known_->most.value) return true;
+      }
+    }
+    return false;
+  }
+
+  void add(double value) {
+    std::vector<std::size_t> ascending = set_;
+    std::sort(ascending.begin(), ascending.end());
+    known_->add(value, ascending);
+  }
+
   const Form& form_;
-  std::size_t most_;
-  SizeExtremes result_{};
+  std::vector<std::size_t> order_;
+  double most_work_, work_ = 0.0;
+  std::vector<Level> levels_{};
+  std::vector<double> own_{}, reads_{};  ///< |d_k|² and v·d_k
+  Extremes* known_ = nullptr;
+  const SquareBounds* within_ = nullptr;
   std::vector<std::size_t> set_{};
 };
-
-/// The largest number of components whose sets, with all smaller ones, are at most `most_sets`.
-std::size_t enumerable(std::size_t count, std::size_t most, double most_sets) {
-  double sets = 1.0, total = 1.0;
-  std::size_t size = 0;
-  while (size < std::min(count, most)) {
-    sets *= static_cast<double>(count - size) / static_cast<double>(size + 1);
-    total += sets;
-    if (total > most_sets) break;
-    ++size;
-  }
-  return size;
-}
 
 /// Exchanges components of a set as long as that makes `objective`, of f and v·(u + Σ_S d_k), smaller.
 class LocalSearch {
@@ -387,11 +472,6 @@ class RelaxedMinimum {
   double best_ = -infinity, bound_ = -infinity;
 };
 
-/// Bounds of f over sets, with rounding.
-struct SquareBounds {
-  double least = 0.0, most = infinity;
-};
-
 /// s/s_S and the price for a set, from the rows themselves; infinite where nothing but rounding is left.
 struct Left {
   double factor = infinity, price = infinity;
@@ -460,54 +540,56 @@ std::vector<SubsetBound> bound_subsets(const NormReading& reading, MatrixView<co
   if (options.most_removed == 0 || changes.rows() > most_bounded) return {};
   const Form form = form_of(reading, changes);
   const std::size_t most = std::min(options.most_removed, form.count);
-  const std::size_t tried = enumerable(form.count, most, options.most_sets);
   progress("sets", 0, most);
-  const SizeExtremes every = Enumeration(form, tried).run();
-  const Diagonals diagonals = tried < most ? diagonals_of(form) : Diagonals{};
+  std::optional<Diagonals> diagonals;
   LocalSearch shorter(form, [](double square, double) { return square; });
   LocalSearch longer(form, [](double square, double) { return -square; });
   LocalSearch cheaper(form, [&](double square, double read) { return form.price(square, read); });
   LocalSearch dearer(form, [&](double square, double read) { return -form.price(square, read); });
   std::vector<SubsetBound> bounds;
-  Extremes squares = every.square[0], prices = every.price[0];
+  Extremes squares{{{}, form.row_square}, {{}, form.row_square}}, prices{{{}, 0.0}, {{}, 0.0}};
+  bool finds_squares = true, finds_prices = true;
   for (std::size_t removed = 1; removed <= most; ++removed) {
     progress("sets", removed - 1, most);
     SubsetBound bound{.removed = removed};
     const auto n = static_cast<std::ptrdiff_t>(removed);
     const double longest = form.longest(removed);
-    const double error = (form.unit + rounding(8 * n + 16)) * longest * longest;
-    SquareBounds proved;
+    // Of what is tried, and of the bounds that exclude the rest, whose terms have no larger sum.
+    const double error = 8.0 * (form.unit + rounding(8 * n + 16)) * longest * longest;
+    SquareBounds proved{-infinity, infinity};
     const AttainedSet least = shorter.grow(), largest = longer.grow();
     const AttainedSet low = cheaper.grow(), high = dearer.grow();
-    if (removed <= tried) {
-      squares.add(every.square[removed]);
-      prices.add(every.price[removed]);
+    squares.add(Extremes{least, {largest.removed, -largest.value}});
+    prices.add(Extremes{low, {high.removed, -high.value}});
+    std::optional<SetSearch> search;
+    if (finds_squares) search.emplace(form, removed, options.most_work);
+    finds_squares = finds_squares && search->find_squares(squares);
+    if (finds_squares) {
       proved = {squares.least.value - error, squares.most.value + error};
     } else {
       bound.proof = SubsetProof::relaxation;
-      squares.add(Extremes{least, {largest.removed, -largest.value}});
-      prices.add(Extremes{low, {high.removed, -high.value}});
-      proved = {-infinity, infinity};
-      for (const std::vector<double>& diagonal : diagonals.below) {
+      if (!diagonals) diagonals = diagonals_of(form);
+      for (const std::vector<double>& diagonal : diagonals->below) {
         const RelaxedMinimum below(form, diagonal, 1.0, removed);
         if (!(below.bound() > proved.least)) continue;
         proved.least = below.bound();
         bound.below = below.relaxation();
       }
-      for (const std::vector<double>& diagonal : diagonals.above) {
+      for (const std::vector<double>& diagonal : diagonals->above) {
         const RelaxedMinimum above(form, diagonal, -1.0, removed);
         if (!(above.bound() < proved.most)) continue;
         proved.most = above.bound();
         bound.above = above.relaxation();
       }
     }
+    finds_prices = finds_prices && finds_squares && search->find_prices(prices, proved);
     finish(form, proved, squares, prices, bound);
     bound_price(form, removed, bound);
-    if (removed <= tried) {
+    if (finds_prices) {
       const double s = form.divisor_of(proved.least);
       // Of v·(u + Σ_S d_k), of the factor, and of 1/s_S.
       const double slack =
-          s > 0.0 ? 4.0 * form.unit * form.direction_length * longest * (1.0 / s + 1.0 / form.divisor) +
+          s > 0.0 ? 8.0 * form.unit * form.direction_length * longest * (1.0 / s + 1.0 / form.divisor) +
                         form.direction_length * longest * error / (form.squared_radius * s * s * s)
                   : infinity;
       bound.least_price = std::max(bound.least_price, prices.least.value - slack);

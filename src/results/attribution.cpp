@@ -109,7 +109,8 @@ void fields(V& v, const BoundFields& x) {
   v.define("bound", "over all sets of at most `removed` components");
   v("removed", positive(bound.removed));
   v("proof", one_of<"every_set", "relaxation">(bound.proof),
-    "each set was tried; or a convex and a concave function bound what is not tried");
+    "each set was tried, or excluded by a bound of the sets that contain a part of it; or a convex and a concave "
+    "function bound all");
   v("least", not_negative(bound.least),
     "proved bounds of what is left of any logit behind the norm, less its constant, over what freezing the "
     "divisor predicts");

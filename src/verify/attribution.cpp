@@ -58,9 +58,10 @@ struct Rows {
   [[nodiscard]] double divisor(double of) const {
     return std::sqrt(std::max(0.0, of) / squared_radius + eps);
   }
-  /// The price of freezing of a row of that square.
+  /// The price of freezing of a row of that square, which may be infinite.
   [[nodiscard]] double price(double of, double its_read) const {
-    return its_read == 0.0 ? 0.0 : its_read * (1.0 / divisor(of) - 1.0 / s);
+    if (its_read == 0.0) return 0.0;
+    return of == infinity ? -its_read / s : its_read * (1.0 / divisor(of) - 1.0 / s);
   }
   /// |u| and the `removed` largest |d_k|.
   [[nodiscard]] double longest(std::size_t removed) const {
@@ -81,39 +82,52 @@ struct Range {
 /// What no set may leave, of |u + Σ d_k|² and of the price.
 struct SetLimits {
   Range square{}, price{};
+  Range known{};  ///< limits of |u + Σ d_k|² that hold
 };
 
-/// Looks for a set of at most so many components that leaves the limits.
+/// Looks for a set of at most so many components that leaves the limits: by the components in it, the longest
+/// first, without those whose own bounds stay within the limits.
 class SetSearch {
  public:
-  SetSearch(const Rows& rows, const SetLimits& limits, std::size_t removed)
-      : rows_(rows), limits_(limits), removed_(removed), lowest_(removed), highest_(removed) {
-    // The least and the most that `size` - 1 other components can add to a component's products.
+  SetSearch(const Rows& rows, std::size_t removed)
+      : rows_(rows), removed_(removed), lowest_(removed), highest_(removed) {
+    std::vector<std::size_t> order(rows.count);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return rows.lengths[a] > rows.lengths[b]; });
     std::vector<double> others;
-    for (std::size_t k = 0; k < rows.count; ++k) {
+    for (const std::size_t k : order) {
+      along_.push_back(rows.along[k]);
+      reads_.push_back(rows.reads[k]);
+      own_.push_back(rows.row(k)[k]);
+      for (const std::size_t j : order) gram_.push_back(rows.row(k)[j]);
+      // The least and the most that `size` other components can add to its products.
       others.assign(rows.row(k), rows.row(k) + rows.count);
       others.erase(others.begin() + static_cast<std::ptrdiff_t>(k));
-      std::sort(others.begin(), others.end());
       double low = 0.0, high = 0.0;
       for (std::size_t size = 0; size < removed; ++size) {
         lowest_[size].push_back(low);
         highest_[size].push_back(high);
-        if (size >= others.size()) continue;
-        low += std::min(0.0, others[size]);
-        high += std::max(0.0, others[others.size() - 1 - size]);
+        if (others.empty()) continue;
+        const auto [least, most] = std::minmax_element(others.begin(), others.end());
+        low += std::min(0.0, *least);
+        high += std::max(0.0, *most);
+        *least = *most = 0.0;
       }
     }
   }
 
   /// Whether no set does; none if that takes too long.
-  std::optional<bool> none_leaves() {
-    const bool none = holds(0, rows_.square, rows_.read, rows_.along, removed_);
-    if (work_ > most_work) return std::nullopt;
+  std::optional<bool> none_leaves(const SetLimits& limits) {
+    limits_ = limits;
+    work_ = 0.0;
+    const bool none = holds(0, rows_.square, rows_.read, along_, removed_);
+    if (none && work_ > most_work) return std::nullopt;
     return none;
   }
 
  private:
-  static constexpr double most_work = 4e9;
+  static constexpr double most_work = 2e9;
 
   /// The sum of the `most` largest positive numbers that are added.
   class Largest {
@@ -131,9 +145,11 @@ class SetSearch {
     std::vector<double> values_;
   };
 
+  /// Of squares that are within those that hold for all sets.
   [[nodiscard]] Range price_range(const Range& square, const Range& read) const {
     Range range{infinity, -infinity};
-    for (const double of : {square.least, square.most}) {
+    for (const double of :
+         {std::max(square.least, limits_.known.least), std::min(square.most, limits_.known.most)}) {
       for (const double its_read : {read.least, read.most}) {
         const double price = rows_.price(of, its_read);
         range = {std::min(range.least, price), std::max(range.most, price)};
@@ -152,29 +168,29 @@ class SetSearch {
     work_ += static_cast<double>(rows_.count - first);
     Largest less(left), more(left), down(left), up(left);
     for (std::size_t k = first; k < rows_.count; ++k) {
-      const double own = 2.0 * products[k] + rows_.row(k)[k];
+      const double own = 2.0 * products[k] + own_[k];
       less.add(-own - lowest_[left - 1][k]);
       more.add(own + highest_[left - 1][k]);
-      down.add(-rows_.reads[k]);
-      up.add(rows_.reads[k]);
+      down.add(-reads_[k]);
+      up.add(reads_[k]);
     }
     const Range squares{square - less.total(), square + more.total()};
     const Range reads{read - down.total(), read + up.total()};
     if (limits_.square.contains(squares) && limits_.price.contains(price_range(squares, reads))) return true;
     std::vector<double> next(left > 1 ? rows_.count : 0);
     for (std::size_t k = first; k < rows_.count; ++k) {
-      for (std::size_t j = k + 1; j < rows_.count && left > 1; ++j) next[j] = products[j] + rows_.row(k)[j];
-      if (!holds(k + 1, square + 2.0 * products[k] + rows_.row(k)[k], read + rows_.reads[k], next, left - 1)) {
-        return false;
-      }
+      const double* const row = gram_.data() + k * rows_.count;
+      for (std::size_t j = k + 1; j < rows_.count && left > 1; ++j) next[j] = products[j] + row[j];
+      if (!holds(k + 1, square + 2.0 * products[k] + own_[k], read + reads_[k], next, left - 1)) return false;
     }
     return true;
   }
 
   const Rows& rows_;
-  SetLimits limits_;
+  SetLimits limits_{};
   std::size_t removed_;
-  std::vector<std::vector<double>> lowest_, highest_;  ///< by the number of components that are left
+  std::vector<double> gram_{}, along_{}, reads_{}, own_{};  ///< of the rows, in that order
+  std::vector<std::vector<double>> lowest_, highest_;       ///< by the number of components that are left
   double work_ = 0.0;
 };
 
@@ -377,7 +393,8 @@ class AttributionCheck {
     // Nothing but rounding may be left of a row that a number of finite size divides.
     if (most < infinity && rows_.eps == 0.0)
       range.least = std::max(range.least, 1e-12 * longest * longest);
-    return range;
+    const double slack = 1e-13 * longest * longest;  // of rows that cancel
+    return {range.least - slack, range.most + slack};
   }
 
   void check_bound(const Field& bound, std::size_t expected) {
@@ -397,16 +414,19 @@ class AttributionCheck {
     };
     if (bound["proof"].text() == "every_set") {
       // Each limit alone, so that a false one is named.
-      const auto search = [&](const SetLimits& limits) {
-        return SetSearch(rows_, limits, removed).none_leaves();
-      };
-      prove(search({.square = {-infinity, stated.square.most}}), {"least"});
-      prove(search({.square = {stated.square.least, infinity}}), {"most"});
+      SetSearch sets(rows_, removed);
+      const auto search = [&](const SetLimits& limits) { return sets.none_leaves(limits); };
+      const std::optional<bool> no_longer = search({.square = {-infinity, stated.square.most}});
+      const std::optional<bool> no_shorter = search({.square = {stated.square.least, infinity}});
+      prove(no_longer, {"least"});
+      prove(no_shorter, {"most"});
+      const Range known{no_shorter.value_or(false) ? stated.square.least : -infinity,
+                        no_longer.value_or(false) ? stated.square.most : infinity};
       const double small =
           rows_.divisor(std::max(stated.square.least, 0.0) - 1e-12 * longest * longest);
       const double allowed = accepted * rows_.direction_length * longest * (1.0 / rows_.s + 1.0 / small);
-      prove(search({.price = {stated.price.least - allowed, infinity}}), {"least_price"});
-      prove(search({.price = {-infinity, stated.price.most + allowed}}), {"most_price"});
+      prove(search({.price = {stated.price.least - allowed, infinity}, .known = known}), {"least_price"});
+      prove(search({.price = {-infinity, stated.price.most + allowed}, .known = known}), {"most_price"});
     } else {
       const Range square{relaxed(bound, "below", removed, 1.0), relaxed(bound, "above", removed, -1.0)};
       prove(square.most <= stated.square.most, {"least"});
@@ -428,7 +448,7 @@ class AttributionCheck {
     Range price{infinity, -infinity};
     for (const double of : {square.least, square.most}) {
       for (const double its_read : {read.least, read.most}) {
-        const double one = of == infinity ? -its_read / rows_.s : rows_.price(of, its_read);
+        const double one = rows_.price(of, its_read);
         price = {std::min(price.least, one), std::max(price.most, one)};
       }
     }

@@ -69,10 +69,8 @@ SOURCES = {
     "heads_biased": Source(("heads", FIXTURE + "gpt_neox", "--proofs"), {}),
     "heads_between": Source(("heads", FIXTURE + "albert", "--proofs"), {}),
     "heads_bare": Source(("heads", "models/wordlist_gpt"), {}),
-    "attribute": Source(("attribute", "models/wordlist_gpt", "understandin", "--target", "g", "--most-removed", "12", "--budget", "1e-4",
-                         "--proofs"), {}),
-    "attribute_mean": Source(("attribute", FIXTURE + "gemma2", "--tokens", "1,7,3,5,2", "--target", "4", "--against", "9", "--replace-with",
-                              "mean", "--keep", "0.mlp,1.0", "--proofs"), {}),
+    "attribute": Source(("attribute", FIXTURE + "gemma2", "--tokens", "1,7,3,5,2", "--target", "4", "--against", "9", "--replace-with", "mean",
+                         "--keep", "0.mlp,1.0", "--proofs"), {}),
 }
 
 
@@ -817,7 +815,7 @@ def heads_bare(of):
     of.unproved("bounds without certificates", "bounds", put("heads[0].sharp_bounds", [0.0, 1e-9]))
 
 
-def attribute_mean(of):
+def attribute(of):
     layout(of)
     raised = lambda x: x + 1e-6
     for name in ("value", "constant"):
@@ -852,20 +850,6 @@ def attribute_mean(of):
     of.failed("another component is kept", "exact", put("circuit.kept[0]", "embedding"))
     of.unproved("no soft cap", "soft_cap", put("soft_cap", 1e3))
     of.unproved("a share of another size", "share", put("components[1].share", 0.25))
-
-
-def attribute(of):
-    """Bounds over sets by relaxations."""
-    of.failed("share raised", "share", put("components[3].share", lambda x: x + 1e-6))
-    relaxed = "bounds[11]."
-    of.failed("a relaxed most lowered", "most", put(relaxed + "most", lambda x: 0.9999 * x))
-    of.failed("a relaxed least raised", "least", put(relaxed + "least", lambda x: 1.0001 * x))
-    of.failed("a relaxed price lowered", "most_price", put(relaxed + "most_price", lambda x: 0.99 * x))
-    of.failed("a form that is not convex", "most", put(relaxed + "below.diagonal", lambda x: [2 * y for y in x]))
-    of.failed("a form that is not concave", "least", put(relaxed + "above.diagonal", lambda x: [0.5 * y for y in x]))
-    of.failed("a point outside", "most", put(relaxed + "below.point", lambda x: [1.0] * len(x)))
-    of.malformed("a point beyond 1", "point", put(relaxed + "below.point[0]", 1.5))
-    of.failed("no convex form", "bounds[11]", drop(relaxed + "below"))
 
 
 def forgeries():

@@ -24,7 +24,7 @@ struct AttainedSet {
 
 /// How a bound is proved.
 enum class SubsetProof {
-  every_set,  ///< each set was tried
+  every_set,  ///< each set was tried, or excluded by a bound of sets that contain the same components
   relaxation  ///< a convex function below, or a concave one above
 };
 
@@ -54,7 +54,7 @@ struct SubsetBound {
 
 struct SubsetOptions {
   std::size_t most_removed = 10;
-  double most_sets = 2e7;  ///< that are tried one by one
+  double most_work = 1e8;  ///< components that the search among sets of one size may look at
 };
 
 /// Components of which every two are multiplied; of more, there are no bounds.
@@ -69,7 +69,7 @@ inline constexpr std::size_t most_bounded = 4096;
 ///
 /// Errors    Cancelled
 ///
-/// Cost      components² · width, `most_sets` square roots, and components³
+/// Cost      components² · width, a few times `most_work`, and components³
 [[nodiscard]] std::vector<SubsetBound> bound_subsets(const NormReading& reading,
                                                      MatrixView<const double> changes,
                                                      const SubsetOptions& options = {},

@@ -31,6 +31,7 @@ struct AttributeCommand {
   std::string components;
   double budget = analysis::AttributeOptions{}.budget / selectability::budget_unit;
   bool proofs = false;
+  bool rules = false;
   std::string page;
   std::vector<std::string> kept;
   analysis::SubsetOptions subsets{};
@@ -49,7 +50,7 @@ std::string listed(const analysis::Attribution& result, const std::vector<std::s
   return text.empty() ? "none" : text;
 }
 
-void print_components(const Session& session, const analysis::Attribution& result) {
+void print_components(const Session& session, const analysis::Attribution& result, bool with_rules) {
   std::vector<std::size_t> order(result.components.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -59,9 +60,11 @@ void print_components(const Session& session, const analysis::Attribution& resul
   for (const analysis::ComponentEffect& component : result.components) {
     width = std::max(width, component.name.size());
   }
-  const auto say = [&](const std::string& name, const std::vector<std::string>& cells) {
+  const auto say = [&](const std::string& name, const std::vector<std::string>& cells,
+                       const std::vector<std::string>& credits) {
     std::string line = fmt::format("{:<{}}", name, width);
     for (const std::string& cell : cells) line += fmt::format("  {:>9}", cell);
+    for (const std::string& cell : credits) line += fmt::format("  {:>10}", cell);
     session.say(line);
   };
   // Where nothing replaces a component, its frozen change is its share with the other sign.
@@ -71,14 +74,19 @@ void print_components(const Session& session, const analysis::Attribution& resul
     others.insert(others.begin(), std::move(share));
     return others;
   };
-  say("component", row("share", "frozen", {"price", "exact", "gradient", "+- at most", "rerun"}));
+  std::vector<std::string> titles;
+  for (std::size_t i = 0; i < analysis::rule_count && with_rules; ++i) titles.emplace_back(analysis::rules[i].title);
+  say("component", row("share", "frozen", {"price", "exact", "gradient", "+- at most", "rerun"}), titles);
   for (const std::size_t k : order) {
     const analysis::ComponentEffect& x = result.components[k];
+    std::vector<std::string> credits;
+    for (std::size_t i = 0; i < titles.size(); ++i) credits.push_back(signed_number(x.credits[i]));
     say(x.name,
         row(signed_number(x.share), signed_number(x.effect.frozen),
             {signed_number(x.effect.price), signed_number(x.effect.exact), signed_number(x.effect.gradient),
              std::isfinite(x.effect.remainder) ? results::format_at_most(x.effect.remainder) : "-",
-             x.rerun ? signed_number(*x.rerun) : "-"}));
+             x.rerun ? signed_number(*x.rerun) : "-"}),
+        credits);
   }
 }
 
@@ -113,7 +121,7 @@ void print_circuit(const Session& session, const analysis::Attribution& result) 
 }
 
 void print(const Session& session, const analysis::Attribution& result,
-           const std::vector<std::string>& names) {
+           const std::vector<std::string>& names, bool with_rules) {
   const auto name = [&](std::size_t token) { return printable(selectability::token_name(names, token)); };
   session.say(fmt::format("logit of {}{} after position {}, {}: {}", name(result.target),
                           result.against ? " less that of " + name(*result.against) : "", result.at,
@@ -121,7 +129,7 @@ void print(const Session& session, const analysis::Attribution& result,
   session.say(fmt::format(
       "shares of {} and a constant of {} add up to it; their rows miss the stream by {:.1g}",
       counted(result.components.size(), "component"), signed_number(result.constant), result.miss));
-  print_components(session, result);
+  print_components(session, result, with_rules);
   print_bounds(session, result);
   print_circuit(session, result);
   for (const analysis::NearFold& fold : result.folds) {
@@ -170,7 +178,7 @@ int run_attribute(const Session& session, Inputs& inputs, Outputs& outputs, cons
                         json_text(figures::attribution_charts(result, context.names)));
   });
   outputs.commit([&] { return json_text(document, 1); });
-  print(session, result, context.names);
+  print(session, result, context.names, command.rules);
   say_notes(session, context.model.notes);
   return ok;
 }
@@ -191,7 +199,7 @@ Command attribute_command() {
                       option("--budget", options->budget)
                           .says("for running the model again without each component")
                           .usually("100"),
-                      option("--proofs", options->proofs)},
+                      option("--rules", options->rules), option("--proofs", options->proofs)},
                      text_options(options->input)),
           .footer =
               "A component is an addend of the residual stream: an embedding, a head\n"
@@ -206,7 +214,10 @@ Command attribute_command() {
               "  gradient    estimate of it by the gradient (attribution patching)\n"
               "  +- at most  proved bound of the estimate's error\n"
               "  rerun       change if it is removed at every position and the rest of the\n"
-              "              model runs again (total effect)",
+              "              model runs again (total effect)\n"
+              "  grad*input  with --rules: gradient times the component itself\n"
+              "  half rule   with --rules: relevance propagation that gives the norm's divisor\n"
+              "              one half, by the components' parts of the squared length",
           .examples = {"normscope attribute models/wordlist_gpt understandin --target g",
                        "normscope attribute models/wordlist_gpt understandin --target g --against e"},
           .run = with(run_attribute, options)};

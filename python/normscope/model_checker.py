@@ -244,7 +244,10 @@ def attribute(result, model):
         if component["shares"]:
             yield where + "shares", None, "only a forward pass of the model tells"
         zero = result["removal"] == "zero"
-        yield where + "share", abs(component["share"] + component["frozen"]) <= 1e-9 * size if zero else None, "of replaced components only a forward pass tells"
+        of_row = {"share": -found["frozen"], "rules.gradient_input": -gradient, "rules.half_rule": gradient / 2 - found["frozen"]}
+        for name, value in of_row.items():
+            stated = component["rules"][name[6:]] if name[:6] == "rules." else component[name]
+            yield where + name, abs(stated - value) <= 1e-9 * size if zero else None, "of replaced components only a forward pass tells"
     yield from attribute_bounds(result, u, v, d, divisor)
     if result["circuit"] and result["removal"] == "mean":
         kept = set(result["circuit"]["kept"])

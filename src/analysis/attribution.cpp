@@ -127,6 +127,7 @@ class Attributor {
       result_.components.push_back({.name = addend.name,
                                     .component = addend.component,
                                     .share = reading.share(addend.row),
+                                    .credits = reading.credits(addend.row),
                                     .effect = reading.effect(change)});
       for (std::size_t t = 0; t < addend.reads.size(); ++t) {
         result_.components.back().shares.push_back(addend.reads[t] / divisors_[t]);

@@ -24,6 +24,21 @@ void expect_finite(std::span<const double> row, const char* what) {
 
 }  // namespace
 
+const std::array<Rule, rule_count> rules = {{
+    {"gradient_input", "grad*input", "gradient × input: (v·u_k − (v·u)(u·u_k)/(R²s²))/s",
+     [](double read, double along, const NormReading& x) {
+       const double s = x.divisor();
+       return (read - (x.value() - x.constant()) * along / (x.squared_radius() * s)) / s;
+     }},
+    {"half_rule", "half rule",
+     "relevance propagation with the half rule for the product u · 1/s: one half by v·u_k/s, the other, of the "
+     "divisor, by the part of the squared length, (v·u)(u·u_k)/(R²s³)",
+     [](double read, double along, const NormReading& x) {
+       const double s = x.divisor();
+       return 0.5 * (read + (x.value() - x.constant()) * along / (x.squared_radius() * s)) / s;
+     }},
+}};
+
 std::vector<double> reading_direction(const NormSpec& norm, std::span<const double> reader) {
   std::vector<double> direction(norm.width);
   for (std::size_t i = 0; i < norm.width; ++i) direction[i] = norm.gain_at(i) * reader[i];
@@ -69,6 +84,14 @@ std::vector<double> NormReading::centered(std::span<const double> row) const {
 
 double NormReading::share(std::span<const double> part) const {
   return compensated_dot(direction_, centered(part)) / divisor_;
+}
+
+std::array<double, rule_count> NormReading::credits(std::span<const double> part) const {
+  const std::vector<double> u = centered(part);
+  const double read = compensated_dot(direction_, u), along = compensated_dot(row_, u);
+  std::array<double, rule_count> result{};
+  for (std::size_t i = 0; i < rule_count; ++i) result[i] = rules[i].credit(read, along, *this);
+  return result;
 }
 
 double NormReading::value_at(std::span<const double> row) const {

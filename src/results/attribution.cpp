@@ -43,6 +43,12 @@ void fields(V& v, const ComponentEffect& x) {
   v("gradient", x.effect.gradient, "first-order estimate of exact, as attribution patching makes it");
   v("remainder", finite_or_null(x.effect.remainder),
     "proved bound of |exact - gradient| by the largest second derivative on the way; null if there is none");
+  v("rules", object([&x](auto& rule) {
+      for (std::size_t i = 0; i < analysis::rule_count; ++i) {
+        rule(analysis::rules[i].name, x.credits[i], analysis::rules[i].about);
+      }
+    }),
+    "what rules in use credit it with, of value - constant; none is the change of a removal");
   v("cosine", x.effect.cosine,
     "between what the norm divides with and without it: negative if it turns over");
   v("rounding", finite_or_null(x.effect.rounding),

@@ -372,8 +372,12 @@ class AttributionCheck {
     check_equal(of["cosine"], lengths > 0.0 ? change.with_after / lengths : 0.0, 1.0);
     if (root_["removal"].text() == "zero") {
       check_equal(of["share"], -change.frozen, change.size);
+      check_equal(of["rules"]["gradient_input"], -change.gradient, change.size);
+      check_equal(of["rules"]["half_rule"], 0.5 * (change.gradient - 2.0 * change.frozen), change.size);
     } else {
-      leave(of["share"], "of replaced components only a forward pass tells");
+      for (const char* name : {"share", "rules"}) {
+        leave(of[name], "of replaced components only a forward pass tells");
+      }
     }
   }
 

@@ -213,6 +213,7 @@ constexpr std::array of_attribute = std::to_array<Claim>({
     {"components[].price", derived, "AttributionCheck::check_component"},
     {"components[].exact", derived, "AttributionCheck::check_component"},
     {"components[].gradient", derived, "AttributionCheck::check_component"},
+    {"components[].rules", derived, "AttributionCheck::check_component"},
     {"components[].remainder", derived, "AttributionCheck::check_component"},
     {"components[].cosine", derived, "AttributionCheck::check_component"},
     {"components[].rounding", unproved, no_proof},

@@ -73,6 +73,10 @@ class Attribute(CommandTest):
                 self.assertAlmostEqual(component[field], expected, delta=1e-9)
             self.assertAlmostEqual(component["price"], component["exact"] - component["frozen"], delta=1e-12)
             self.assertLessEqual(abs(component["exact"] - component["gradient"]), component["remainder"] + 1e-12)
+            if document["removal"] == "zero":
+                half = (v @ change / s(u) + (v @ u) * (u @ change) / (len(u) * s(u) ** 3)) / 2
+                self.assertAlmostEqual(component["rules"]["gradient_input"], -gradient @ change, delta=1e-9)
+                self.assertAlmostEqual(component["rules"]["half_rule"], -half, delta=1e-9)
 
     def test_effects_are_those_of_the_norm_run_again(self):
         for options in ((), ("--replace-with", "mean"), ("--against", "e", "--at", "5")):
@@ -241,6 +245,7 @@ class Attribute(CommandTest):
         header = lambda *options: self.ok("attribute", OWN_MODEL, WORD, "--target", "g", "--budget", 0, *options).splitlines()[2].split()
         self.assertEqual(header()[:4], ["component", "share", "price", "exact"])
         self.assertEqual(header("--replace-with", "mean")[:5], ["component", "share", "frozen", "price", "exact"])
+        self.assertEqual(header("--rules")[-4:], ["rerun", "grad*input", "half", "rule"])
 
     def test_bad_input(self):
         def refused(*options, status=3):

@@ -849,7 +849,8 @@ def attribute(of):
         of.failed(f"the circuit's {name} raised", name, put(f"circuit.{name}", lambda x: x + 1e-6))
     of.failed("another component is kept", "exact", put("circuit.kept[0]", "embedding"))
     of.unproved("no soft cap", "soft_cap", put("soft_cap", 1e3))
-    of.unproved("a share of another size", "share", put("components[1].share", 0.25))
+    for name in ("share", "rules.half_rule"):
+        of.unproved(f"another {name}", name.split(".")[0], put(f"components[1].{name}", 0.25))
 
 
 def forgeries():

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -57,7 +58,8 @@ struct ComponentEffect {
   double share = 0.0;
   /// Its share of the reading at each position up to the one that is read; empty for rows of a file.
   std::vector<double> shares{};
-  Effect effect{};  ///< of removing it at the final norm alone: the direct effect
+  std::array<double, rule_count> credits{};  ///< by each of `rules`
+  Effect effect{};                           ///< of removing it at the final norm alone: the direct effect
   /// Change of the reading when it is removed at every position and the rest of the model runs again: the
   /// total effect. A component with a norm of its own is removed before that norm.
   /// Empty beyond the budget.

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -26,6 +28,20 @@ struct Effect {
   double rounding = 0.0;
 };
 
+class NormReading;
+
+/// A rule by which others credit a part u_k of u with a part of ℓ − c; none is exact for its removal.
+struct Rule {
+  const char* name;
+  const char* title;  ///< of a column
+  const char* about;
+  /// Of v·u_k, u·u_k and the reading.
+  double (*credit)(double read, double along, const NormReading& reading);
+};
+inline constexpr std::size_t rule_count = 2;
+/// Attribution patching is `Effect::gradient`.
+extern const std::array<Rule, rule_count> rules;
+
 /// v = ΠGw of a reader w.
 ///
 /// Shapes    reader (norm.width)
@@ -48,6 +64,8 @@ class NormReading {
   [[nodiscard]] double value() const { return constant_ + projected_ / divisor_; }
   /// v·Πx/s.
   [[nodiscard]] double share(std::span<const double> part) const;
+  /// What each of `rules` credits Πx_k with.
+  [[nodiscard]] std::array<double, rule_count> credits(std::span<const double> part) const;
   /// ℓ at another row.
   [[nodiscard]] double value_at(std::span<const double> row) const;
   /// What adding `change` to the row does.

@@ -75,12 +75,15 @@ void print_components(const Session& session, const analysis::Attribution& resul
     return others;
   };
   std::vector<std::string> titles;
+  if (with_rules) titles.emplace_back("paths");
   for (std::size_t i = 0; i < analysis::rule_count && with_rules; ++i) titles.emplace_back(analysis::rules[i].title);
   say("component", row("share", "frozen", {"price", "exact", "gradient", "+- at most", "rerun"}), titles);
   for (const std::size_t k : order) {
     const analysis::ComponentEffect& x = result.components[k];
     std::vector<std::string> credits;
-    for (std::size_t i = 0; i < titles.size(); ++i) credits.push_back(signed_number(x.credits[i]));
+    if (with_rules) credits.push_back(x.paths ? signed_number(*x.paths) : "-");
+    for (std::size_t i = 0; i < analysis::rule_count && with_rules; ++i)
+      credits.push_back(signed_number(x.credits[i]));
     say(x.name,
         row(signed_number(x.share), signed_number(x.effect.frozen),
             {signed_number(x.effect.price), signed_number(x.effect.exact), signed_number(x.effect.gradient),
@@ -215,6 +218,8 @@ Command attribute_command() {
               "  +- at most  proved bound of the estimate's error\n"
               "  rerun       change if it is removed at every position and the rest of the\n"
               "              model runs again (total effect)\n"
+              "  paths       with --rules: rerun with attention, MLPs and the norms' divisors kept,\n"
+              "              the sum over paths through heads; what it misses of rerun\n"
               "  grad*input  with --rules: gradient times the component itself\n"
               "  half rule   with --rules: relevance propagation that gives the norm's divisor\n"
               "              one half, by the components' parts of the squared length",

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -10,6 +12,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/rounding.hpp>
 #include <normscope/core/text.hpp>
+#include <normscope/forward/paths.hpp>
 
 namespace normscope::analysis {
 namespace {
@@ -136,7 +139,10 @@ class Attributor {
     result_.bounds = bound_subsets(reading, {result_.changes.data(), addends_.size(), stream_.size()},
                                    options_.subsets, progress_);
     if (!kept.empty()) add_circuit(reading, kept);
-    if (!options_.components) rerun(reading);
+    if (!options_.components) {
+      rerun(reading);
+      add_paths(reading);
+    }
     result_.reading = reading;
     return std::move(result_);
   }
@@ -326,6 +332,35 @@ class Attributor {
     }
   }
 
+  /// Sums over paths, for the components that were run without.
+  void add_paths(const NormReading& reading) {
+    const auto positions = static_cast<double>(context_.size());
+    const auto none = std::none_of(result_.components.begin(), result_.components.end(),
+                                   [](const ComponentEffect& component) { return component.rerun.has_value(); });
+    if (none || positions * positions * static_cast<double>(model_.heads_per_layer) > most_weights) return;
+    std::vector<double> direction = reading.direction();
+    for (double& value : direction) value /= reading.divisor();
+    std::map<std::size_t, std::vector<double>> derivatives;  // by the first component of each branch
+    try {
+      forward::pull_back(checkpoint_, model_, entered_, result_.at, direction,
+                         [&](std::size_t component, MatrixView<const double> rows) {
+                           derivatives[component].assign(rows.data(), rows.data() + rows.rows() * rows.width());
+                         },
+                         options_.threads);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::Unsupported) throw;
+      return;
+    }
+    (void)decoder_.run_apart(
+        context_, {.collect = [&](std::size_t index, MatrixView<const double> rows) {
+          if (!result_.components[index].rerun) return;
+          std::vector<double> replaced(rows.data(), rows.data() + rows.rows() * rows.width());
+          replace(index, options_.removal, {replaced.data(), rows.rows(), rows.width()});
+          for (std::size_t i = 0; i < replaced.size(); ++i) replaced[i] -= rows.data()[i];
+          result_.components[index].paths = plain_dot(std::prev(derivatives.upper_bound(index))->second, replaced);
+        }});
+  }
+
   void add_circuit(const NormReading& reading, const std::vector<std::size_t>& kept) {
     std::vector<bool> removed(addends_.size(), true);
     for (const std::size_t k : kept) removed[k] = false;
@@ -341,6 +376,9 @@ class Attributor {
       result_.circuit->rerun = rerun_without(reading, removed, Removal::mean);
     }
   }
+
+  /// Weights of attention that are in memory together.
+  static constexpr double most_weights = 0x1p27;
 
   const files::Checkpoint& checkpoint_;
   const models::Model& model_;

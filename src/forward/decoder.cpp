@@ -91,16 +91,10 @@ struct Decoder::State {
           components.push_back({Kind::head, layer, model.heads[head].head, branch.after});
         }
         if (!attends) components.push_back({Kind::mlp, layer, {}, branch.after});
-        if (!has_bias(branch)) continue;
+        if (!branch.has_bias()) continue;
         components.push_back({attends ? Kind::attention_bias : Kind::mlp_bias, layer, {}, branch.after});
       }
     }
-  }
-
-  /// Whether the branch adds numbers that do not depend on its input.
-  [[nodiscard]] static bool has_bias(const Branch& branch) {
-    return (branch.mlp.out != nullptr && branch.mlp.out->bias) ||
-           (branch.after != nullptr && branch.after->bias);
   }
 
   void expect_tokens(std::span<const std::size_t> tokens) const {
@@ -265,7 +259,7 @@ struct Decoder::State {
                                                        MatrixView<const double> normed) const {
     if (branch.experts.router != nullptr) {
       std::vector<std::vector<double>> outputs = {output_of(branch.experts, normed)};
-      if (has_bias(branch)) outputs.emplace_back(normed.rows() * width);
+      if (branch.has_bias()) outputs.emplace_back(normed.rows() * width);
       return outputs;
     }
     const models::Linear& out = *branch.mlp.out;
@@ -288,7 +282,7 @@ struct Decoder::State {
                  MatrixView<double>(outputs[c].data() + begin, rows, end - begin, width));
       });
     }
-    if (!has_bias(branch)) return outputs;
+    if (!branch.has_bias()) return outputs;
     outputs.emplace_back(rows * width);
     const std::vector<double> bias = models::read_bias(checkpoint, out);
     for (std::size_t i = 0; i < outputs.back().size() && !bias.empty(); ++i) {
@@ -492,7 +486,7 @@ std::vector<double> Decoder::run_apart(std::span<const std::size_t> tokens, cons
       std::move(stream), apart.observe,
       [&](const Branch& branch, MatrixView<const double> normed, std::vector<double>& sum) {
         state.add_apart(branch, next, apart, normed, sum);
-        next += std::max<std::size_t>(1, branch.heads.size()) + (State::has_bias(branch) ? 1 : 0);
+        next += branch.components();
       },
       progress, first, std::move(normed));
 }

@@ -57,6 +57,9 @@ void fields(V& v, const ComponentEffect& x) {
     "change of the reading if it is removed at every position and the rest of the model runs again: the "
     "total "
     "effect; null if that was not run or is beyond the budget");
+  v("paths", x.paths,
+    "that change with the weights of attention, the divisors of all norms and the outputs of MLPs kept: the "
+    "sum over all paths through values of heads; null without rerun, and for norms without one divisor");
 }
 
 template <class V>

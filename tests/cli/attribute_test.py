@@ -8,7 +8,7 @@ import unittest
 import numpy as np
 
 from command import OWN_MODEL, SOURCE, CommandTest, fixture
-from forward_pass import Decoder
+from forward_pass import ONE_IS_ADDED, RMS, Decoder
 from signature_models import STORIES, stories
 
 sys.path.insert(0, str(SOURCE / "python/normscope"))
@@ -38,6 +38,37 @@ def without(name):
     return model
 
 
+class Kept(Decoder):
+    """A pass, and then passes with its weights of attention, its divisors of norms and its outputs of MLPs, without a head."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.config["final_logit_softcapping"] = None
+        self.kept, self.without = {}, None
+
+    def keep(self, key, value):
+        return self.kept.setdefault(key, value)
+
+    def norm(self, x, name, of_stream=True):
+        gain = self.w[f"{name}.weight"] + (self.kind in ONE_IS_ADDED)
+        x = x - x.mean(-1, keepdims=True) if self.kind not in RMS else x
+        return x / self.keep(name, np.sqrt((x * x).mean(-1, keepdims=True) + self.eps)) * gain + self.w.get(f"{name}.bias", 0.0)
+
+    def weighted(self, weights, values):
+        self.layer += 1
+        result = self.keep(self.layer, weights) @ values
+        if self.without and self.without[0] == self.layer:
+            result[self.without[1]] = 0
+        return result
+
+    def mlp(self, x, at):
+        return self.keep(at, super().mlp(x, at))
+
+    def logits(self, ids, without=None):
+        self.without, self.layer = without, -1
+        return super().logits(ids)
+
+
 class Attribute(CommandTest):
     def attributed(self, *options):
         document = self.json("attribute", OWN_MODEL, WORD, "--target", "g", "-q", *options)
@@ -54,6 +85,19 @@ class Attribute(CommandTest):
         for component in document["components"]:
             left = without(component["name"]).logits(IDS)[-1, TARGET]
             self.assertAlmostEqual(component["rerun"], left - whole, delta=1e-9, msg=component["name"])
+
+    def test_path_sums_are_runs_with_all_else_kept(self):
+        for path, ids in ((OWN_MODEL, IDS), *((fixture(name), np.array([1, 7, 3, 5, 2])) for name in ("llama", "gemma2", "granite", "gptj"))):
+            document = self.json("attribute", path, "--tokens", ",".join(map(str, ids)), "--target", 4, "--most-removed", 0, "-q")
+            model = Kept(path)
+            whole = model.logits(ids)[-1, 4]
+            self.assertAlmostEqual(document["value"], whole, delta=1e-9)
+            heads = [component for component in document["components"] if component["name"].partition(".")[2].isdigit()]
+            self.assertGreater(len(heads), 3)
+            for component in heads:
+                layer, head = map(int, component["name"].split("."))
+                left = model.logits(ids, without=(layer, head))[-1, 4]
+                self.assertAlmostEqual(component["paths"], left - whole, delta=1e-9, msg=f"{path} {component['name']}")
 
     def proved(self, *options):
         """The document, u, v and the changes of its proof, and s."""
@@ -245,7 +289,7 @@ class Attribute(CommandTest):
         header = lambda *options: self.ok("attribute", OWN_MODEL, WORD, "--target", "g", "--budget", 0, *options).splitlines()[2].split()
         self.assertEqual(header()[:4], ["component", "share", "price", "exact"])
         self.assertEqual(header("--replace-with", "mean")[:5], ["component", "share", "frozen", "price", "exact"])
-        self.assertEqual(header("--rules")[-4:], ["rerun", "grad*input", "half", "rule"])
+        self.assertEqual(header("--rules")[-4:], ["paths", "grad*input", "half", "rule"])
 
     def test_bad_input(self):
         def refused(*options, status=3):

@@ -840,7 +840,7 @@ def attribute(of):
     of.failed("an attained set with a component more", "attained_least",
               put("bounds[0].attained_least", lambda x: x | {"components": ["embedding", *x["components"]][:3] + ["1.mlp"]}))
     of.malformed("an attained set of what is no component", "attained_least", put("bounds[0].attained_least.components", ["99.mlp"]))
-    for path, value in (("tokens[0].token", 9), ("at", 0), ("miss", 0.0), ("components[2].name", "9.9"), ("components[1].rerun", 0.5),
+    for path, value in (("tokens[0].token", 9), ("at", 0), ("miss", 0.0), ("components[2].name", "9.9"), ("components[1].rerun", 0.5), ("components[1].paths", 0.5),
                         ("components[1].rounding", 0.0), ("components[2].shares[0]", 7.0), ("removal", "given"), ("norm", "another"),
                         ("architecture", "Another")):
         of.unproved(f"another {path}", re.sub(r"\[\d+\]", "", path).split(".")[-1], put(path, value))

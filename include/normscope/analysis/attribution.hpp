@@ -64,6 +64,10 @@ struct ComponentEffect {
   /// total effect. A component with a norm of its own is removed before that norm.
   /// Empty beyond the budget.
   std::optional<double> rerun{};
+  /// The same change with the weights of attention, the divisors of all norms and the outputs of MLPs kept:
+  /// the sum over all paths through values of heads, one factor a norm. Empty without `rerun`, whose
+  /// difference from it is what that leaves out, and where a norm on the way has no one divisor.
+  std::optional<double> paths{};
 };
 
 /// All components but some removed together.
@@ -112,7 +116,8 @@ struct Attribution {
 ///           there, and for components that do not add up to the stream, with the miss; Shape for rows of
 ///           another width; Unsupported for a final norm that is elementwise or has groups
 ///
-/// Cost      a forward pass; one more from its layer on for each component in `budget`, and memory of the rows
+/// Cost      a forward pass; one more from its layer on for each component in `budget`, and about three for
+///           all path sums of these; memory of the rows
 ///           that enter each norm; as `bound_subsets`
 [[nodiscard]] Attribution attribute(const files::Checkpoint& checkpoint, const models::Model& model,
                                     std::span<const std::size_t> tokens, const AttributeOptions& options,

@@ -31,6 +31,15 @@ struct Branch {
   Mlp mlp{};                            ///< of attention: its output map alone
   Experts experts{};                    ///< in place of the MLP if there is a router
   const models::Norm* after = nullptr;  ///< the norm of its output, if there is one
+
+  /// Whether it adds numbers that do not depend on its input.
+  [[nodiscard]] bool has_bias() const {
+    return (mlp.out != nullptr && mlp.out->bias) || (after != nullptr && after->bias);
+  }
+  /// Addends of the stream that are told apart.
+  [[nodiscard]] std::size_t components() const {
+    return (heads.empty() ? 1 : heads.size()) + (has_bias() ? 1 : 0);
+  }
 };
 
 /// A norm, and the branches that are added to the stream before it reads the stream.

@@ -32,6 +32,7 @@ struct AttributeCommand {
   double budget = analysis::AttributeOptions{}.budget / selectability::budget_unit;
   bool proofs = false;
   bool rules = false;
+  bool anywhere = false;
   std::string page;
   std::vector<std::string> kept;
   analysis::SubsetOptions subsets{};
@@ -75,12 +76,19 @@ void print_components(const Session& session, const analysis::Attribution& resul
     return others;
   };
   std::vector<std::string> titles;
+  const bool with_ranges = std::any_of(result.components.begin(), result.components.end(),
+                                       [](const auto& component) { return component.anywhere.has_value(); });
+  if (with_ranges) titles = {"least ever", "most ever"};
   if (with_rules) titles.emplace_back("paths");
   for (std::size_t i = 0; i < analysis::rule_count && with_rules; ++i) titles.emplace_back(analysis::rules[i].title);
   say("component", row("share", "frozen", {"price", "exact", "gradient", "+- at most", "rerun"}), titles);
   for (const std::size_t k : order) {
     const analysis::ComponentEffect& x = result.components[k];
     std::vector<std::string> credits;
+    if (with_ranges) {
+      credits.push_back(x.anywhere ? results::format_at_least(x.anywhere->lower) : "-");
+      credits.push_back(x.anywhere ? results::format_at_most(x.anywhere->upper) : "-");
+    }
     if (with_rules) credits.push_back(x.paths ? signed_number(*x.paths) : "-");
     for (std::size_t i = 0; i < analysis::rule_count && with_rules; ++i)
       credits.push_back(signed_number(x.credits[i]));
@@ -157,6 +165,7 @@ int run_attribute(const Session& session, Inputs& inputs, Outputs& outputs, cons
                                      .threads = session.threads};
   options.subsets = command.subsets;
   options.kept = command.kept;
+  options.anywhere = command.anywhere;
   if (!command.against.empty()) options.against = token_of(command.against);
   options.removal = command.replacement == "zero"   ? analysis::Removal::zero
                     : command.replacement == "mean" ? analysis::Removal::mean
@@ -202,7 +211,8 @@ Command attribute_command() {
                       option("--budget", options->budget)
                           .says("for running the model again without each component")
                           .usually("100"),
-                      option("--rules", options->rules), option("--proofs", options->proofs)},
+                      option("--rules", options->rules),
+                      option("--all-contexts", options->anywhere), option("--proofs", options->proofs)},
                      text_options(options->input)),
           .footer =
               "A component is an addend of the residual stream: an embedding, a head\n"
@@ -218,6 +228,7 @@ Command attribute_command() {
               "  +- at most  proved bound of the estimate's error\n"
               "  rerun       change if it is removed at every position and the rest of the\n"
               "              model runs again (total effect)\n"
+              "  least ever, most ever  with --all-contexts: proved bounds of its share\n"
               "  paths       with --rules: rerun with attention, MLPs and the norms' divisors kept,\n"
               "              the sum over paths through heads; what it misses of rerun\n"
               "  grad*input  with --rules: gradient times the component itself\n"

@@ -103,6 +103,8 @@ const std::vector<Word>& table() {
        "Rows that add up to the final norm's input at the position, in place of the model's own components"},
       {"--keep", "NAME1,NAME2,...", "Also read the logit with all other components replaced by their means"},
       {"--rules", "", "Print the columns of other rules, too"},
+      {"--all-contexts", "",
+       "Bound each component's share in every context whose final norm divides by no less than here"},
       {"--most-removed", "N", "Components that may be removed together, for the bounds over every set", "10",
        counts(0, largest_count)},
 

@@ -167,8 +167,8 @@ class Model:
 
     def attribute(self, context: str | Sequence[int], target: int | str, *, against: int | str | None = None,
                   at: int | None = None, replace_with: Any = "zero", components: Any = None, keep: Sequence[str] = (),
-                  most_removed: int = 10, budget: float = 100.0, certificates: bool = False, threads: int = 0,
-                  progress: Progress | None = None) -> results.Attribute:
+                  most_removed: int = 10, budget: float = 100.0, all_contexts: bool = False, certificates: bool = False,
+                  threads: int = 0, progress: Progress | None = None) -> results.Attribute:
         """A logit split by head, MLP and bias: the share of each, what removing it changes, frozen and exactly through
         the final norm, and proved bounds of the difference over every set of them.
 
@@ -182,6 +182,7 @@ class Model:
         keep           names of components; the logit is also read with all others replaced by their means
         most_removed   components that may be removed together, for the bounds over every set
         budget         billions of multiplications for running the model again without each component (total effects)
+        all_contexts   also bounds of each share in every context whose final norm divides by no less than here
         certificates   also what `normscope.verify` needs
         Errors         ValueError as `trace`, for what is not a token or component, and for rows that do not add up
         """
@@ -205,8 +206,8 @@ class Model:
             None if at is None else count("attribute", "at", at), word, components, None if word else replace_with,
             [text("attribute", "keep", name) for name in kept],
             count("attribute", "most_removed", most_removed), real("attribute", "budget", budget),
-            flag("attribute", "certificates", certificates), count("attribute", "threads", threads),
-            callback("attribute", progress)))
+            flag("attribute", "all_contexts", all_contexts), flag("attribute", "certificates", certificates),
+            count("attribute", "threads", threads), callback("attribute", progress)))
 
     def ranges(self, *, threads: int = 0, progress: Progress | None = None) -> results.Ranges:
         """The range of every number that the model computes directly behind a norm, over every input of that norm: rows

@@ -212,13 +212,13 @@ Illustrated model_attribute(const Model& model, const std::string& text, std::ve
                             const std::string& target, const std::string& against, const nb::object& at,
                             const std::string& removal, const nb::object& components,
                             const nb::object& replacements, const std::vector<std::string>& kept,
-                            std::size_t most_removed, double budget, bool proofs, unsigned threads,
-                            const nb::object& callback) {
+                            std::size_t most_removed, double budget, bool anywhere, bool proofs,
+                            unsigned threads, const nb::object& callback) {
   std::optional<Matrix> rows, given;
   if (!components.is_none()) rows.emplace(matrix_of("attribute", "components", components));
   if (!replacements.is_none()) given.emplace(matrix_of("attribute", "replacements", replacements));
   analysis::AttributeOptions options{
-      .budget = selectability::budget_unit * budget, .kept = kept, .threads = threads};
+      .budget = selectability::budget_unit * budget, .kept = kept, .anywhere = anywhere, .threads = threads};
   if (!at.is_none()) options.at = integer("attribute", "at", at, 0);
   options.removal = given               ? analysis::Removal::given
                     : removal == "mean" ? analysis::Removal::mean

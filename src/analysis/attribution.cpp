@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <normscope/analysis/share_range.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/rounding.hpp>
 #include <normscope/core/text.hpp>
@@ -142,6 +143,7 @@ class Attributor {
     if (!options_.components) {
       rerun(reading);
       add_paths(reading);
+      if (options_.anywhere) add_ranges(reading);
     }
     result_.reading = reading;
     return std::move(result_);
@@ -359,6 +361,20 @@ class Attributor {
           for (std::size_t i = 0; i < replaced.size(); ++i) replaced[i] -= rows.data()[i];
           result_.components[index].paths = plain_dot(std::prev(derivatives.upper_bound(index))->second, replaced);
         }});
+  }
+
+  /// A share a/s with a in an interval, for every s of at least the divisor.
+  void add_ranges(const NormReading& reading) {
+    for (std::size_t k = 0; k < result_.components.size(); ++k) {
+      progress_("ranges", k, result_.components.size());
+      const std::optional<Interval> found =
+          share_range(checkpoint_, model_, decoder_, k, reading.direction());
+      if (!found) continue;
+      constexpr double outwards = 1.0 + 8.0 * unit_roundoff;
+      result_.components[k].anywhere =
+          Interval{.lower = std::min(0.0, found->lower) * outwards / reading.divisor(),
+                   .upper = std::max(0.0, found->upper) * outwards / reading.divisor()};
+    }
   }
 
   void add_circuit(const NormReading& reading, const std::vector<std::size_t>& kept) {

@@ -24,8 +24,6 @@
 
 namespace normscope::forward {
 
-namespace {
-
 double activated(models::Activation activation, double x) {
   constexpr double root_half = 0.70710678118654752440;         // 1/√2
   constexpr double root_two_over_pi = 0.79788456080286535588;  // √(2/π)
@@ -40,8 +38,6 @@ double activated(models::Activation activation, double x) {
   NORMSCOPE_ASSERT(false);
   return 0.0;
 }
-
-}  // namespace
 
 struct Decoder::State {
   const files::Checkpoint& checkpoint;
@@ -87,12 +83,25 @@ struct Decoder::State {
         const bool attends = !branch.heads.empty();
         const std::optional<int> layer =
             attends ? model.heads[branch.heads.front()].layer : model.norms[branch.norm].layer;
+        const std::size_t first = components.size();
         for (const std::size_t head : branch.heads) {
           components.push_back({Kind::head, layer, model.heads[head].head, branch.after});
+          components.back().in = &*model.heads[head].value;
+          components.back().first_input =
+              (components.size() - 1 - first) * static_cast<std::size_t>(components.back().in->out);
         }
-        if (!attends) components.push_back({Kind::mlp, layer, {}, branch.after});
-        if (!branch.has_bias()) continue;
-        components.push_back({attends ? Kind::attention_bias : Kind::mlp_bias, layer, {}, branch.after});
+        if (!attends) {
+          components.push_back({Kind::mlp, layer, {}, branch.after});
+          components.back().in = branch.mlp.in;
+          components.back().gate = branch.mlp.gate;
+        }
+        if (branch.has_bias()) {
+          components.push_back({attends ? Kind::attention_bias : Kind::mlp_bias, layer, {}, branch.after});
+        }
+        for (std::size_t k = first; k < components.size(); ++k) {
+          components[k].reads = &model.norms[branch.norm];
+          components[k].out = branch.mlp.out;
+        }
       }
     }
   }
@@ -448,6 +457,9 @@ std::vector<double> Decoder::embedding(std::size_t token) const {
   const std::size_t tokens[] = {token};
   state_->expect_tokens(tokens);
   return state_->embedded(tokens);
+}
+std::vector<double> Decoder::position_embeddings() const {
+  return state_->placed(std::vector<std::size_t>(state_->positions));
 }
 const std::vector<std::size_t>& Decoder::norms() const { return state_->norms; }
 

@@ -60,6 +60,14 @@ void fields(V& v, const ComponentEffect& x) {
   v("paths", x.paths,
     "that change with the weights of attention, the divisors of all norms and the outputs of MLPs kept: the "
     "sum over all paths through values of heads; null without rerun, and for norms without one divisor");
+  v("anywhere", nullable(x.anywhere, [](const analysis::Interval& range) {
+      return object([range](auto& ends) {
+        ends("least", range.lower);
+        ends("most", range.upper);
+      });
+    }),
+    "proved bounds of its share in every context whose final norm divides by `divisor` or more; null where "
+    "they were not asked for or are not known");
 }
 
 template <class V>

@@ -219,6 +219,7 @@ constexpr std::array of_attribute = std::to_array<Claim>({
     {"components[].rounding", unproved, no_proof},
     {"components[].rerun", unproved, of_forward},
     {"components[].paths", unproved, of_forward},
+    {"components[].anywhere", unproved, no_proof},
     {"bounds", derived, "AttributionCheck::check_bound"},
     {"circuit.kept", certificate, "AttributionCheck::check_circuit"},
     {"circuit.frozen", derived, "AttributionCheck::check_circuit"},

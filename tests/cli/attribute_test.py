@@ -99,6 +99,17 @@ class Attribute(CommandTest):
                 left = model.logits(ids, without=(layer, head))[-1, 4]
                 self.assertAlmostEqual(component["paths"], left - whole, delta=1e-9, msg=f"{path} {component['name']}")
 
+    def test_no_context_has_a_larger_share(self):
+        bounded = self.attributed("--all-contexts", "--budget", 0)
+        self.assertTrue(all(component["anywhere"] for component in bounded["components"]))
+        self.assertEqual({component["anywhere"] for component in self.attributed("--budget", 0)["components"]}, {None})
+        for word in ("a", "zzzz", "qu", "the", "understandin"):
+            other = self.json("attribute", OWN_MODEL, word, "--target", "g", "--budget", 0, "--most-removed", 0, "-q")
+            scale = min(1.0, other["divisor"] / bounded["divisor"])  # of a smaller divisor nothing is said
+            for component, bound in zip(other["components"], bounded["components"], strict=True):
+                self.assertLessEqual(bound["anywhere"]["least"], component["share"] * scale)
+                self.assertGreaterEqual(bound["anywhere"]["most"], component["share"] * scale)
+
     def proved(self, *options):
         """The document, u, v and the changes of its proof, and s."""
         return self.parts(self.attributed("--proofs", "--budget", 0, *options))

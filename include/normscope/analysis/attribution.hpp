@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <normscope/analysis/norm_reading.hpp>
+#include <normscope/analysis/ranges.hpp>
 #include <normscope/analysis/subsets.hpp>
 #include <normscope/core/dtype.hpp>
 #include <normscope/core/parallel.hpp>
@@ -49,6 +50,7 @@ struct AttributeOptions {
   /// Names of components: a circuit, of which all others are removed together. They are replaced by their
   /// means over the positions; rows of a file as `removal` says.
   std::vector<std::string> kept{};
+  bool anywhere = false;  ///< whether `ComponentEffect::anywhere` is wanted
   unsigned threads = 0;
 };
 
@@ -68,6 +70,9 @@ struct ComponentEffect {
   /// the sum over all paths through values of heads, one factor a norm. Empty without `rerun`, whose
   /// difference from it is what that leaves out, and where a norm on the way has no one divisor.
   std::optional<double> paths{};
+  /// Bounds of its share in every context whose final norm divides by `Attribution::divisor` or more; if
+  /// asked for and known.
+  std::optional<Interval> anywhere{};
 };
 
 /// All components but some removed together.

@@ -44,10 +44,20 @@ struct Component {
   std::optional<int> head{};
   /// The norm of its branch's output, which it goes through before it is added; null if there is none.
   const models::Norm* after = nullptr;
+  /// The norm that its branch reads, and its maps: of a head that of its values, and its columns of the output
+  /// map, from `first_input` on. Null where there are none, and for mixtures of experts.
+  const models::Norm* reads = nullptr;
+  const models::Linear* in = nullptr;
+  const models::Linear* gate = nullptr;
+  const models::Linear* out = nullptr;
+  std::size_t first_input = 0;
 
   /// "embedding", "position", "3.2" (layer 3, head 2), "3.attention_bias", "3.mlp", "3.mlp_bias".
   [[nodiscard]] std::string name() const;
 };
+
+/// The activation function of MLPs.
+[[nodiscard]] double activated(models::Activation activation, double x);
 
 /// What `Decoder::run_apart` calls with the index of a component and its rows, one for each token.
 struct Apart {
@@ -118,6 +128,10 @@ class Decoder {
   ///
   /// Errors    as `models::read_weight`
   [[nodiscard]] std::vector<double> embedding(std::size_t token) const;
+  /// What the embeddings of positions give it, row-major, for each of `positions()`; empty without any.
+  ///
+  /// Errors    as `models::read_weight`
+  [[nodiscard]] std::vector<double> position_embeddings() const;
   /// The norms on the residual stream, as indices in `model.norms`, in the order of the pass. The last is the
   /// final norm.
   [[nodiscard]] const std::vector<std::size_t>& norms() const;

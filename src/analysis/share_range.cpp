@@ -1,0 +1,163 @@
+#include <normscope/analysis/share_range.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <normscope/core/rounding.hpp>
+
+namespace normscope::analysis {
+namespace {
+
+/// A sum of intervals, rounded outwards by a bound of the errors of `terms` operations on each.
+class IntervalSum {
+ public:
+  void add(double one, double other, double error) {
+    lower_ += std::min(one, other) - error;
+    upper_ += std::max(one, other) + error;
+    sizes_ += std::max(std::abs(one), std::abs(other)) + error;
+    ++terms_;
+  }
+  [[nodiscard]] Interval result() const {
+    const double error = rounding(terms_ + 64) * sizes_;
+    return {.lower = lower_ - error, .upper = upper_ + error};
+  }
+
+ private:
+  double lower_ = 0.0, upper_ = 0.0, sizes_ = 0.0;
+  std::ptrdiff_t terms_ = 0;
+};
+
+/// The extremes of direction·row over rows.
+Interval of_rows(std::span<const double> rows, std::span<const double> direction) {
+  Interval found{.lower = infinity, .upper = -infinity};
+  const auto terms = static_cast<std::ptrdiff_t>(direction.size());
+  for (std::size_t first = 0; first < rows.size(); first += direction.size()) {
+    const std::span<const double> row = rows.subspan(first, direction.size());
+    const double read = plain_dot(direction, row);
+    const double error = 2.0 * rounding(terms + 16) * euclidean_norm(direction) * euclidean_norm(row);
+    found = {.lower = std::min(found.lower, read - error), .upper = std::max(found.upper, read + error)};
+  }
+  return found;
+}
+
+/// The values of an activation function between two inputs. Each falls to its least value, if it falls at
+/// all, and rises from there.
+Interval activated_between(models::Activation activation, const Interval& x) {
+  const auto at = [&](double input) { return forward::activated(activation, input); };
+  double lowest = 0.0;
+  switch (activation) {
+    case models::Activation::gelu: lowest = -0.75179162; break;
+    case models::Activation::gelu_tanh: lowest = -0.75246142; break;
+    case models::Activation::silu: lowest = -1.27846454; break;
+    case models::Activation::relu:
+    case models::Activation::squared_relu: break;
+  }
+  const double below = at(x.lower), above = at(x.upper);
+  const double least = at(std::clamp(lowest, x.lower, x.upper));
+  // The place of the least value has nine digits, which is more than its value needs.
+  const double error = 1e-15 + 1e-14 * std::max(std::abs(below), std::abs(above));
+  return {.lower = std::min({least, below, above}) - error, .upper = std::max(below, above) + error};
+}
+
+/// What the columns of an output map read of a direction: (Wᵀ v)_j for `count` of them.
+struct Columns {
+  std::vector<double> reads{}, sizes{};  ///< Σ W_ij v_i, and Σ |W_ij v_i|
+};
+
+Columns columns_of(const files::Checkpoint& checkpoint, const models::Linear& out, std::size_t first,
+                   std::size_t count, std::span<const double> direction, double scale) {
+  Columns columns{std::vector<double>(count), std::vector<double>(count)};
+  const auto in = static_cast<std::size_t>(out.in);
+  const std::vector<double> weight = models::read_weight(checkpoint, out, 0, out.out);
+  for (std::size_t i = 0; i < direction.size(); ++i) {
+    for (std::size_t j = 0; j < count; ++j) {
+      const double term = scale * direction[i] * weight[i * in + first + j];
+      columns.reads[j] += term;
+      columns.sizes[j] += std::abs(term);
+    }
+  }
+  return columns;
+}
+
+}  // namespace
+
+std::optional<Interval> share_range(const files::Checkpoint& checkpoint, const models::Model& model,
+                                    const forward::Decoder& decoder, std::size_t component,
+                                    std::span<const double> direction) {
+  using Kind = forward::Component::Kind;
+  const forward::Component& of = decoder.components()[component];
+  const double scale = model.decoder->branch_scale;
+  if (of.kind == Kind::position) return of_rows(decoder.position_embeddings(), direction);
+  if (of.kind == Kind::embedding) {
+    Interval found{.lower = infinity, .upper = -infinity};
+    for (std::size_t token = 0; token < decoder.vocabulary(); ++token) {
+      const Interval row = of_rows(decoder.embedding(token), direction);
+      found = {.lower = std::min(found.lower, row.lower), .upper = std::max(found.upper, row.upper)};
+    }
+    return found;
+  }
+  if (of.after != nullptr || of.out == nullptr) return std::nullopt;
+  if (of.kind == Kind::attention_bias || of.kind == Kind::mlp_bias) {
+    std::vector<double> bias = models::read_bias(checkpoint, *of.out);
+    for (double& value : bias) value *= scale;
+    return of_rows(bias, direction);
+  }
+  if (of.in == nullptr) return std::nullopt;
+  const NormSpec norm = models::read_norm(checkpoint, *of.reads);
+  const auto count = static_cast<std::size_t>(of.in->out);
+  const auto terms = static_cast<std::ptrdiff_t>(direction.size() + count + norm.width);
+  const Columns columns = columns_of(checkpoint, *of.out, of.first_input, count, direction, scale);
+  const std::vector<double> weight = models::read_weight(checkpoint, *of.in, 0, count);
+  std::vector<double> bias = models::read_bias(checkpoint, *of.in);
+  bias.resize(count);
+  IntervalSum sum;
+  if (of.kind == Kind::head) {
+    std::vector<double> row(norm.width), sizes(norm.width);
+    double constant = 0.0, error = 0.0;
+    for (std::size_t j = 0; j < count; ++j) {
+      constant += columns.reads[j] * bias[j];
+      error += columns.sizes[j] * std::abs(bias[j]);
+      for (std::size_t i = 0; i < norm.width; ++i) {
+        row[i] += columns.reads[j] * weight[j * norm.width + i];
+        sizes[i] += columns.sizes[j] * std::abs(weight[j * norm.width + i]);
+      }
+    }
+    const double radius = norm.elementwise() ? 1.0 : norm.radius();
+    for (std::size_t i = 0; i < norm.width; ++i) {
+      error += sizes[i] * (radius * std::abs(norm.gain_at(i)) + std::abs(norm.bias_at(i)));
+    }
+    const Interval value = interval(norm, row, constant);
+    // The weights of attention add up to 1, but for rounding that these terms cover.
+    sum.add(value.lower, value.upper, 4.0 * rounding(terms + 64) * error);
+    return sum.result();
+  }
+  std::vector<double> gate, gate_bias(count);
+  if (of.gate != nullptr) {
+    gate = models::read_weight(checkpoint, *of.gate, 0, count);
+    gate_bias = models::read_bias(checkpoint, *of.gate);
+    gate_bias.resize(count);
+  }
+  const models::Activation activation = *model.decoder->activation;
+  const auto input = [&](const std::vector<double>& rows, const std::vector<double>& biases, std::size_t j) {
+    return interval(norm, {rows.data() + j * norm.width, norm.width}, biases[j]);
+  };
+  for (std::size_t j = 0; j < count; ++j) {
+    const Interval in = input(weight, bias, j);
+    Interval unit;
+    if (of.gate != nullptr) {
+      const Interval factor = activated_between(activation, input(gate, gate_bias, j));
+      const auto [least, most] = std::minmax({factor.lower * in.lower, factor.lower * in.upper,
+                                              factor.upper * in.lower, factor.upper * in.upper});
+      unit = {.lower = least, .upper = most};
+    } else {
+      unit = activated_between(activation, in);
+    }
+    const double size = std::max(std::abs(unit.lower), std::abs(unit.upper));
+    sum.add(columns.reads[j] * unit.lower, columns.reads[j] * unit.upper,
+            2.0 * rounding(terms + 64) * columns.sizes[j] * size);
+  }
+  return sum.result();
+}
+
+}  // namespace normscope::analysis

@@ -80,7 +80,8 @@ void print_components(const Session& session, const analysis::Attribution& resul
                                        [](const auto& component) { return component.anywhere.has_value(); });
   if (with_ranges) titles = {"least ever", "most ever"};
   if (with_rules) titles.emplace_back("paths");
-  for (std::size_t i = 0; i < analysis::rule_count && with_rules; ++i) titles.emplace_back(analysis::rules[i].title);
+  for (std::size_t i = 0; i < analysis::rule_count && with_rules; ++i)
+    titles.emplace_back(analysis::rules[i].title);
   say("component", row("share", "frozen", {"price", "exact", "gradient", "+- at most", "rerun"}), titles);
   for (const std::size_t k : order) {
     const analysis::ComponentEffect& x = result.components[k];
@@ -131,8 +132,8 @@ void print_circuit(const Session& session, const analysis::Attribution& result) 
                                                                               : "the gradient has"));
 }
 
-void print(const Session& session, const analysis::Attribution& result,
-           const std::vector<std::string>& names, bool with_rules) {
+void print(const Session& session, const analysis::Attribution& result, const std::vector<std::string>& names,
+           bool with_rules) {
   const auto name = [&](std::size_t token) { return printable(selectability::token_name(names, token)); };
   session.say(fmt::format("logit of {}{} after position {}, {}: {}", name(result.target),
                           result.against ? " less that of " + name(*result.against) : "", result.at,
@@ -211,8 +212,8 @@ Command attribute_command() {
                       option("--budget", options->budget)
                           .says("for running the model again without each component")
                           .usually("100"),
-                      option("--rules", options->rules),
-                      option("--all-contexts", options->anywhere), option("--proofs", options->proofs)},
+                      option("--rules", options->rules), option("--all-contexts", options->anywhere),
+                      option("--proofs", options->proofs)},
                      text_options(options->input)),
           .footer =
               "A component is an addend of the residual stream: an embedding, a head\n"

@@ -297,22 +297,23 @@ int run_verify(const Session& session, Inputs& inputs, Outputs& outputs, const V
 
 Command verify_command() {
   const auto options = std::make_shared<VerifyOptions>();
-  return {
-      .name = "verify",
-      .text = "Recheck a result from its JSON and its inputs alone",
-      .inputs = {input("RESULT", options->result, "Result of select, separate, reach, heads or attribute (their --json)")
-                     .required(),
-                 input("INPUTS", options->inputs,
-                       "Inputs of the result, in the order in which it names them (default: the files it "
-                       "names)")},
-      .options = {option("--folder", options->certificates)},
-      .footer =
-          "Exit status 0 if every statement is proved, 1 if one does not hold, 4 if all that fail to "
-          "be proved are without a proof in the result. `heads --proofs`, `attribute --proofs`, and --certificates "
-          "of the others keep the proofs.",
-      .examples = {"normscope heads models/kjv_gpt --proofs --json heads.json",
-                   "normscope verify heads.json"},
-      .run = with(run_verify, options)};
+  return {.name = "verify",
+          .text = "Recheck a result from its JSON and its inputs alone",
+          .inputs = {input("RESULT", options->result,
+                           "Result of select, separate, reach, heads or attribute (their --json)")
+                         .required(),
+                     input("INPUTS", options->inputs,
+                           "Inputs of the result, in the order in which it names them (default: the files it "
+                           "names)")},
+          .options = {option("--folder", options->certificates)},
+          .footer =
+              "Exit status 0 if every statement is proved, 1 if one does not hold, 4 if all that fail to "
+              "be proved are without a proof in the result. `heads --proofs`, `attribute --proofs`, and "
+              "--certificates "
+              "of the others keep the proofs.",
+          .examples = {"normscope heads models/kjv_gpt --proofs --json heads.json",
+                       "normscope verify heads.json"},
+          .run = with(run_verify, options)};
 }
 
 }  // namespace normscope::cli

@@ -283,19 +283,19 @@ class Attributor {
   /// How the reading changes when some components are replaced at every position.
   double rerun_without(const NormReading& reading, const std::vector<bool>& removed, Removal removal) {
     double value = 0.0;
-    (void)decoder_.run_apart(
-        context_,
-        {.change =
-             [&](std::size_t index, MatrixView<double> rows) {
-               if (removed[index]) replace(index, removal, rows);
-             },
-         .observe =
-             [&](std::size_t norm, MatrixView<const double> rows) {
-               if (norm == result_.norm) value = reading.value_at(rows.row(result_.at));
-             },
-         .entered = &entered_,
-         .first = static_cast<std::size_t>(std::find(removed.begin(), removed.end(), true) - removed.begin())},
-        {});
+    (void)decoder_.run_apart(context_,
+                             {.change =
+                                  [&](std::size_t index, MatrixView<double> rows) {
+                                    if (removed[index]) replace(index, removal, rows);
+                                  },
+                              .observe =
+                                  [&](std::size_t norm, MatrixView<const double> rows) {
+                                    if (norm == result_.norm) value = reading.value_at(rows.row(result_.at));
+                                  },
+                              .entered = &entered_,
+                              .first = static_cast<std::size_t>(
+                                  std::find(removed.begin(), removed.end(), true) - removed.begin())},
+                             {});
     return value - reading.value_at(stream_);
   }
 
@@ -337,30 +337,34 @@ class Attributor {
   /// Sums over paths, for the components that were run without.
   void add_paths(const NormReading& reading) {
     const auto positions = static_cast<double>(context_.size());
-    const auto none = std::none_of(result_.components.begin(), result_.components.end(),
-                                   [](const ComponentEffect& component) { return component.rerun.has_value(); });
+    const auto none =
+        std::none_of(result_.components.begin(), result_.components.end(),
+                     [](const ComponentEffect& component) { return component.rerun.has_value(); });
     if (none || positions * positions * static_cast<double>(model_.heads_per_layer) > most_weights) return;
     std::vector<double> direction = reading.direction();
     for (double& value : direction) value /= reading.divisor();
     std::map<std::size_t, std::vector<double>> derivatives;  // by the first component of each branch
     try {
-      forward::pull_back(checkpoint_, model_, entered_, result_.at, direction,
-                         [&](std::size_t component, MatrixView<const double> rows) {
-                           derivatives[component].assign(rows.data(), rows.data() + rows.rows() * rows.width());
-                         },
-                         options_.threads);
+      forward::pull_back(
+          checkpoint_, model_, entered_, result_.at, direction,
+          [&](std::size_t component, MatrixView<const double> rows) {
+            derivatives[component].assign(rows.data(), rows.data() + rows.rows() * rows.width());
+          },
+          options_.threads);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::Unsupported) throw;
       return;
     }
-    (void)decoder_.run_apart(
-        context_, {.collect = [&](std::size_t index, MatrixView<const double> rows) {
-          if (!result_.components[index].rerun) return;
-          std::vector<double> replaced(rows.data(), rows.data() + rows.rows() * rows.width());
-          replace(index, options_.removal, {replaced.data(), rows.rows(), rows.width()});
-          for (std::size_t i = 0; i < replaced.size(); ++i) replaced[i] -= rows.data()[i];
-          result_.components[index].paths = plain_dot(std::prev(derivatives.upper_bound(index))->second, replaced);
-        }});
+    (void)decoder_.run_apart(context_, {.collect = [&](std::size_t index, MatrixView<const double> rows) {
+                               if (!result_.components[index].rerun) return;
+                               std::vector<double> replaced(rows.data(),
+                                                            rows.data() + rows.rows() * rows.width());
+                               replace(index, options_.removal, {replaced.data(), rows.rows(), rows.width()});
+                               for (std::size_t i = 0; i < replaced.size(); ++i)
+                                 replaced[i] -= rows.data()[i];
+                               result_.components[index].paths =
+                                   plain_dot(std::prev(derivatives.upper_bound(index))->second, replaced);
+                             }});
   }
 
   /// A share a/s with a in an interval, for every s of at least the divisor.
@@ -405,7 +409,7 @@ class Attributor {
   Attribution result_{};
   std::vector<Addend> addends_{};
   std::vector<double> stream_{};
-  std::vector<double> divisors_{};  ///< of the final norm, at each position
+  std::vector<double> divisors_{};              ///< of the final norm, at each position
   std::vector<std::vector<double>> entered_{};  ///< the rows that entered each norm
   double spent_ = 0.0;                          ///< of the budget
 };

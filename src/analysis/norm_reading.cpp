@@ -31,7 +31,8 @@ const std::array<Rule, rule_count> rules = {{
        return (read - (x.value() - x.constant()) * along / (x.squared_radius() * s)) / s;
      }},
     {"half_rule", "half rule",
-     "relevance propagation with the half rule for the product u · 1/s: one half by v·u_k/s, the other, of the "
+     "relevance propagation with the half rule for the product u · 1/s: one half by v·u_k/s, the other, of "
+     "the "
      "divisor, by the part of the squared length, (v·u)(u·u_k)/(R²s³)",
      [](double read, double along, const NormReading& x) {
        const double s = x.divisor();

@@ -85,8 +85,8 @@ class PullBack {
     }
   }
 
-  /// Adds to `normed` the derivatives by what attention reads, the output of its norm for x, for those by what
-  /// it adds to the stream.
+  /// Adds to `normed` the derivatives by what attention reads, the output of its norm for x, for those by
+  /// what it adds to the stream.
   void pull_heads(const Branch& branch, const std::vector<double>& x, std::vector<double> rows,
                   std::vector<double>& normed) const {
     const NormSpec spec = models::read_norm(checkpoint_, model_.norms[branch.norm]);

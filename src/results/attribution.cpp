@@ -60,12 +60,14 @@ void fields(V& v, const ComponentEffect& x) {
   v("paths", x.paths,
     "that change with the weights of attention, the divisors of all norms and the outputs of MLPs kept: the "
     "sum over all paths through values of heads; null without rerun, and for norms without one divisor");
-  v("anywhere", nullable(x.anywhere, [](const analysis::Interval& range) {
-      return object([range](auto& ends) {
-        ends("least", range.lower);
-        ends("most", range.upper);
-      });
-    }),
+  v("anywhere",
+    nullable(x.anywhere,
+             [](const analysis::Interval& range) {
+               return object([range](auto& ends) {
+                 ends("least", range.lower);
+                 ends("most", range.upper);
+               });
+             }),
     "proved bounds of its share in every context whose final norm divides by `divisor` or more; null where "
     "they were not asked for or are not known");
 }
@@ -126,7 +128,8 @@ void fields(V& v, const BoundFields& x) {
   v.define("bound", "over all sets of at most `removed` components");
   v("removed", positive(bound.removed));
   v("proof", one_of<"every_set", "relaxation">(bound.proof),
-    "each set was tried, or excluded by a bound of the sets that contain a part of it; or a convex and a concave "
+    "each set was tried, or excluded by a bound of the sets that contain a part of it; or a convex and a "
+    "concave "
     "function bound all");
   v("least", not_negative(bound.least),
     "proved bounds of what is left of any logit behind the norm, less its constant, over what freezing the "
@@ -267,8 +270,8 @@ void fields(V& v, const AttributionFields& of) {
 
 Json attribution(const verify::Inputs& inputs, const Attribution& attributed,
                  const std::vector<std::string>& names, bool with_proofs) {
-  return json_of(AttributionFields{inputs.arguments.front().name, inputs, attributed, *attributed.model, names,
-                                   with_proofs});
+  return json_of(AttributionFields{inputs.arguments.front().name, inputs, attributed, *attributed.model,
+                                   names, with_proofs});
 }
 Json describe_attribute(SchemaMaker& maker) { return maker.schema_of(AttributionFields{}); }
 

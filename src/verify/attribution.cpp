@@ -74,9 +74,7 @@ struct Rows {
 struct Range {
   double least = -infinity, most = infinity;
 
-  [[nodiscard]] bool contains(const Range& other) const {
-    return other.least >= least && other.most <= most;
-  }
+  [[nodiscard]] bool contains(const Range& other) const { return other.least >= least && other.most <= most; }
 };
 
 /// What no set may leave, of |u + Σ d_k|² and of the price.
@@ -199,8 +197,9 @@ class AttributionCheck {
   AttributionCheck(const Result& result, const files::Checkpoint& checkpoint, const models::Model& model)
       : result_(result), root_(result.fields().root()), checkpoint_(checkpoint), model_(model) {
     if (!root_.has("proof")) {
-      throw Error(ErrorCode::Format, fmt::format("{}: has no proof, expected a result of `attribute --proofs`",
-                                                 result.source()));
+      throw Error(
+          ErrorCode::Format,
+          fmt::format("{}: has no proof, expected a result of attribute with its proofs", result.source()));
     }
     if (const std::string why = models::why_no_logits(model); !why.empty()) {
       throw Error(ErrorCode::Unsupported, fmt::format("{}: {}", checkpoint.path().string(), why));
@@ -208,8 +207,8 @@ class AttributionCheck {
     norm_ = models::find_norm(model, model.vocabulary->final_norm);
     spec_ = models::read_norm(checkpoint, *norm_);
     if (spec_.elementwise() || spec_.groups != 1) {
-      throw Error(ErrorCode::Unsupported, fmt::format("{}: {} has no one divisor", checkpoint.path().string(),
-                                                      norm_->name));
+      throw Error(ErrorCode::Unsupported,
+                  fmt::format("{}: {} has no one divisor", checkpoint.path().string(), norm_->name));
     }
     read_rows();
   }
@@ -395,18 +394,19 @@ class AttributionCheck {
     if (least > 0.0) range.most = square(least / (1.0 + accepted));
     if (most < infinity) range.least = square(most * (1.0 + accepted));
     // Nothing but rounding may be left of a row that a number of finite size divides.
-    if (most < infinity && rows_.eps == 0.0)
-      range.least = std::max(range.least, 1e-12 * longest * longest);
+    if (most < infinity && rows_.eps == 0.0) range.least = std::max(range.least, 1e-12 * longest * longest);
     const double slack = 1e-13 * longest * longest;  // of rows that cancel
     return {range.least - slack, range.most + slack};
   }
 
   void check_bound(const Field& bound, std::size_t expected) {
     const std::size_t removed = bound["removed"].count();
-    if (removed != expected || removed > rows_.count) bound["removed"].refuse("1, 2, ... up to all components");
+    if (removed != expected || removed > rows_.count)
+      bound["removed"].refuse("1, 2, ... up to all components");
     const double longest = rows_.longest(removed);
-    const SetLimits stated{squares_of(bound, longest),
-                           {bound["least_price"].number_or(-infinity), bound["most_price"].number_or(infinity)}};
+    const SetLimits stated{
+        squares_of(bound, longest),
+        {bound["least_price"].number_or(-infinity), bound["most_price"].number_or(infinity)}};
     const auto prove = [&](std::optional<bool> holds, std::initializer_list<const char*> names) {
       for (const char* name : names) {
         if (holds) {
@@ -426,8 +426,7 @@ class AttributionCheck {
       prove(no_shorter, {"most"});
       const Range known{no_shorter.value_or(false) ? stated.square.least : -infinity,
                         no_longer.value_or(false) ? stated.square.most : infinity};
-      const double small =
-          rows_.divisor(std::max(stated.square.least, 0.0) - 1e-12 * longest * longest);
+      const double small = rows_.divisor(std::max(stated.square.least, 0.0) - 1e-12 * longest * longest);
       const double allowed = accepted * rows_.direction_length * longest * (1.0 / rows_.s + 1.0 / small);
       prove(search({.price = {stated.price.least - allowed, infinity}, .known = known}), {"least_price"});
       prove(search({.price = {-infinity, stated.price.most + allowed}, .known = known}), {"most_price"});
@@ -437,7 +436,8 @@ class AttributionCheck {
       prove(square.least >= stated.square.least, {"most"});
       check_relaxed_prices(bound, removed, square, longest);
     }
-    for (const char* name : {"least", "most", "least_price", "most_price"}) check_attained(bound, name, removed);
+    for (const char* name : {"least", "most", "least_price", "most_price"})
+      check_attained(bound, name, removed);
   }
 
   /// The price is a product of two factors, of which each has bounds.
@@ -529,7 +529,8 @@ class AttributionCheck {
     }
     const bool is_price = name.size() > 6 && name.substr(name.size() - 6) == "_price";
     const double square = plain_dot(left, left);
-    const double value = is_price ? rows_.price(square, plain_dot(rows_.v, left)) : rows_.s / rows_.divisor(square);
+    const double value =
+        is_price ? rows_.price(square, plain_dot(rows_.v, left)) : rows_.s / rows_.divisor(square);
     const double size =
         std::abs(value) + (is_price ? rows_.longest(removed) * rows_.direction_length / rows_.s : 0.0);
     const bool holds = attained["value"].is_null() ||
@@ -541,7 +542,7 @@ class AttributionCheck {
   void check_circuit(const Field& circuit) {
     if (root_["removal"].text() != "mean") {
       for (const char* name : {"frozen", "gradient", "exact"}) {
-        leave(circuit[name], "the means are in results of `--replace-with mean` only");
+        leave(circuit[name], "the means are in results whose removal is mean only");
       }
       return;
     }

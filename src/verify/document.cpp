@@ -503,7 +503,8 @@ Json read_document(std::string_view text, const std::string& source) {
   const std::string_view schema =
       named ? schema_text(kind.substr(prefix.size(), kind.size() - prefix.size() - layout.size()))
             : std::string_view();
-  if (schema.empty()) throw refuse("schema, expected normscope.select/1, separate/1, reach/1, heads/1 or attribute/1");
+  if (schema.empty())
+    throw refuse("schema, expected normscope.select/1, separate/1, reach/1, heads/1 or attribute/1");
   if (const auto difference = Shape().difference(Json::parse(schema.begin(), schema.end()), document)) {
     throw refuse(*difference);
   }

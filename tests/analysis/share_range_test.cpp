@@ -31,14 +31,15 @@ TEST(ShareRange, NoContextLeavesIt) {
     for (int context = 0; context < 40; ++context) {
       std::vector<std::size_t> tokens;
       for (std::size_t t = 0; t < 5; ++t) tokens.push_back(random.below(decoder.vocabulary()));
-      (void)decoder.run_apart(tokens, {.collect = [&](std::size_t k, MatrixView<const double> rows) {
-        for (std::size_t t = 0; t < rows.rows(); ++t) {
-          const double read = plain_dot(direction, rows.row(t));
-          EXPECT_LE(ranges[k].lower, read) << name << ' ' << decoder.components()[k].name();
-          EXPECT_GE(ranges[k].upper, read) << name << ' ' << decoder.components()[k].name();
-          seen[k] = {.lower = std::min(seen[k].lower, read), .upper = std::max(seen[k].upper, read)};
-        }
-      }});
+      (void)decoder.run_apart(
+          tokens, {.collect = [&](std::size_t k, MatrixView<const double> rows) {
+            for (std::size_t t = 0; t < rows.rows(); ++t) {
+              const double read = plain_dot(direction, rows.row(t));
+              EXPECT_LE(ranges[k].lower, read) << name << ' ' << decoder.components()[k].name();
+              EXPECT_GE(ranges[k].upper, read) << name << ' ' << decoder.components()[k].name();
+              seen[k] = {.lower = std::min(seen[k].lower, read), .upper = std::max(seen[k].upper, read)};
+            }
+          }});
     }
     // They are no wider than they have to be by far.
     for (std::size_t k = 0; k < ranges.size(); ++k) {

@@ -22,8 +22,7 @@ namespace normscope::analysis {
 ///
 /// Cost      two operations for each weight of the component
 [[nodiscard]] std::optional<Interval> share_range(const files::Checkpoint& checkpoint,
-                                                  const models::Model& model,
-                                                  const forward::Decoder& decoder, std::size_t component,
-                                                  std::span<const double> direction);
+                                                  const models::Model& model, const forward::Decoder& decoder,
+                                                  std::size_t component, std::span<const double> direction);
 
 }  // namespace normscope::analysis

@@ -44,8 +44,8 @@ struct Component {
   std::optional<int> head{};
   /// The norm of its branch's output, which it goes through before it is added; null if there is none.
   const models::Norm* after = nullptr;
-  /// The norm that its branch reads, and its maps: of a head that of its values, and its columns of the output
-  /// map, from `first_input` on. Null where there are none, and for mixtures of experts.
+  /// The norm that its branch reads, and its maps: of a head that of its values, and its columns of the
+  /// output map, from `first_input` on. Null where there are none, and for mixtures of experts.
   const models::Norm* reads = nullptr;
   const models::Linear* in = nullptr;
   const models::Linear* gate = nullptr;
@@ -169,7 +169,8 @@ class Decoder {
   [[nodiscard]] std::vector<double> run_apart(std::span<const std::size_t> tokens, const Apart& apart,
                                               const Progress& progress = {}) const;
 
-  /// The part of the norms' steps that a pass has left when it begins with that component: 1 for an embedding.
+  /// The part of the norms' steps that a pass has left when it begins with that component: 1 for an
+  /// embedding.
   [[nodiscard]] double share_behind(std::size_t component) const;
 
   /// The logits for rows of the final norm's output, before softmax.

@@ -9,10 +9,10 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/linear_algebra.hpp>
 #include <normscope/core/rounding.hpp>
+#include <normscope/forward/plan.hpp>
 #include <normscope/norm/kernels.hpp>
 
 #include "layers.hpp"
-#include "plan.hpp"
 
 namespace normscope::forward {
 namespace {

@@ -230,8 +230,8 @@ Command attribute_command() {
               "  rerun       change if it is removed at every position and the rest of the\n"
               "              model runs again (total effect)\n"
               "  least ever, most ever  with --all-contexts: proved bounds of its share\n"
-              "  paths       with --rules: rerun with attention, MLPs and the norms' divisors kept,\n"
-              "              the sum over paths through heads; what it misses of rerun\n"
+              "  paths       with --rules: rerun with attention, MLPs and the divisors of norms\n"
+              "              kept, the sum over paths through heads\n"
               "  grad*input  with --rules: gradient times the component itself\n"
               "  half rule   with --rules: relevance propagation that gives the norm's divisor\n"
               "              one half, by the components' parts of the squared length",

@@ -40,7 +40,7 @@ function bounds({ bounds }: Attribute): HTMLElement {
     atMost(bound.most),
     attained(bound.attained_least),
     attained(bound.attained_most),
-    bound.proof === "every_set" ? "every set tried" : "relaxation",
+    bound.proof === "every_set" ? "every set searched" : "relaxation",
   ]);
   const heads = ["Removed", "At least", "At most", "Least attained", "Most attained", "Proof"];
   return table("What is left of any logit over what freezing predicts, for every set", heads, rows, [0, 1, 2]);

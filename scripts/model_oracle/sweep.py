@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Describes every class of transformers: a sparse file as its default configuration would be saved, read by `normscope`.
+
+usage: scripts/model_oracle/sweep.py [--command PATH] [--report] [--json FILE] [MODEL_TYPE ...]    (default: all types)
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import torch  # noqa: E402
+import transformers  # noqa: E402
+from transformers.core_model_loading import revert_weight_conversion  # noqa: E402
+from transformers.models.auto import modeling_auto as auto  # noqa: E402
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES  # noqa: E402
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+# The class with most of a published file, first.
+HEADS = ("CAUSAL_LM", "SEQ_TO_SEQ_CAUSAL_LM", "IMAGE_TEXT_TO_TEXT", "MULTIMODAL_LM", "SPEECH_SEQ_2_SEQ", "MASKED_LM", "CTC",
+         "PRETRAINING", "IMAGE_CLASSIFICATION", "UNIVERSAL_SEGMENTATION", "OBJECT_DETECTION", "TIME_SERIES_PREDICTION")
+DTYPES = {torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16", torch.int64: "I64", torch.int32: "I32",
+          torch.bool: "BOOL", torch.uint8: "U8", torch.complex64: "C64"}
+
+
+def class_of(model_type: str) -> type | None:
+    for head in HEADS:
+        if (name := getattr(auto, f"MODEL_FOR_{head}_MAPPING_NAMES").get(model_type)) is not None:
+            break
+    else:
+        name = auto.MODEL_MAPPING_NAMES.get(model_type)
+    return getattr(transformers, name[0] if isinstance(name, (tuple, list)) else name) if name else None
+
+
+def saved_tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Names, types and shapes of the file that `save_pretrained` would write."""
+    state = dict(model.state_dict())
+    for name in getattr(model, "all_tied_weights_keys", {}):
+        state.pop(name, None)
+    return revert_weight_conversion(model, state)
+
+
+def write_sparse(path: Path, tensors: dict[str, torch.Tensor]) -> int:
+    header, at = {}, 0
+    for name, tensor in tensors.items():
+        size = tensor.numel() * tensor.element_size()
+        header[name] = {"dtype": DTYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [at, at + size]}
+        at += size
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with path.open("wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        file.truncate(8 + len(text) + at)
+    return at
+
+
+def build(model_type: str, folder: Path) -> dict[str, Any]:
+    model_class = class_of(model_type)
+    if model_class is None:
+        return {"state": "no class"}
+    try:
+        config = transformers.AutoConfig.for_model(model_type)
+        with torch.device("meta"):
+            model = model_class._from_config(config, dtype=torch.bfloat16)
+        tensors = saved_tensors(model)
+    except Exception as error:  # noqa: BLE001: many defaults build no model
+        return {"state": "not built", "class": model_class.__name__, "error": f"{type(error).__name__}: {error}"[:200]}
+    config.architectures = [model_class.__name__]
+    config.save_pretrained(folder)
+    size = write_sparse(folder / "model.safetensors", tensors)
+    return {"class": model_class.__name__, "bytes": size, "tensors": len(tensors)}
+
+
+def run(command: list[str]) -> dict[str, Any]:
+    """Exit status, seconds and MiB of a command, and what it printed."""
+    began = time.monotonic()
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(command, stdout=out, stderr=errors)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0), errors.seek(0)
+        return {"seconds": round(time.monotonic() - began, 1), "mib": usage.ru_maxrss // 1024, "exit": process.returncode,
+                "out": out.read(), "error": errors.read().decode().strip()[-300:]}
+
+
+def state(architecture: dict[str, Any]) -> str:
+    if architecture["architecture"] != "unknown":
+        return "described" if not architecture["missing"] else "incomplete"
+    return "fitted" if "look like" in architecture["evidence"] else "unknown"
+
+
+def sweep(model_type: str, command: str, report: bool) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / model_type
+        folder.mkdir()
+        row = {"type": model_type, **build(model_type, folder)}
+        if "state" in row:
+            return row
+        done = run([command, "inspect", str(folder), "--json", "-", "-q"])
+        if done["exit"] != 0:
+            return row | {"state": "failed", "exit": done["exit"], "error": done["error"]}
+        document = json.loads(done["out"])
+        architecture = document["architecture"]
+        row |= {"state": state(architecture), "architecture": architecture["architecture"], "norms": len(document["norms"]),
+                "missing": architecture["missing"], "notes": architecture["notes"], "evidence": architecture["evidence"]}
+        if report:
+            done = run([command, "report", str(folder), "--no-vocabulary", "-q", "-o", f"{scratch}/report.html"])
+            row |= {key: done[key] for key in ("seconds", "mib", "exit", "error")}
+        return row
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("types", nargs="*", metavar="MODEL_TYPE")
+    parser.add_argument("--command", default=str(ROOT / "build-dev/bin/normscope"))
+    parser.add_argument("--report", action="store_true", help="also time `report --no-vocabulary`")
+    parser.add_argument("--json", type=Path, help="one line for each type")
+    arguments = parser.parse_args()
+    transformers.logging.set_verbosity_error()
+    states: Counter[str] = Counter()
+    lines = []
+    for model_type in arguments.types or CONFIG_MAPPING_NAMES:
+        row = sweep(model_type, arguments.command, arguments.report)
+        states[row["state"]] += 1
+        lines.append(json.dumps(row))
+        print(row["state"], model_type, row.get("class", ""), *(row[key] for key in ("architecture", "norms", "exit", "seconds", "mib", "error") if row.get(key)), flush=True)
+        if arguments.json:
+            arguments.json.write_text("\n".join(lines) + "\n")
+    print(", ".join(f"{count} {name}" for name, count in sorted(states.items())))
+    return 1 if states["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

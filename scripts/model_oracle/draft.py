@@ -41,6 +41,8 @@ TINY: list[tuple[str, Any]] = [
     ("qk_rope_head_dim", 4), ("v_head_dim", 5), ("sliding_window", 4), ("rms_norm_eps|layer_norm_eps.*|norm_epsilon", 3e-4),
     ("pad_token_id", 0), ("bos_token_id", 1), (".*eos_token_id", 2), ("image_size", 8), ("patch_size", 4),
 ]
+# Inputs other than ids.
+SHAPES = {"pixel_values": (1, 3, 8, 8), "input_values": (1, 60), "input_features": (1, 12, 8)}
 # Fields that follow from those.
 DROPPED = ("layer_types", "mlp_layer_types", "rope_parameters", "no_rope_layers", "architectures", "model_type",
            "transformers_version", "id2label", "label2id", "dtype")
@@ -89,11 +91,11 @@ class Draft:
             return
         self.said.add(mark or (name, text))
         short, layer = relative(name)
-        self.lines.append((layer, text.format(f'"{short}"')))
+        self.lines.append((layer, text.format(f'"{short}"') if name else text))
 
     def term(self, term: dict[str, Any]) -> None:
         if "factor" in term:
-            self.lines.append(("", f"// a factor of {term['factor']} on {term.get('weights') or term.get('tensor')}"))
+            self.say("", f"// a factor of {term['factor']} on {term.get('weights') or term.get('tensor')}")
         if term["kind"] == "embedding":
             self.say(term["tensor"], 'b.embedding("token embedding", {});')
         elif term["kind"] == "parameter":
@@ -207,7 +209,8 @@ def main() -> int:
         key, _, value = change.partition("=")
         config[key] = json.loads(value)
     name = re.sub(r"\W", "_", model_type)
-    case = Case(name, model_class.__name__, config)
+    shape = SHAPES.get(model_class.main_input_name)
+    case = Case(name, model_class.__name__, config, **({"inputs": {model_class.main_input_name: shape}} if shape else {}))
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / name
         make(case, folder)

@@ -39,7 +39,15 @@ std::optional<Routing> softmax_routing(const Builder& b, std::optional<bool> nor
 void llama_experts(Builder& b) {
   if (!b.has("mlp.gate.")) return llama_mlp(b);
   b.within("mlp.", [&] {
-    gated_experts(b);
+    if (b.has("experts.gate_up_proj")) {
+      b.reads("router", "gate");
+      b.each_expert("experts.gate_up_proj", [&] {
+        const std::uint64_t inner = b.reads_parts({"mlp gate", "mlp in"}, "experts.gate_up_proj");
+        b.writes("mlp out", "experts.down_proj", inner);
+      });
+    } else {
+      gated_experts(b);
+    }
     b.other("gate.e_score_correction_bias");  // added to the router's scores when experts are chosen
     for (const std::string_view shared : {"shared_expert.", "shared_experts."}) {
       if (!b.has(shared)) continue;
@@ -373,7 +381,7 @@ void clip_vision_tower(Builder& b, ClipFamily family) {
   clip_norms(b, family);
   b.new_stream();
   b.stack("vision");
-  b.within("vision_model.", [&] {
+  b.within(b.has("vision_model.") ? "vision_model." : "", [&] {
     b.buffer("embeddings.position_ids");
     b.embedding("class token", "embeddings.class_embedding", Need::optional);
     b.input_map("patch embedding", "embeddings.patch_embedding");
@@ -383,14 +391,14 @@ void clip_vision_tower(Builder& b, ClipFamily family) {
     b.norm("post_layernorm", "final");
     if (b.has("head.")) pooling_head(b);
   });
-  if (b.has("visual_projection.")) b.reads("projection", "visual_projection");
+  b.where("visual_projection", [&] { b.reads("projection", ""); });
 }
 
 void clip_text_tower(Builder& b, ClipFamily family) {
   clip_norms(b, family);
   b.new_stream();
   b.stack("text");
-  b.within("text_model.", [&] {
+  b.within(b.has("text_model.") ? "text_model." : "", [&] {
     b.buffer("embeddings.position_ids");
     b.embedding("token embedding", "embeddings.token_embedding");
     b.embedding("position embedding", "embeddings.position_embedding");

@@ -41,7 +41,7 @@ void gated_experts(Builder& b, const ExpertNames& names = {});
 /// configuration says. Empty if it does not state their number.
 [[nodiscard]] std::optional<Routing> softmax_routing(const Builder& b, std::optional<bool> normalized = {});
 
-/// A gated MLP, or a mixture of experts if the layer has one, under "mlp.". Experts that every token passes
+/// A gated MLP, or a mixture of experts if the layer has one, numbered or stacked, under "mlp.". Experts that every token passes
 /// are gated MLPs of their own.
 void llama_experts(Builder& b);
 

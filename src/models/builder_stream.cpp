@@ -46,6 +46,8 @@ void Builder::unembedding(std::initializer_list<std::string_view> names, bool ti
     });
   }
   const bool stored = map.has_value();
+  // A model around a text model ties the head that it has, whatever the text model's section says.
+  if (!stored && !tied) tied = config_.any_flag("tie_word_embeddings");
   if (!stored && tied && token_embedding_) map = transposed(*token_embedding_);
   if (!map) {
     const bool headless = !tied && scope_.prefix.empty();

@@ -185,9 +185,16 @@ struct Config::Contents {
     return found;
   }
 
+  // Sizes of heads belong to the number of heads beside them: a model around a text model has others.
+  bool is_of_other_heads(const Json& place, Keys keys) const {
+    const bool is_size = keys.size() == 1 && std::string_view(*keys.begin()) == "head_dim";
+    return is_size && &place != sections.front() && child(*sections.front(), "num_attention_heads") != nullptr;
+  }
+
   // The value of the first key that a section has, with that key.
   std::pair<const char*, const Json*> find(Keys keys) const {
     for (const Json* place : sections) {
+      if (is_of_other_heads(*place, keys)) continue;
       for (const char* key : keys) {
         if (const Json* value = child(*place, key)) {
           asked->insert(value);
@@ -351,6 +358,14 @@ std::optional<bool> Config::flag(Keys keys) const {
   if (value == nullptr) return {};
   if (!value->is_boolean()) contents_->reject(key, *value, "true or false");
   return value->get<bool>();
+}
+
+bool Config::any_flag(const char* key) const {
+  return std::any_of(contents_->sections.begin(), contents_->sections.end(), [&](const Json* place) {
+    const Json* value = contents_->child(*place, key);
+    if (value != nullptr) contents_->asked->insert(value);
+    return value != nullptr && value->is_boolean() && value->get<bool>();
+  });
 }
 
 std::optional<std::string> Config::text(Keys keys) const {

@@ -63,6 +63,8 @@ class Config {
   /// A number; `false`, which some writers use for "none", counts as absent.
   [[nodiscard]] std::optional<double> number_or_false(Keys keys) const;
   [[nodiscard]] std::optional<bool> flag(Keys keys) const;
+  /// Whether this or an outer section says so; the value of another type counts as absent.
+  [[nodiscard]] bool any_flag(const char* key) const;
   [[nodiscard]] std::optional<std::string> text(Keys keys) const;
   /// A list of strings.
   [[nodiscard]] std::optional<std::vector<std::string>> texts(Keys keys) const;

@@ -189,7 +189,9 @@ bool describe_as(const Match& match, const Checkpoint& checkpoint, const Config&
     match.architecture->describe(builder);
   } catch (const Error& error) {
     const bool is_needed = match.other_type.empty() && stated_norms.empty();
-    if (is_needed || error.code() != ErrorCode::Shape) throw;
+    // Fields of an unknown type may mean something else, as its tensors may.
+    const bool may_mean_another = error.code() == ErrorCode::Shape || error.code() == ErrorCode::Format;
+    if (is_needed || !may_mean_another) throw;
     model.notes.push_back(
         fmt::format("not {}, though the tensor names fit: {}", match.architecture->title, error.what()));
     return false;

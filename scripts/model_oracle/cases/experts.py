@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .case import Case
-from .decoders import DELTA
+from .decoders import DELTA, SECTIONS
 from .known import EVEN, GROUPED
 
 RMS = dict(rms_norm_eps=3e-4)
@@ -73,4 +73,22 @@ CASES = [
     Case("granitemoehybrid_dense", "GraniteMoeHybridForCausalLM",
          GRANITE | STATE_SPACE | dict(num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=10),
          note="without experts and positions"),
+    Case("minimax_m2", "MiniMaxM2ForCausalLM",
+         GROUPED | RMS | dict(num_local_experts=3, num_experts_per_tok=2, rotary_dim=4)),
+    Case("lfm2_moe", "Lfm2MoeForCausalLM",
+         EVEN | EXPERTS | dict(num_key_value_heads=2, norm_eps=3e-4, layer_types=["conv", "full_attention"],
+                               num_dense_layers=1)),
+    Case("afmoe", "AfmoeForCausalLM",
+         GROUPED | RMS | EXPERTS | dict(num_dense_layers=1, num_shared_experts=1, sliding_window=4, mup_enabled=True,
+                                        layer_types=["sliding_attention", "full_attention"]),
+         note="the global layer has no positions"),
+    Case("qwen3_vl_moe", "Qwen3VLMoeTextModel",
+         GROUPED | RMS | EXPERTS | SECTIONS | dict(decoder_sparse_step=1, mlp_only_layers=[1], norm_topk_prob=True,
+                                                   tie_word_embeddings=False),
+         outputs=("last_hidden_state",)),
+    Case("jetmoe", "JetMoeForCausalLM",
+         EVEN | RMS | dict(num_key_value_heads=2, kv_channels=6, num_local_experts=3, num_experts_per_tok=2),
+         note="experts of queries"),
+    Case("flex_olmo", "FlexOlmoForCausalLM",
+         EVEN | RMS | dict(num_key_value_heads=2, num_experts=3, num_experts_per_tok=2)),
 ]

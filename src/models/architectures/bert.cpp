@@ -20,8 +20,10 @@ void encoder(Builder& b) {
   if (b.config().flag({"is_decoder"}).value_or(false)) return;
   DecoderStyle style{.activation = "gelu", .encodes = true};
   const std::string type = b.model_type();
+  if (type == "ernie") return;  // adds an embedding of the task
   if (!type.empty() && type != "bert") {
-    style.padding = b.config().count({"pad_token_id"}).value_or(1);
+    const bool stated = b.config().has({"pad_token_id"});
+    style.padding = b.config().positions({"pad_token_id"}).value_or(stated ? 0 : 1);
     style.first_position = *style.padding + 1;
     style.head_activation = Activation::gelu;
   }
@@ -36,6 +38,7 @@ void bert_forward(Builder& b) {
   b.embedding("token embedding", "embeddings.word_embeddings");
   b.embedding("position embedding", "embeddings.position_embeddings");
   b.embedding("token type embedding", "embeddings.token_type_embeddings", Need::optional);
+  b.embedding("task type embedding", "embeddings.task_type_embeddings", Need::optional);
   b.norm("embeddings.LayerNorm", "embedding");
   b.each_layer("encoder.layer.{}.", [&] {
     const std::uint64_t attended =
@@ -60,10 +63,11 @@ void bert_forward(Builder& b) {
 extern const Architecture bert = {
     .name = "bert",
     .title = "BERT, RoBERTa or MiniLM",
-    .model_types = {"bert", "roberta", "xlm-roberta", "camembert"},
+    .model_types = {"bert", "roberta", "xlm-roberta", "camembert", "ernie", "data2vec-text"},
     .signature = {"encoder.layer.{}.attention.output.LayerNorm.", "encoder.layer.{}.output.LayerNorm."},
     .without = {},
     .describe = bert_forward,
+    .harmless = {"task_type_vocab_size", "use_task_id"},
     .in_llama_cpp = "gguf_bert",
 };
 

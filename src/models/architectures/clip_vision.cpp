@@ -14,7 +14,8 @@ extern const Architecture clip_vision = {
     .name = "clip_vision",
     .title = "CLIP's or SigLIP's vision tower",
     .model_types = {"clip_vision_model", "siglip_vision_model"},
-    .signature = {"vision_model.encoder.layers.{}.layer_norm1."},
+    // From transformers 5 on without "vision_model." before them.
+    .signature = {"embeddings.patch_embedding.", "encoder.layers.{}.layer_norm1."},
     .without = {},
     .describe = clip_vision_forward,
     .tower = Tower::vision,

@@ -1,3 +1,5 @@
+#include <string>
+
 #include "architecture.hpp"
 #include "blocks.hpp"
 #include "builder.hpp"
@@ -17,10 +19,16 @@ void glm_layer(Builder& b) {
 }
 
 void glm_forward(Builder& b) {
-  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1.5625e-7, .eps_key = "rms_norm_eps"});
+  const std::string type = b.model_type();
+  const bool sees = type != "glm" && type != "glm4" && !type.empty();
+  b.norms({.kind = NormKind::rms,
+           .placement = Placement::pre,
+           .eps = sees ? 1e-5 : 1.5625e-7,
+           .eps_key = "rms_norm_eps"});
   b.decoder({.activation = "silu"});
   b.grouped_queries();
-  b.rotary({.interleaved = true, .portion = 0.5});
+  if (sees) b.note("scores are bounded for text: the position of a part of an image is three numbers");
+  b.rotary({.interleaved = true, .portion = type.starts_with("glm4v") ? 1.0 : 0.5, .sections = sees});
   llama_stack(b, {.layer = glm_layer});
 }
 
@@ -28,8 +36,8 @@ void glm_forward(Builder& b) {
 
 extern const Architecture glm = {
     .name = "glm",
-    .title = "GLM-4",
-    .model_types = {"glm", "glm4"},
+    .title = "GLM-4 or GLM-4V",
+    .model_types = {"glm", "glm4", "glm4v_text", "glm_ocr_text"},
     .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.input_layernorm.", "layers.{}.mlp.gate_up_proj."},
     .without = {},
     .describe = glm_forward,

@@ -8,24 +8,53 @@ namespace normscope::models::architectures {
 
 namespace {
 
+double published_eps(const std::string& type) {
+  if (type == "helium") return 1e-8;
+  const bool as_first_llama = type == "ernie4_5" || type == "cwm" || type.starts_with("qwen2_vl") ||
+                              type.starts_with("qwen2_5_vl");
+  return as_first_llama ? 1e-5 : 1e-6;
+}
+
+// CWM's class has a scaling of its own, and windows in three layers of four, where none are stated.
+void cwm_attention(Builder& b) {
+  b.rotary({.theta = 1e6});
+  b.windows({});
+  for (const char* key : {"rope_parameters", "layer_types"}) {
+    const bool is_stated = b.config().has({key}) || (*key == 'r' && b.config().has({"rope_scaling"}));
+    if (!is_stated) b.scores_not_modelled(std::string(key) + ", which is not stated");
+  }
+}
+
 void llama_forward(Builder& b) {
-  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-6, .eps_key = "rms_norm_eps"});
-  b.decoder({.activation = "silu"});
   const std::string type = b.model_type();
+  b.norms({.kind = NormKind::rms,
+           .placement = Placement::pre,
+           .eps = published_eps(type),
+           .eps_key = "rms_norm_eps"});
+  b.decoder({.activation = "silu"});
   if (type == "smollm3") {
     b.rotary({.theta = 2e6, .still_every = 4});
+  } else if (type == "ernie4_5" || type == "helium") {
+    b.rotary({.interleaved = true, .theta = type == "helium" ? 1e5 : 5e5});
   } else {
     b.rotary({});
   }
   if (type == "mistral") b.windows({.kinds_key = ""});
   if (type == "ministral") b.windows({});
-  if (type == "qwen2" || type == "qwen3" || type == "smollm3") b.windows({.must_be_enabled = true});
+  if (type == "cwm") cwm_attention(b);
+  const bool sees = type.starts_with("qwen") && type.find("_vl") != std::string::npos;
+  if (sees) {
+    b.rotary({.theta = type.starts_with("qwen3") ? 5e5 : 1e6, .sections = true});
+    b.note("scores are bounded for text: the position of a part of an image is three numbers");
+  }
+  const bool qwen2 = type.starts_with("qwen2") || type == "qwen3";
+  if (qwen2 || type == "smollm3") b.windows({.must_be_enabled = true});
   b.grouped_queries();
   b.head_dim_from("layers.0.self_attn.q_norm");
   if (b.config().model_types().empty()) {
     b.note("without a configuration this could be Gemma 1, which has the same tensors but stores gain - 1");
   }
-  llama_stack(b);
+  llama_stack(b, {.tied = type == "ernie4_5"});
 }
 
 }  // namespace
@@ -33,7 +62,8 @@ void llama_forward(Builder& b) {
 extern const Architecture llama = {
     .name = "llama",
     .title = "Llama, Mistral or Qwen",
-    .model_types = {"llama", "mistral", "ministral", "qwen2", "qwen3", "smollm3", "seed_oss"},
+    .model_types = {"llama", "mistral", "ministral", "qwen2", "qwen3", "smollm3", "seed_oss", "ernie4_5", "helium",
+                    "cwm", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text", "qwen3_vl_text"},
     .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.input_layernorm.",
                   "layers.{}.post_attention_layernorm.", "layers.{}.mlp.gate_proj."},
     .without = {"layers.{}.pre_feedforward_layernorm."},

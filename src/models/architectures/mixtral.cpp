@@ -6,24 +6,33 @@ namespace normscope::models::architectures {
 
 namespace {
 
-// Mistral with experts in place of the MLP. Phi-3.5-MoE has LayerNorms with biases.
+// Mistral with experts in place of the MLP. Phi-3.5-MoE has LayerNorms with biases. MiniMax M2 normalizes all
+// heads of queries and of keys together, and chooses experts by sigmoids and a stored correction.
 void mixtral_layer(Builder& b) {
   llama_attention(b);
   b.norm("post_attention_layernorm", "mlp input");
+  b.other("block_sparse_moe.e_score_correction_bias");  // added to scores when experts are chosen
   b.within("block_sparse_moe.", [&] { gated_experts(b, {.gate = "w1", .in = "w3", .out = "w2"}); });
 }
 
 void mixtral_forward(Builder& b) {
   const bool phi = b.model_type() == "phimoe";
+  const bool minimax = b.model_type() == "minimax_m2";
   b.norms({.kind = phi ? NormKind::layer : NormKind::rms,
            .placement = Placement::pre,
-           .eps = 1e-5,
+           .eps = minimax ? 1e-6 : 1e-5,
            .eps_key = "rms_norm_eps"});
   // Phi-3.5-MoE leaves out experts far below the largest, and weighs the second without the first.
-  if (!phi) b.decoder({.activation = "silu", .routing = softmax_routing(b, true)});
+  if (!phi && !minimax) b.decoder({.activation = "silu", .routing = softmax_routing(b, true)});
   b.grouped_queries();
-  b.rotary({.theta = 1e6});
-  b.windows({.kinds_key = ""});
+  if (minimax) {
+    const auto size = [&](const char* key) { return static_cast<double>(b.config().count({key}).value_or(128)); };
+    const bool states = b.config().has({"rotary_dim"});
+    b.rotary({.theta = 5e6, .portion = states ? size("rotary_dim") / size("head_dim") : 1.0});
+  } else {
+    b.rotary({.theta = 1e6});
+    b.windows({.kinds_key = ""});
+  }
   llama_stack(b, {.layer = mixtral_layer});
 }
 
@@ -31,8 +40,8 @@ void mixtral_forward(Builder& b) {
 
 extern const Architecture mixtral = {
     .name = "mixtral",
-    .title = "Mixtral or Phi-3.5-MoE",
-    .model_types = {"mixtral", "phimoe"},
+    .title = "Mixtral, Phi-3.5-MoE or MiniMax M2",
+    .model_types = {"mixtral", "phimoe", "minimax_m2"},
     .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.input_layernorm.",
                   "layers.{}.block_sparse_moe.experts."},
     .without = {},

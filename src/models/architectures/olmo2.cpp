@@ -8,23 +8,38 @@ namespace normscope::models::architectures {
 
 namespace {
 
+void flex_olmo_layer(Builder& b) {
+  b.reads_the_stream();
+  b.branch();
+  llama_projections(b);
+  b.norm_of_branch("post_attention_layernorm", "attention output");
+  b.reads_the_stream();
+  b.branch();
+  llama_experts(b);
+  b.norm_of_branch("post_feedforward_layernorm", "mlp output");
+}
+
 // Branches read the stream without a norm and their outputs are normalized; so are queries and keys, all
-// heads of a layer together (OLMo 2 and 3) or each of them (EXAONE 4).
+// heads of a layer together (OLMo 2 and 3) or each of them (EXAONE 4). FlexOLMo has experts.
 void olmo2_forward(Builder& b) {
   const bool exaone = b.model_type() == "exaone4";
-  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5, .eps_key = "rms_norm_eps"});
+  const bool flex = b.model_type() == "flex_olmo";
+  b.norms({.kind = NormKind::rms,
+           .placement = Placement::pre,
+           .eps = flex ? 1e-6 : 1e-5,
+           .eps_key = "rms_norm_eps"});
   b.grouped_queries();
   b.note("attention and MLP read the residual stream without a norm, so its heads' scores have no bound");
   const bool windows = b.config().has({"sliding_window"});
   // EXAONE 4 rotates only in layers with a window, if there are any.
-  b.rotary({.theta = b.model_type() == "olmo3" ? 5e5 : 1e4,
+  b.rotary({.theta = flex || b.model_type() == "olmo3" ? 5e5 : 1e4,
             .windows_unscaled = !exaone,
             .windows_only = exaone && windows});
   if (windows) b.windows({.period = 4});
   // GGUF files do not state it, and no decoder is described that would contain it.
   const std::string activation = b.config().text({"hidden_act"}).value_or("silu");
   if (activation != "silu") b.scores_not_modelled("hidden_act: " + activation);
-  llama_stack(b, {.layer = llama_branches_with_norms});
+  llama_stack(b, {.layer = flex ? flex_olmo_layer : llama_branches_with_norms});
 }
 
 }  // namespace
@@ -32,7 +47,7 @@ void olmo2_forward(Builder& b) {
 extern const Architecture olmo2 = {
     .name = "olmo2",
     .title = "OLMo 2, OLMo 3 or EXAONE 4",
-    .model_types = {"olmo2", "olmo3", "exaone4"},
+    .model_types = {"olmo2", "olmo3", "exaone4", "flex_olmo"},
     .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.self_attn.q_norm.",
                   "layers.{}.post_attention_layernorm.", "layers.{}.post_feedforward_layernorm."},
     .without = {"layers.{}.input_layernorm.", "layers.{}.pre_feedforward_layernorm."},

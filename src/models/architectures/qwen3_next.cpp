@@ -18,16 +18,6 @@ void gated_attention(Builder& b) {
   b.writes("attention out", "self_attn.o_proj", attended);
 }
 
-void stacked_experts(Builder& b) {
-  b.reads("router", "gate");
-  b.each_expert("experts.gate_up_proj", [&] {
-    const std::uint64_t inner = b.reads_parts({"mlp gate", "mlp in"}, "experts.gate_up_proj");
-    b.writes("mlp out", "experts.down_proj", inner);
-  });
-  b.within("shared_expert.", [&] { gated_mlp(b, "gate_proj", "up_proj", "down_proj"); });
-  b.reads("shared expert gate", "shared_expert_gate");
-}
-
 void qwen3_next_layer(Builder& b) {
   if (b.predicts_further()) return;
   const bool attends = !b.has("linear_attn.");
@@ -38,7 +28,6 @@ void qwen3_next_layer(Builder& b) {
     b.within("linear_attn.", [&] { delta_net(b); });
   }
   b.norm("post_attention_layernorm", "mlp input");
-  if (b.has("mlp.experts.gate_up_proj")) return b.within("mlp.", [&] { stacked_experts(b); });
   llama_experts(b);
 }
 

@@ -26,9 +26,16 @@ void qwen_moe_forward(Builder& b) {
   // GLM-4.5 chooses experts by sigmoids and a stored correction.
   if (type != "glm4_moe") b.decoder({.activation = "silu", .routing = softmax_routing(b)});
   b.grouped_queries();
-  b.rotary({.portion = type == "glm4_moe" ? std::optional(0.5) : std::nullopt});
-  if (type.starts_with("qwen")) b.windows({.must_be_enabled = true});
-  if (type == "qwen3_moe" || type == "glm4_moe") b.head_dim_from("layers.0.self_attn.q_norm");
+  const bool sees = type == "qwen3_vl_moe_text";
+  if (sees) {
+    b.rotary({.theta = 5e5, .sections = true});
+    b.ignores({"sliding_window"});
+    b.note("scores are bounded for text: the position of a part of an image is three numbers");
+  } else {
+    b.rotary({.portion = type == "glm4_moe" ? std::optional(0.5) : std::nullopt});
+  }
+  if (type.starts_with("qwen") && !sees) b.windows({.must_be_enabled = true});
+  if (type == "qwen3_moe" || type == "glm4_moe" || sees) b.head_dim_from("layers.0.self_attn.q_norm");
   llama_stack(b, {.layer = qwen_moe_layer});
 }
 
@@ -37,7 +44,7 @@ void qwen_moe_forward(Builder& b) {
 extern const Architecture qwen_moe = {
     .name = "qwen_moe",
     .title = "Qwen-MoE, OLMoE or GLM-4.5",
-    .model_types = {"qwen2_moe", "qwen3_moe", "olmoe", "glm4_moe"},
+    .model_types = {"qwen2_moe", "qwen3_moe", "olmoe", "glm4_moe", "qwen3_vl_moe_text"},
     .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.input_layernorm.", "layers.{}.mlp.experts.",
                   "layers.{}.mlp.gate."},
     .without = {},

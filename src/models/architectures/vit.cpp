@@ -1,3 +1,5 @@
+#include <string>
+
 #include "architecture.hpp"
 #include "builder.hpp"
 
@@ -6,8 +8,13 @@ namespace normscope::models::architectures {
 namespace {
 
 void vit_forward(Builder& b) {
-  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-12, .eps_key = "layer_norm_eps"});
-  b.embedding("class token", "embeddings.cls_token");
+  const std::string type = b.model_type();
+  b.norms({.kind = NormKind::layer,
+           .placement = Placement::pre,
+           .eps = type == "vit_msn" ? 1e-6 : 1e-12,
+           .eps_key = "layer_norm_eps"});
+  const bool averages = type == "ijepa";  // has no class token
+  b.embedding("class token", "embeddings.cls_token", averages ? Need::optional : Need::required);
   b.embedding("distillation token", "embeddings.distillation_token", Need::optional);
   b.embedding("mask token", "embeddings.mask_token", Need::optional);
   b.embedding("position embedding", "embeddings.position_embeddings");
@@ -22,6 +29,7 @@ void vit_forward(Builder& b) {
     b.writes("mlp out", "output.dense", inner);
   });
   b.norm("layernorm", "final");
+  if (averages) b.reads_are_indirect();
   b.reads("pooler", "pooler.dense", 0, Need::optional);
   for (const char* head : {"classifier", "cls_classifier", "distillation_classifier"}) {
     b.where(head, [&] { b.reads("classifier", "", 0, Need::optional); });
@@ -33,7 +41,7 @@ void vit_forward(Builder& b) {
 extern const Architecture vit = {
     .name = "vit",
     .title = "ViT or DeiT",
-    .model_types = {"vit", "deit"},
+    .model_types = {"vit", "deit", "vit_msn", "ijepa"},
     .signature = {"encoder.layer.{}.layernorm_before.", "encoder.layer.{}.attention.attention.query."},
     .without = {},
     .describe = vit_forward,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -87,10 +88,13 @@ def run(command: list[str]) -> dict[str, Any]:
     began = time.monotonic()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(command, stdout=out, stderr=errors)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
+        peak = 0
+        while process.poll() is None:  # what wait4 says includes this process, before exec
+            held = re.search(r"RssAnon:\s+(\d+)", Path(f"/proc/{process.pid}/status").read_text())
+            peak = max(peak, int(held[1]) if held else 0)
+            time.sleep(0.02)
         out.seek(0), errors.seek(0)
-        return {"seconds": round(time.monotonic() - began, 1), "mib": usage.ru_maxrss // 1024, "exit": process.returncode,
+        return {"seconds": round(time.monotonic() - began, 1), "mib": peak // 1024, "exit": process.returncode,
                 "out": out.read(), "error": errors.read().decode().strip()[-300:]}
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes docs/models.md, the table of the tiny models that descriptions are compared with; --check only compares."""
+"""Writes docs/models.md: what is supported of which family, from tests/models/supports.json, which the test `Supports` keeps
+true, and the table of the tiny models that descriptions are compared with. --check only compares."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -24,6 +26,23 @@ modelled" exactly where the model changes them in a way that the bounds do not c
 by name and shape alone. For torch.nn's stacks (`torch_*`) only the stack itself is described: what surrounds it is a
 model's own code, and without `norm_first` in a configuration its heads get no bounds. `scripts/model_oracle/table.py`
 writes this page.
+
+## What is supported
+
+One row is one architecture of `src/models/architectures`, as its fixtures below are described. "In part": of some norms or
+heads, or of some of these models; a report names the rest and why.
+
+| column | a model of this family gets |
+|---|---|
+| wiring | the readers and writers of every norm, in the order of the forward pass, so `rewrite` can fold |
+| heads | bounds of attention scores (`heads`) |
+| vocabulary | bounds of logits (`reach`) |
+| ranges | the range of every number computed behind a norm (`ranges`) |
+| centre, rotate | `rewrite` of the stream |
+| run | `trace`, `attribute`, and a witness of `compare` |
+| GGUF, Lens | the same description of a file in the names of llama.cpp or TransformerLens |
+
+@MATRIX@
 
 ## Fields of configurations
 
@@ -44,6 +63,8 @@ granitemoehybrid, granitemoehybrid_dense, granitemoeshared, jais2, llama, llama4
 lucidrains_vit, mamba2, marian, mbart, minimax, mistral, modernbert, mpt, nanochat, nanogpt, olmo2, olmo_hybrid,
 open_clip, qwen3, qwen3_5, qwen3_5_moe, qwen3_next, t5, vaultgemma, vit and whisper: no bound of `heads`, `reach` or
 `ranges` was exceeded.
+
+## Other models
 
 A model of any other architecture is "unknown": its norms are found by name and shape, listed in the order of their
 names, and not followed through depth; a note says for each what of kind, eps and offset is assumed and why. Names of
@@ -75,6 +96,34 @@ file is the same, but for what the converter drops (the tests `GgufModel`).
 """
 
 
+COLUMNS = {"wiring": "wiring", "heads": "heads", "vocabulary": "vocabulary", "ranges": "ranges", "centre": "centre",
+           "rotate": "rotate", "run": "run", "GGUF": "llama.cpp", "Lens": "TransformerLens"}
+
+
+def together(values: list[Any]) -> str:
+    """One word for the models of a family."""
+    words = {"yes" if value is True else value for value in values if value not in ("", False)}
+    if not words:
+        return ""
+    if len(words) > 1 or any(value is False for value in values):
+        return "in part"
+    return words.pop()
+
+
+def matrix() -> str:
+    families: dict[str, list[dict[str, Any]]] = {}
+    for one in json.loads((ROOT / "tests/models/supports.json").read_text()).values():
+        families.setdefault(one["architecture"], []).append(one)
+    lines = ["| family | model types | " + " | ".join(COLUMNS) + " |", "|---" * (len(COLUMNS) + 2) + "|"]
+    for name, models in sorted(families.items(), key=lambda item: str(item[1][0]["title"]).lower()):
+        source = (ROOT / f"src/models/architectures/{name}.cpp").read_text()
+        stated = re.search(r"\.model_types = \{(.*?)\},\n", source, re.DOTALL)
+        types = ", ".join(re.findall(r'"([^"]+)"', stated[1])) if stated else ""
+        cells = [together([model[key] for model in models]) for key in COLUMNS.values()]
+        lines.append(f"| {models[0]['title']} | {types} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def page() -> str:
     text = (ROOT / "tests/models/oracle_test.cpp").read_text()
     listed = re.search(r"not_described = \{(.*?)\};", text, re.DOTALL)
@@ -90,7 +139,7 @@ def page() -> str:
         gguf = "yes" if (ROOT / f"tests/models/gguf/{truth['case']}.gguf").exists() else ""
         rows.append(f"| {truth['case']} | {truth['class'] or '-'} | {len(truth['norms'])} | {kinds} | {heads} | {described} | {gguf} |")
     count = sum("| yes | " in row for row in rows)
-    return HEAD + "\n".join(rows) + f"\n\n{count} of {len(rows)} are described.\n"
+    return HEAD.replace("@MATRIX@", matrix()) + "\n".join(rows) + f"\n\n{count} of {len(rows)} are described.\n"
 
 
 def main() -> int:

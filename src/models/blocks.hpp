@@ -41,8 +41,8 @@ void gated_experts(Builder& b, const ExpertNames& names = {});
 /// configuration says. Empty if it does not state their number.
 [[nodiscard]] std::optional<Routing> softmax_routing(const Builder& b, std::optional<bool> normalized = {});
 
-/// A gated MLP, or a mixture of experts if the layer has one, numbered or stacked, under "mlp.". Experts that every token passes
-/// are gated MLPs of their own.
+/// A gated MLP, or a mixture of experts if the layer has one, numbered or stacked, under "mlp.". Experts that
+/// every token passes are gated MLPs of their own.
 void llama_experts(Builder& b);
 
 /// The forward pass of one vision-transformer block, in timm's names.

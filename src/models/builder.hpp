@@ -66,6 +66,7 @@ struct WindowStyle {
   /// All but the last of each group of this many layers; 0: every layer. "sliding_window_pattern" takes
   /// precedence.
   std::uint64_t period = 0;
+  bool first_is_full = false;  ///< all but the first of each group
   /// The field with the kind of each layer that the class reads, which takes precedence; empty: it reads
   /// none.
   const char* kinds_key = "layer_types";

@@ -34,7 +34,9 @@ std::string Builder::layer_kind(int layer) const {
   }
   const std::uint64_t period = stated.value_or(windows_ ? windows_->period : 0);
   if (period == 0) return {};
-  return (static_cast<std::uint64_t>(layer) + 1) % period == 0 ? "full_attention" : "sliding_attention";
+  const bool first_is_full = windows_ && windows_->first_is_full;
+  const std::uint64_t place = static_cast<std::uint64_t>(layer) + (first_is_full ? 0 : 1);
+  return place % period == 0 ? "full_attention" : "sliding_attention";
 }
 
 void Builder::set_scale(Head& head) const {

@@ -188,7 +188,8 @@ struct Config::Contents {
   // Sizes of heads belong to the number of heads beside them: a model around a text model has others.
   bool is_of_other_heads(const Json& place, Keys keys) const {
     const bool is_size = keys.size() == 1 && std::string_view(*keys.begin()) == "head_dim";
-    return is_size && &place != sections.front() && child(*sections.front(), "num_attention_heads") != nullptr;
+    return is_size && &place != sections.front() &&
+           child(*sections.front(), "num_attention_heads") != nullptr;
   }
 
   // The value of the first key that a section has, with that key.

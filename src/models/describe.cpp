@@ -183,10 +183,11 @@ bool describe_as(const Match& match, const Checkpoint& checkpoint, const Config&
   described.in_llama_cpp = match.architecture->in_llama_cpp;
   described.evidence = match.evidence;
   const Config config = whole.of(match.architecture->tower);
-  Builder builder(checkpoint, config, inventory, *inventory.prefix_of(match.architecture->signature),
-                  described);
+  std::optional<Builder> builder;
   try {
-    match.architecture->describe(builder);
+    builder.emplace(checkpoint, config, inventory, *inventory.prefix_of(match.architecture->signature),
+                    described);
+    match.architecture->describe(*builder);
   } catch (const Error& error) {
     const bool is_needed = match.other_type.empty() && stated_norms.empty();
     // Fields of an unknown type may mean something else, as its tensors may.
@@ -196,7 +197,7 @@ bool describe_as(const Match& match, const Checkpoint& checkpoint, const Config&
         fmt::format("not {}, though the tensor names fit: {}", match.architecture->title, error.what()));
     return false;
   }
-  builder.finish(match.architecture->harmless);
+  builder->finish(match.architecture->harmless);
   if (!match.other_type.empty()) keep_resemblance(match, whole, described);
   take_stated_eps(stated_norms, described);
   const std::vector<StatedNorm> others = not_described(stated_norms, described);
@@ -204,7 +205,7 @@ bool describe_as(const Match& match, const Checkpoint& checkpoint, const Config&
   const std::set<std::string_view> stated = parameters_of(others);
   append_found_norms(
       checkpoint, whole,
-      [&](const Tensor& tensor) { return builder.used(tensor) || stated.contains(tensor.name); }, described);
+      [&](const Tensor& tensor) { return builder->used(tensor) || stated.contains(tensor.name); }, described);
   model = std::move(described);
   return true;
 }

@@ -48,7 +48,6 @@ CASES = [
                      lru_width=12, attention_window_size=4, logits_soft_cap=3.0, num_hidden_layers=3,
                      conv1d_width=3, block_types=["recurrent", "recurrent", "attention"])),
     Case("deit", "DeiTForImageClassification", VIT, IMAGE, towers=VISION),
-    Case("vit_msn", "ViTMSNForImageClassification", VIT, IMAGE, towers=VISION),
     Case("ijepa", "IJepaForImageClassification", VIT, IMAGE, towers=VISION, note="the mean of all patches is classified"),
     Case("dinov2", "Dinov2ForImageClassification", VIT | dict(mlp_ratio=2, use_swiglu_ffn=False), IMAGE,
          towers=VISION, note="each branch is multiplied by a vector (layer scale)"),

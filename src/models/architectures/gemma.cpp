@@ -1,6 +1,7 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "architecture.hpp"
 #include "blocks.hpp"
@@ -13,6 +14,7 @@ namespace {
 // Between Gemma 3's image tower and its text model; the norm has the eps of the former.
 void image_projection(Builder& b) {
   b.where("multi_modal_projector.", [&] {
+    if (!b.has("mm_soft_emb_norm.")) return;  // PaliGemma
     b.note("scores are bounded for text: the tokens of an image also see later tokens of the same image");
     const std::optional<double> eps = b.config().of(Tower::vision).number({"layer_norm_eps"});
     b.norm_inside("mm_soft_emb_norm", "projection input", 0);
@@ -33,6 +35,10 @@ void gemma_forward(Builder& b) {
   b.decoder({.activation = "gelu_pytorch_tanh", .embedding_times_root = true});
   const std::string type = b.model_type();
   const bool first = type == "gemma";
+  const std::vector<std::string> types = b.config().model_types();
+  if (!types.empty() && types.front().ends_with("paligemma")) {
+    b.scores_not_modelled("paligemma, whose prompts also see later tokens");
+  }
   const bool third = !first && type != "gemma2" && b.has("layers.0.self_attn.q_norm.");
   const bool second = !first && !third && b.has("layers.0.pre_feedforward_layernorm.");
   b.grouped_queries();

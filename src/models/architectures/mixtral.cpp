@@ -26,7 +26,9 @@ void mixtral_forward(Builder& b) {
   if (!phi && !minimax) b.decoder({.activation = "silu", .routing = softmax_routing(b, true)});
   b.grouped_queries();
   if (minimax) {
-    const auto size = [&](const char* key) { return static_cast<double>(b.config().count({key}).value_or(128)); };
+    const auto size = [&](const char* key) {
+      return static_cast<double>(b.config().count({key}).value_or(128));
+    };
     const bool states = b.config().has({"rotary_dim"});
     b.rotary({.theta = 5e6, .portion = states ? size("rotary_dim") / size("head_dim") : 1.0});
   } else {

@@ -11,7 +11,7 @@ namespace {
 void modernbert_decoder_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "norm_eps"});
   b.rotary({.theta = 160'000.0, .has_local_theta = true});
-  b.windows({.period = 3});
+  b.windows({.period = 3, .first_is_full = true});
   b.embedding("token embedding", "embeddings.tok_embeddings");
   b.norm("embeddings.norm", "embedding", Placement::post);
   b.each_layer("layers.{}.", [&] {

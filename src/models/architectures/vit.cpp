@@ -1,5 +1,3 @@
-#include <string>
-
 #include "architecture.hpp"
 #include "builder.hpp"
 
@@ -8,12 +6,8 @@ namespace normscope::models::architectures {
 namespace {
 
 void vit_forward(Builder& b) {
-  const std::string type = b.model_type();
-  b.norms({.kind = NormKind::layer,
-           .placement = Placement::pre,
-           .eps = type == "vit_msn" ? 1e-6 : 1e-12,
-           .eps_key = "layer_norm_eps"});
-  const bool averages = type == "ijepa";  // has no class token
+  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-12, .eps_key = "layer_norm_eps"});
+  const bool averages = b.model_type() == "ijepa";  // has no class token
   b.embedding("class token", "embeddings.cls_token", averages ? Need::optional : Need::required);
   b.embedding("distillation token", "embeddings.distillation_token", Need::optional);
   b.embedding("mask token", "embeddings.mask_token", Need::optional);
@@ -29,7 +23,14 @@ void vit_forward(Builder& b) {
     b.writes("mlp out", "output.dense", inner);
   });
   b.norm("layernorm", "final");
-  if (averages) b.reads_are_indirect();
+  if (averages) {
+    b.reads_are_indirect();
+    b.where("classifier", [&] {
+      b.other("weight");
+      b.other("bias");
+    });
+    return;
+  }
   b.reads("pooler", "pooler.dense", 0, Need::optional);
   for (const char* head : {"classifier", "cls_classifier", "distillation_classifier"}) {
     b.where(head, [&] { b.reads("classifier", "", 0, Need::optional); });
@@ -41,7 +42,7 @@ void vit_forward(Builder& b) {
 extern const Architecture vit = {
     .name = "vit",
     .title = "ViT or DeiT",
-    .model_types = {"vit", "deit", "vit_msn", "ijepa"},
+    .model_types = {"vit", "deit", "ijepa"},
     .signature = {"encoder.layer.{}.layernorm_before.", "encoder.layer.{}.attention.attention.query."},
     .without = {},
     .describe = vit_forward,

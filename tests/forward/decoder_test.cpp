@@ -119,17 +119,17 @@ TEST_P(DecoderFixture, BeginsWhereAComponentChanges) {
 
 INSTANTIATE_TEST_SUITE_P(
     Decoder, DecoderFixture,
-    testing::Values("arcee", "codegen", "cohere", "cohere2", "cohere_qk_norm", "falcon_11b", "falcon_40b",
-                    "falcon_7b", "gemma", "gemma2", "gemma3", "glm", "glm4", "gpt2", "gpt2_scaled",
-                    "gpt_bigcode", "gpt_bigcode_multi_head", "gpt_neo", "gpt_neox", "gpt_neox_sequential",
-                    "gptj", "granite", "granitemoe", "granitemoeshared", "jais2", "llama", "llama_biased",
-                    "ministral", "mistral", "mixtral", "nemotron", "opt", "persimmon", "phi", "phi3",
-                    "phi_qk_norm", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "seed_oss", "smollm3",
-                    "stablelm", "stablelm_parallel", "starcoder2", "vaultgemma"),
+    testing::Values("arcee", "codegen", "cohere", "cohere2", "cohere_qk_norm", "cwm", "ernie4_5",
+                    "falcon_11b", "falcon_40b", "falcon_7b", "gemma", "gemma2", "gemma3", "glm", "glm4",
+                    "gpt2", "gpt2_scaled", "gpt_bigcode", "gpt_bigcode_multi_head", "gpt_neo", "gpt_neox",
+                    "gpt_neox_sequential", "gptj", "granite", "granitemoe", "granitemoeshared", "helium",
+                    "jais2", "llama", "llama_biased", "ministral", "mistral", "mixtral", "nemotron", "opt",
+                    "persimmon", "phi", "phi3", "phi_qk_norm", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe",
+                    "seed_oss", "smollm3", "stablelm", "stablelm_parallel", "starcoder2", "vaultgemma"),
     [](const auto& instance) { return instance.param; });
 
 TEST(Decoder, RunsEncodersThatAreAskedFor) {
-  for (const char* name : {"bert", "roberta", "camembert", "xlm_roberta", "distilbert"}) {
+  for (const char* name : {"bert", "roberta", "camembert", "xlm_roberta", "data2vec_text", "distilbert"}) {
     const nlohmann::json truth = truth_of(name);
     const files::Checkpoint checkpoint(test::fixture(name));
     expect_truth(truth, logits_of(checkpoint, models::describe(checkpoint), tokens_of(truth)));
@@ -154,7 +154,7 @@ TEST(Decoder, RefusesWhatIsNotModelled) {
       {"bert", "the forward pass of BERT, RoBERTa or MiniLM"},
       {"falcon_alibi", "alibi: true"},
       {"phi3_longrope", "a rotary embedding whose frequencies depend on the length of the context"},
-      {"phimoe", "the forward pass of Mixtral or Phi-3.5-MoE"}};
+      {"phimoe", "the forward pass of Mixtral, Phi-3.5-MoE or MiniMax M2"}};
   for (const auto& [name, what] : cases) {
     const files::Checkpoint checkpoint(test::fixture(name));
     EXPECT_EQ(refusal_of(checkpoint, models::describe(checkpoint)), std::string("not modelled: ") + what)

@@ -225,15 +225,13 @@ std::string one_message(std::string_view text) {
 
 namespace {
 
-/// Ends the program if another process makes a mapped file shorter while it is read. Outputs do not appear:
-/// they have no name before they are complete. The first thread that notices writes the message; the others
-/// wait for the end.
-extern "C" void note_lost_file(int /*signal*/, siginfo_t* fault, void* /*context*/) {
+/// Ends the program. Outputs do not appear: they have no name before they are complete. The first thread that
+/// notices writes the message; the others wait for the end.
+void end_at_shortened_file(std::string_view file) {
   static std::atomic_flag noticed = ATOMIC_FLAG_INIT;
   while (noticed.test_and_set()) pause();
-  const std::string_view name = mapped_file_at(fault->si_addr);
   complain_plainly(": ");
-  write_plainly(name.empty() ? "a file" : name);
+  write_plainly(file);
   write_plainly(" was truncated while it was being read\n");
   _exit(bad_input);
 }
@@ -347,10 +345,7 @@ int guarded(const char* program, const std::function<int()>& work) {
   hold_standard_streams();
   // A closed reader is a failed write, and is cleaned up after in the same way.
   broken_pipes_are_errors = std::signal(SIGPIPE, SIG_IGN) == SIG_IGN;
-  struct sigaction lost {};
-  lost.sa_sigaction = note_lost_file;
-  lost.sa_flags = SA_SIGINFO;
-  sigaction(SIGBUS, &lost, nullptr);
+  handle_shortened_files(end_at_shortened_file);
   // A file that exceeds the limit of ulimit -f is a failed write, too.
   std::signal(SIGXFSZ, SIG_IGN);
   try {

@@ -11,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -98,14 +99,22 @@ bool lies_within(const fs::path& path, const fs::path& folder) {
   return true;
 }
 
+namespace {
+
+timespec last_change(const struct stat& status) {
+#ifdef __APPLE__
+  return status.st_mtimespec;
+#else
+  return status.st_mtim;
+#endif
+}
+
+}  // namespace
+
 bool UnchangedFiles::examine(Noted& noted) {
   struct stat status {};
   if (::stat(noted.file.c_str(), &status) != 0) return false;
-#ifdef __APPLE__
-  const timespec changed = status.st_mtimespec;
-#else
-  const timespec changed = status.st_mtim;
-#endif
+  const timespec changed = last_change(status);
   noted.device = static_cast<std::uint64_t>(status.st_dev);
   noted.number = static_cast<std::uint64_t>(status.st_ino);
   noted.size = static_cast<std::uint64_t>(status.st_size);
@@ -146,15 +155,16 @@ using std::filesystem::path;
 
 struct Regular {
   Descriptor descriptor;
-  std::uint64_t size;
+  struct stat status {};
+  std::uint64_t size = 0;
 };
 
 Regular open_regular(const path& file) {
   // O_NONBLOCK: opening a FIFO must not wait for its writer.
   const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (descriptor < 0) fail_errno(file, "cannot be opened");
-  Regular result{Descriptor(descriptor), 0};
-  struct stat status {};
+  Regular result{Descriptor(descriptor)};
+  struct stat& status = result.status;
   if (::fstat(descriptor, &status) != 0) fail_errno(file, "cannot be examined");
   if (S_ISDIR(status.st_mode)) fail(file, "is a folder, expected a regular file");
   if (!S_ISREG(status.st_mode)) fail(file, "is not a regular file");
@@ -174,45 +184,120 @@ void read_range(int descriptor, const path& file, std::uint64_t offset, std::spa
   }
 }
 
-/// A mapping, for handlers of signals, which cannot wait for a lock.
+/// A mapping, for the handler of signals, which cannot wait for a lock. Entries are used again and never freed.
 struct Mapping {
   std::atomic<const std::byte*> begin{nullptr};  ///< null while the entry is free or being written
   std::atomic<std::size_t> size{0};
   std::array<char, 500> name{};
   std::atomic<std::size_t> name_size{0};
+  Mapping* next = nullptr;
 };
-std::array<Mapping, 64> mappings;
+std::atomic<Mapping*> mappings{nullptr};
 std::mutex mappings_changing;
 
 void note_mapping(const std::byte* begin, std::size_t size, const std::string& name) {
   const std::lock_guard lock(mappings_changing);
-  for (Mapping& entry : mappings) {
-    if (entry.begin != nullptr) continue;
-    entry.size = size;
-    entry.name_size = std::min(name.size(), entry.name.size());
-    std::copy_n(name.begin(), entry.name_size.load(), entry.name.begin());
-    entry.begin = begin;
-    return;
+  Mapping* entry = mappings;
+  while (entry != nullptr && entry->begin != nullptr) entry = entry->next;
+  const bool is_new = entry == nullptr;
+  if (is_new) {
+    entry = new Mapping;
+    entry->next = mappings;
   }
+  entry->size = size;
+  entry->name_size = std::min(name.size(), entry->name.size());
+  std::copy_n(name.begin(), entry->name_size.load(), entry->name.begin());
+  entry->begin = begin;
+  if (is_new) mappings = entry;
 }
 
 void forget_mapping(const std::byte* begin) {
   const std::lock_guard lock(mappings_changing);
-  for (Mapping& entry : mappings) {
-    if (entry.begin == begin) entry.begin = nullptr;
+  for (Mapping* entry = mappings; entry != nullptr; entry = entry->next) {
+    if (entry->begin == begin) entry->begin = nullptr;
   }
 }
 
+thread_local MappedFilesOfCall* files_of_call = nullptr;
+
+#ifndef __EMSCRIPTEN__
+struct sigaction handled_before {};
+void (*lost_file)(std::string_view file) = nullptr;
+
+/// Replaces the page at `address` and those after it, up to the end of the mapping, by zeros.
+bool fill_up(const Mapping& entry, std::uintptr_t address) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(entry.begin.load());
+  const std::uintptr_t from = address - address % page;
+  const std::size_t size = begin + entry.size - from;
+  return ::mmap(reinterpret_cast<void*>(from), size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
+         MAP_FAILED;
+}
+
+/// Only calls what a handler of signals may call; mmap is a system call without state of its own.
+extern "C" void on_bus_error(int signal, siginfo_t* fault, void* context) {
+  const int error = errno;
+  const auto at = reinterpret_cast<std::uintptr_t>(fault->si_addr);
+  for (const Mapping* entry = mappings; entry != nullptr && fault->si_code > 0; entry = entry->next) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(entry->begin.load());
+    if (begin == 0 || at < begin || at - begin >= entry->size) continue;
+    if (lost_file != nullptr) lost_file({entry->name.data(), entry->name_size});
+    if (fill_up(*entry, at)) {
+      errno = error;
+      return;
+    }
+  }
+  if ((handled_before.sa_flags & SA_SIGINFO) != 0) {
+    handled_before.sa_sigaction(signal, fault, context);
+  } else if (handled_before.sa_handler != SIG_DFL && handled_before.sa_handler != SIG_IGN) {
+    handled_before.sa_handler(signal);
+  } else {
+    // A fault comes again after the handler and then ends the process.
+    ::signal(SIGBUS, SIG_DFL);
+    if (fault->si_code <= 0) ::raise(SIGBUS);
+  }
+}
+#endif
+
 }  // namespace
 
-std::string_view mapped_file_at(const void* address) noexcept {
-  const auto at = reinterpret_cast<std::uintptr_t>(address);
-  for (const Mapping& entry : mappings) {
-    const std::byte* const begin = entry.begin;
-    const auto from = reinterpret_cast<std::uintptr_t>(begin);
-    if (begin != nullptr && at >= from && at - from < entry.size) return {entry.name.data(), entry.name_size};
+void handle_shortened_files([[maybe_unused]] void (*lost)(std::string_view file)) {
+#ifndef __EMSCRIPTEN__
+  static const bool is_installed = [lost] {
+    lost_file = lost;
+    struct sigaction wanted {};
+    wanted.sa_sigaction = on_bus_error;
+    wanted.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    ::sigaction(SIGBUS, &wanted, &handled_before);
+    return true;
+  }();
+  static_cast<void>(is_installed);
+#endif
+}
+
+/// The file itself, whatever happens to its name: what the call writes gets its name in the end.
+struct MappedFilesOfCall::Noted {
+  path file;
+  Descriptor descriptor;
+  struct stat then {};
+};
+
+MappedFilesOfCall::MappedFilesOfCall() : outer_(std::exchange(files_of_call, this)) {}
+
+MappedFilesOfCall::~MappedFilesOfCall() { files_of_call = outer_; }
+
+void MappedFilesOfCall::expect_unchanged() const {
+  for (const Noted& noted : files_) {
+    struct stat now {};
+    const bool is_there = ::fstat(noted.descriptor.value(), &now) == 0;
+    const timespec before = last_change(noted.then);
+    const timespec after = last_change(now);
+    if (is_there && now.st_size == noted.then.st_size && before.tv_sec == after.tv_sec &&
+        before.tv_nsec == after.tv_nsec) {
+      continue;
+    }
+    fail(noted.file, "was changed since it was opened, expected the same bytes to the end");
   }
-  return {};
 }
 
 MappedFile::MappedFile(const path& file) {
@@ -227,6 +312,10 @@ MappedFile::MappedFile(const path& file) {
   if (mapping != MAP_FAILED) {
     data_ = static_cast<const std::byte*>(mapping);
     note_mapping(data_, size, name);
+    if (files_of_call != nullptr) {
+      handle_shortened_files();
+      files_of_call->files_.push_back({file, std::move(regular.descriptor), regular.status});
+    }
   } else if (errno == ENODEV) {
     read_ = std::make_unique<std::byte[]>(size);
     read_range(regular.descriptor.value(), file, 0, {read_.get(), size});

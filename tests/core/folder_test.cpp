@@ -2,7 +2,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +13,7 @@
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -160,18 +164,44 @@ TEST(UnchangedFiles, NameWhatHappenedToAFile) {
   EXPECT_NE(after([&] { fs::remove(file); }).find("was removed" + since), std::string::npos);
 }
 
-TEST(MappedFiles, AreKnownByTheirAddresses) {
+TEST(MappedFiles, ThatShrinkReadAsZerosAndFailTheCallThatMappedThem) {
   const test::Scratch scratch;
-  test::put(scratch / "f\x1b", "abcd");
-  const std::byte* inside = nullptr;
-  {
-    const MappedFile file(scratch / "f\x1b");
-    inside = file.bytes().data() + 3;
-    EXPECT_TRUE(mapped_file_at(inside).ends_with("f\\x1b"));
-    EXPECT_TRUE(mapped_file_at(file.bytes().data() + 4).empty());
+  constexpr std::size_t size = std::size_t{1} << 20;
+  constexpr std::size_t kept = std::size_t{1} << 16;  // a multiple of any page
+  const auto call = [&](const std::string& name, bool shrinks) {
+    test::put(scratch / name, std::string(size, 'a'));
+    const MappedFilesOfCall files;
+    const MappedFile file(scratch / name);
+    if (shrinks) fs::resize_file(scratch / name, kept);
+    std::atomic<std::size_t> read = 0;
+    std::vector<std::thread> readers;
+    for (int i = 0; i < 4; ++i) {
+      readers.emplace_back([&] {
+        const auto bytes = file.bytes();
+        read += static_cast<std::size_t>(std::count(bytes.begin(), bytes.end(), std::byte{'a'}));
+      });
+    }
+    for (std::thread& reader : readers) reader.join();
+    EXPECT_EQ(read, 4 * (shrinks ? kept : size));
+    if (shrinks) {
+      const std::string said = error_of(ErrorCode::Io, [&] { files.expect_unchanged(); });
+      EXPECT_NE(said.find(name + ": was changed since it was opened"), std::string::npos);
+    } else {
+      files.expect_unchanged();
+    }
+  };
+  for (int i = 0; i < 3; ++i) {  // its entry is used again
+    call("short", true);
+    call("whole", false);
   }
-  EXPECT_TRUE(mapped_file_at(inside).empty());
-  EXPECT_TRUE(mapped_file_at(nullptr).empty());
+}
+
+TEST(MappedFilesDeathTest, OtherFaultsEndTheProcessAsBefore) {
+  const test::Scratch scratch;
+  test::put(scratch / "a", "abcd");
+  const MappedFilesOfCall files;
+  const MappedFile file(scratch / "a");
+  EXPECT_EXIT(static_cast<void>(std::raise(SIGBUS)), testing::KilledBySignal(SIGBUS), "");
 }
 
 }  // namespace

@@ -3,10 +3,12 @@
 import os
 import shutil
 import tempfile
+import threading
 import unittest
 from pathlib import Path
 
 import normscope as ns
+import numpy as np
 
 MODEL = Path(os.environ["NORMSCOPE_SOURCE_DIR"]) / "models/wordlist_gpt"
 
@@ -47,6 +49,31 @@ class ChangedFiles(unittest.TestCase):
     def test_the_configuration_counts(self):
         (self.folder / "config.json").write_text("{}")
         self.raises("config.json: was changed")
+
+
+class ArraysThatAreMapped(unittest.TestCase):
+    def test_one_that_shrinks_fails_its_own_call_alone(self):
+        hidden = np.random.default_rng(1).normal(size=(4000, 9))
+        with tempfile.TemporaryDirectory() as folder:
+            files = [Path(folder) / name for name in ("short.npy", "whole.npy")]
+            for file in files:
+                np.save(file, hidden / np.linalg.norm(hidden, axis=1, keepdims=True) @ np.eye(9, 300))
+            started, cut = threading.Event(), threading.Event()
+            other = []
+
+            def whole(*_):
+                started.set()
+                cut.wait(60)
+
+            thread = threading.Thread(
+                target=lambda: other.append(ns.signature.kind(files[1], progress=whole).document.kind))
+            thread.start()
+            started.wait(60)
+            with self.assertRaisesRegex(OSError, "short.npy: was changed since it was opened"):
+                ns.signature.kind(files[0], progress=lambda *_: os.truncate(files[0], 4096))
+            cut.set()
+            thread.join()
+            self.assertEqual(len(other), 1)
 
 
 if __name__ == "__main__":

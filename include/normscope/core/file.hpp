@@ -206,9 +206,31 @@ class UnchangedFiles {
 /// `AtomicFile` commits does not appear if one of them was changed. Not thread-safe.
 [[nodiscard]] UnchangedFiles& inputs_of_process();
 
-/// The `printable` name, cut after 500 bytes, of the `MappedFile` whose bytes are at `address`; empty if
-/// there is none, or if more than 64 files are mapped. A handler of SIGBUS may call it: another process has
-/// made that file shorter.
-[[nodiscard]] std::string_view mapped_file_at(const void* address) noexcept;
+/// The files that this thread maps while it exists, for the calls of a library: a call that read them ends with
+/// `expect_unchanged`, also where it failed. Meanwhile bytes of a mapped file that another process has cut off
+/// read as zeros.
+class MappedFilesOfCall {
+ public:
+  MappedFilesOfCall();
+  MappedFilesOfCall(const MappedFilesOfCall&) = delete;
+  MappedFilesOfCall& operator=(const MappedFilesOfCall&) = delete;
+  ~MappedFilesOfCall();
+
+  /// Errors    Io, naming the file, if the bytes of one were changed since it was mapped
+  void expect_unchanged() const;
+
+ private:
+  friend class MappedFile;
+  struct Noted;
+
+  std::vector<Noted> files_;
+  MappedFilesOfCall* outer_;
+};
+
+/// Handles reads of a `MappedFile` where another process has made the file shorter, instead of the end of the
+/// process by SIGBUS: `lost` gets the `printable` name, cut after 500 bytes, in the handler of the signal; if
+/// there is none, or it returns, what is missing reads as zeros. Other faults go to the handler that was there
+/// before. The first call installs the handler, and later ones do nothing.
+void handle_shortened_files(void (*lost)(std::string_view file) = nullptr);
 
 }  // namespace normscope

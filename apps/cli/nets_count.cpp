@@ -16,10 +16,6 @@ namespace {
 
 namespace am = nets::rnn;
 
-/// Number of words of the test set of [Weiss et al. 2018], and their largest exponent.
-constexpr std::size_t test_words = 1000;
-constexpr std::size_t test_seed = 1;
-
 constexpr const char* states_file = "states.vl.json";  ///< of --figures
 
 struct CountOptions {
@@ -95,12 +91,8 @@ int run_count(const Session& session, Inputs& /*inputs*/, Outputs& outputs, cons
   const Subject subject = get(session, options);
   const am::Network& network = subject.network;
   const am::Range range = am::range(network, options.up_to);
-  const am::Score score =
-      am::score(network, am::near_members(network.language, test_words,
-                                          network.language == am::Language::anbn ? 200 : 150, test_seed));
-  const std::vector<am::UnitDrift> drifts = options.letters >= am::least_drift_length
-                                                ? am::drifts(network, options.letters)
-                                                : std::vector<am::UnitDrift>{};
+  const am::Score score = am::score_on_near_members(network);
+  const std::vector<am::UnitDrift> drifts = am::drifts_if_long(network, options.letters);
 
   const am::TrainSpec& spec = subject.spec;
   outputs.write_text_into(options.figures, states_file, [&] {

@@ -16,11 +16,11 @@ from .head import Head
 from .kernels import (add_normalize, curvature, hessian_vector, jacobian_vector, normalize, normalize_backward,
                       vector_jacobian)
 from .model import Activations, Model, Report, open
-from .nets import Built, Net, Trained, build, run, train
+from .nets import Built, Net, Trained, build, count, run, train
 from .verification import verify
 from .watch import Watch, watch
 
 # `open` is left out: `from normscope import *` must not hide Python's own.
 __all__ = ["Activations", "Built", "Head", "Model", "Net", "Norm", "Report", "Trained", "Watch", "add_normalize", "build",
-           "convert", "curvature", "hessian_vector", "jacobian_vector", "normalize", "normalize_backward", "reach",
+           "convert", "count", "curvature", "hessian_vector", "jacobian_vector", "normalize", "normalize_backward", "reach",
            "results", "run", "select", "separate", "signature", "train", "vector_jacobian", "verify", "watch"]

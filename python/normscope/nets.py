@@ -8,10 +8,10 @@ from typing import Any, Literal, Sequence
 
 import numpy
 
-from . import _core, results
-from ._check import callback, count, counts, optional_path, path, reason, text
+from . import _check, _core, results
+from ._check import callback, counts, optional_path, path, reason, text
 from .analyses import Progress
-from .charts import Illustrated
+from .charts import Illustrated, illustrated
 
 
 
@@ -63,7 +63,7 @@ class Net:
         Shapes   x (rows, ...); of each layer (rows, width), in float64
         Errors   as `run`
         """
-        return _core.trace_net(self._core, x, count("trace", "threads", threads))
+        return _core.trace_net(self._core, x, _check.count("trace", "threads", threads))
 
     def save(self, file: str | os.PathLike[str]) -> None:
         """Writes the net as a safetensors file.
@@ -123,13 +123,13 @@ def build(x: Any, labels: Any = None, output: str | os.PathLike[str] | None = No
                      KeyboardInterrupt at Ctrl-C, which leaves the state in `resume`
     Source           Ni et al. 2024, algorithm 1
     """
-    drawn = count("build", "random_labels", random_labels)
+    drawn = _check.count("build", "random_labels", random_labels)
     if (labels is None) == (drawn == 0):
         raise ValueError("build: expected exactly one of labels and random_labels")
     options = {"mode": mode, "seed": seed, "precision": precision, "eps": eps, "drop_conflicts": drop_conflicts}
     document, charts, net = _core.build(
         x, [] if labels is None else labels_of("build", labels), drawn, options, optional_path("build", "output", output),
-        optional_path("build", "resume", resume), count("build", "threads", threads), callback("build", progress))
+        optional_path("build", "resume", resume), _check.count("build", "threads", threads), callback("build", progress))
     return Built(results.loads(document), json.loads(charts), Net._of(net))
 
 
@@ -142,7 +142,7 @@ def run(net: Net | str | os.PathLike[str], x: Any, *, threads: int = 0,
     Errors   ValueError for samples of another width, and for rows whose numbers leave the range of float64
     """
     opened = net if isinstance(net, Net) else Net(net)
-    return results.loads(_core.run_net(opened._core, x, count("run", "threads", threads), callback("run", progress)))
+    return results.loads(_core.run_net(opened._core, x, _check.count("run", "threads", threads), callback("run", progress)))
 
 
 def train(what: Any, labels: Any = None, output: str | os.PathLike[str] | None = None, *, rows: int | None = None,
@@ -188,8 +188,22 @@ def train(what: Any, labels: Any = None, output: str | os.PathLike[str] | None =
     document, charts, net = _core.train(
         what, None if task else labels_of("train", labels), options,
         counts("train", "group", [groups] if isinstance(groups, int) else groups, 1), optional_path("train", "output", output),
-        optional_path("train", "resume", resume), count("train", "threads", threads), callback("train", progress))
+        optional_path("train", "resume", resume), _check.count("train", "threads", threads), callback("train", progress))
     return Trained(results.loads(document), json.loads(charts), Net._of(net))
+
+
+def count(cell: Literal["lstm", "gru"] = "lstm", language: Literal["anbn", "anbncn"] = "anbn", *, letters: int = 100,
+          up_to: int = 300) -> results.Count:
+    """Tests how far a trained recurrent network of ten units counts, as `normscope nets count`; its figure is "states".
+
+    letters   of each kind in the word whose states are shown
+    up_to     the longest n that is tried
+    Errors    ValueError for another cell or language
+    Source    Weiss et al. 2018; Merrill et al. 2020
+    """
+    text("count", "cell", cell), text("count", "language", language)
+    return illustrated(*_core.count(cell, language, _check.count("count", "letters", letters, 1),
+                                    _check.count("count", "up_to", up_to, 1)))
 
 
 def labels_of(who: str, labels: Any) -> list[int]:

@@ -17,6 +17,7 @@
 #include <normscope/nets/construct.hpp>
 #include <normscope/nets/evaluate.hpp>
 #include <normscope/nets/net.hpp>
+#include <normscope/nets/rnn/counting.hpp>
 #include <normscope/nets/tasks.hpp>
 #include <normscope/nets/train_runs.hpp>
 #include <normscope/results/documents.hpp>
@@ -215,6 +216,28 @@ Made train(const nb::object& what, const nb::object& labels, const nb::dict& giv
   });
 }
 
+/// Of a network that is part of the library; the document and its chart.
+Illustrated count(const std::string& cell, const std::string& language, std::size_t letters,
+                  std::size_t up_to) {
+  const nb::gil_scoped_release others_may_run;
+  const nets::rnn::CellKind kind = nets::rnn::cell_kind(cell);
+  const nets::rnn::Language of = nets::rnn::language(language);
+  const nets::rnn::Network& network = nets::rnn::trained(kind, of);
+  const nets::rnn::TrainSpec spec = nets::rnn::trained_spec(kind, of);
+  const nets::rnn::Range range = nets::rnn::range(network, up_to);
+  const nets::rnn::Score score = nets::rnn::score_on_near_members(network);
+  const std::vector<nets::rnn::UnitDrift> drifts = nets::rnn::drifts_if_long(network, letters);
+  return Illustrated(json_text(results::count({.network = network,
+                                               .spec = spec,
+                                               .trained = std::nullopt,
+                                               .range = range,
+                                               .near_members = score,
+                                               .n = letters,
+                                               .drifts = drifts})),
+                     json_text(Json::array({chart_entry(
+                         "states", figures::counting_trace(network, letters))})));
+}
+
 }  // namespace
 
 void define_nets(nb::module_& module) {
@@ -229,6 +252,7 @@ void define_nets(nb::module_& module) {
   define(module, "trace_net", &trace_net);
   define(module, "build", &build);
   define(module, "train", &train);
+  define(module, "count", &count);
 }
 
 }  // namespace normscope::python

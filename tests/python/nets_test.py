@@ -54,6 +54,16 @@ class Building(Scratch):
         self.assertEqual(ns.build(x, labels, drop_conflicts=True).relabelled, 1)
 
 
+class Counting(unittest.TestCase):
+    def test_an_lstm_counts_and_a_gru_does_not(self):
+        exact = {cell: ns.count(cell, letters=50, up_to=60) for cell in ("lstm", "gru")}
+        self.assertEqual([exact["lstm"].exact_to, exact["gru"].exact_to], [60, 5])
+        self.assertEqual([unit.unit for unit in exact["lstm"].drifts if unit.counts], [8])
+        self.assertEqual(list(exact["lstm"]._charts), ["states"])
+        with self.assertRaisesRegex(ValueError, "tape"):
+            ns.count("tape")
+
+
 class Training(Scratch):
     def test_a_task(self):
         file = self.folder / "net.safetensors"

@@ -1,6 +1,7 @@
 #include <normscope/nets/rnn/counting.hpp>
 
 #include <cmath>
+#include <cstdint>
 
 #include <fmt/core.h>
 
@@ -101,6 +102,13 @@ const Network& trained(CellKind cell, Language language) {
   static const Network gru_anbncn = made(CellKind::gru, Language::anbncn, detail::gru_anbncn());
   if (language == Language::anbn) return cell == CellKind::lstm ? lstm_anbn : gru_anbn;
   return cell == CellKind::lstm ? lstm_anbncn : gru_anbncn;
+}
+
+Score score_on_near_members(const Network& network) {
+  constexpr std::size_t words = 1000;
+  constexpr std::uint64_t seed = 1;
+  const std::size_t most = network.language == Language::anbn ? 200 : 150;
+  return score(network, near_members(network.language, words, most, seed));
 }
 
 }  // namespace normscope::nets::rnn

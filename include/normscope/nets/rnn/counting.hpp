@@ -41,6 +41,12 @@ inline constexpr std::size_t least_drift_length = 30;
 /// Errors    as `accepts`
 [[nodiscard]] std::vector<UnitDrift> drifts_if_long(const Network& network, std::size_t n);
 
+/// `score` on 1000 near members, of exponents up to 200 for a^n b^n and up to 150 for a^n b^n c^n, as in the
+/// test sets of [Weiss, Goldberg, Yahav 2018].
+///
+/// Errors    as `accepts`
+[[nodiscard]] Score score_on_near_members(const Network& network);
+
 // Trained networks that are part of the library.
 
 /// The training settings of a network here; scripts/train_counters trains it again and rounds the weights to

@@ -16,7 +16,7 @@ KNOWN = {"minimum", "maximum", "exclusiveMinimum", "pattern", "dependentRequired
          "$schema", "$defs", "$ref", "title", "description", "type", "enum", "const", "anyOf", "oneOf", "properties",
          "required", "additionalProperties", "items"}
 # Names of Result's own.
-RESERVED = {"from_json", "to_dict", "to_pandas", "plot", "save"}
+RESERVED = {"from_json", "to_dict", "to_numpy", "to_pandas", "plot", "save"}
 HEAD = '''"""Results of the core, as its functions return them and as the command writes them with --json.
 
 Made by make_results.py from docs/schemas."""

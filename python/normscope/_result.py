@@ -5,9 +5,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import math
 import types
 import typing
 from typing import Any, Callable
+
+import numpy
 
 from . import _core
 from ._check import path as file_path, shown
@@ -149,6 +152,28 @@ class Result:
         several = {path for row in rows for path in _lists_in(row)}
         return pandas.json_normalize([_without(row, several) for row in rows])
 
+    def to_numpy(self, field: str) -> numpy.ndarray:
+        """The numbers of `field` as an array, null as NaN: "semi_axes" of a `geometry`, "lead.lower" of a `reach`, and of
+        the results of a list one column, "norms.eps".
+
+        Errors   ValueError for a field that is not there, and for one that holds anything but numbers, or rows of
+                 different lengths; TypeError for a field that is no string
+        """
+        if not isinstance(field, str):
+            raise TypeError(f"to_numpy: field is {shown(field)}, expected a string")
+        value: Any = self
+        try:
+            for part in field.split("."):
+                value = [row[part] for row in value] if isinstance(value, list) else value[part]
+            found = numpy.array(_without_null(value))
+        except (KeyError, TypeError):
+            raise ValueError(f"to_numpy: {type(self).__name__} has no field {field!r}") from None
+        except ValueError:
+            raise ValueError(f"to_numpy: {field} has rows of different lengths") from None
+        if found.dtype.kind not in "biuf":
+            raise ValueError(f"to_numpy: {field} holds {found.dtype}, expected numbers")
+        return found
+
     def _rows_of(self, name: str) -> list[dict[str, Any]] | None:
         """The rows of a list, or with a dotted name of the lists within its rows; None where there is none."""
         outer, _, inner = name.partition(".")
@@ -191,6 +216,12 @@ class Result:
         Errors    OSError
         """
         _core.write_file(file_path("save", "path", path), json.dumps(self.to_dict(), allow_nan=False))
+
+
+def _without_null(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_null(entry) for entry in value]
+    return math.nan if value is None else value
 
 
 #: Fields that say which row it is where rows have no name.

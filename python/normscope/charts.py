@@ -96,6 +96,13 @@ class Illustrated:
         """The document as JSON has it."""
         return self.document.to_dict()
 
+    def to_numpy(self, field: str) -> Any:
+        """The numbers of a field of the document as an array, null as NaN.
+
+        Errors   ValueError for a field that is not there or holds anything else
+        """
+        return self.document.to_numpy(field)
+
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """The table of `to_pandas` for Polars and others that read Arrow; pandas needs pyarrow for it."""
         return self.to_pandas().__arrow_c_stream__(requested_schema)

@@ -9,12 +9,12 @@ import json
 import math
 import os
 import pickle
-from typing import Any, Callable, NamedTuple, Sequence
+from typing import Any, Callable, Literal, NamedTuple, Sequence
 
 from . import _core, results
 from ._check import callback, count, counts, flag, optional_path, path, real, shown, text
 from ._rows import Extreme, Extremes
-from .analyses import Norm, Progress
+from .analyses import Norm, Progress, tolerance_of
 from .charts import Illustrated, illustrated, suffix_of
 from .foreign import is_foreign, open_converted
 from .head import Head
@@ -123,17 +123,20 @@ class Model:
             flag("heads", "certificates", certificates),
             count("heads", "threads", threads), callback("heads", progress)))
 
-    def reach(self, *, tokens: Sequence[int] = (), nearest: int = 20, budget: float = math.inf, threads: int = 0,
+    def reach(self, *, tokens: Sequence[int] = (), nearest: int = 20, budget: float = math.inf,
+              tolerance: float | Literal["float32"] = 1e-12, threads: int = 0,
               progress: Progress | None = None) -> results.Reach:
         """Which tokens the model can output after its final norm, and the most probability of each.
 
         tokens    ids of tokens whose largest probability is optimized, besides the `nearest` to unreachable
         budget    billions of multiplications after which remaining work is skipped and counted
+        tolerance as `normscope.reach`
         Errors    ValueError for a model whose logits read no norm or are not modelled, and for an unknown token
         """
         return illustrated(*_core.model_reach(
             self._core, counts("reach", "token", tokens), count("reach", "nearest", nearest),
-            real("reach", "budget", budget), count("reach", "threads", threads), callback("reach", progress)))
+            real("reach", "budget", budget), tolerance_of("reach", tolerance), count("reach", "threads", threads),
+            callback("reach", progress)))
 
     def geometry(self, norm: str, *, axes: int = 0, null_space: bool = False, threads: int = 0,
                  progress: Progress | None = None) -> results.Geometry:

@@ -185,8 +185,9 @@ ArrayHead head_of(const char* who, const nb::object& norm, const nb::object& une
 
 Illustrated reach(const nb::object& norm, const nb::object& unembedding, const nb::object& bias,
                   const std::vector<std::size_t>& tokens, std::size_t nearest, double budget,
-                  unsigned threads, const nb::object& callback) {
+                  const nb::object& tolerance, unsigned threads, const nb::object& callback) {
   const ArrayHead given = head_of("reach", norm, unembedding, bias);
+  const std::optional<double> tie = tolerance_of(tolerance);
   return run(callback, [&](const Progress& progress) {
     selectability::VocabularyHead head;
     head.norm = given.norm;
@@ -194,7 +195,7 @@ Illustrated reach(const nb::object& norm, const nb::object& unembedding, const n
     head.logits = selectability::fold(given.norm, given.unembedding.view(), given.bias);
     return reach_document(
         head, {.source = "unembedding", .names = {}, .notes = {}, .inputs = given.inputs(threads)},
-        {.tokens = tokens, .nearest = nearest, .budget = budget}, threads, progress);
+        {.tokens = tokens, .nearest = nearest, .budget = budget, .tolerance = tie}, threads, progress);
   });
 }
 

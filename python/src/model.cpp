@@ -92,7 +92,9 @@ Illustrated model_heads(const Model& model, std::size_t context, bool queries, b
 }
 
 Illustrated model_reach(const Model& model, const std::vector<std::size_t>& tokens, std::size_t nearest,
-                        double budget, unsigned threads, const nb::object& callback) {
+                        double budget, const nb::object& tolerance, unsigned threads,
+                        const nb::object& callback) {
+  const std::optional<double> tie = tolerance_of(tolerance);
   return run_on(model, callback, [&](const Progress& progress) {
     const selectability::VocabularyHead head =
         selectability::vocabulary_head(model.checkpoint(), model.described());
@@ -108,7 +110,7 @@ Illustrated model_reach(const Model& model, const std::vector<std::size_t>& toke
                            .names = names,
                            .notes = model.described().notes,
                            .inputs = inputs},
-                          {.tokens = tokens, .nearest = nearest, .budget = budget}, threads, progress);
+                          {.tokens = tokens, .nearest = nearest, .budget = budget, .tolerance = tie}, threads, progress);
   });
 }
 
@@ -316,7 +318,7 @@ void define_model(nb::module_& module) {
       .def(
           "__init__",
           [](Model* at, const std::string& path, const std::string& architecture, std::uint64_t heads) {
-            new (at) Model(path, {architecture, heads});
+            on_unchanged_files([&] { return new (at) Model(path, {architecture, heads}); });
           },
           nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("path", [](const Model& model) { return model.checkpoint().path().string(); })

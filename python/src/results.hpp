@@ -1,10 +1,12 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include <nanobind/nanobind.h>
 #include <nlohmann/json_fwd.hpp>
 
 #include <normscope/core/norm_spec.hpp>
@@ -30,12 +32,16 @@ struct ReachSearch {
   std::vector<std::size_t> tokens{};  ///< whose largest probability is optimized besides the nearest
   std::size_t nearest = 20;
   double budget = std::numeric_limits<double>::infinity();
+  std::optional<double> tolerance{};  ///< none: of float32
 };
+
+/// A number, or none for the string "float32".
+[[nodiscard]] std::optional<double> tolerance_of(const nanobind::object& given);
 
 /// Which tokens `head` can output.
 /// Errors    Argument for a token that it does not have
 [[nodiscard]] Illustrated reach_document(const selectability::VocabularyHead& head,
-                                         const results::ReachDetails& details, const ReachSearch& search,
+                                         results::ReachDetails details, const ReachSearch& search,
                                          unsigned threads, const Progress& progress);
 
 [[nodiscard]] std::string verification_document(const verify::Result& result,

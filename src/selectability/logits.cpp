@@ -106,6 +106,7 @@ Logits fold(const NormSpec& norm, MatrixView<const double> unembedding, std::spa
     const double error = 32.0 * unit_roundoff * euclidean_norm(row) + offset.result().error;
     logits.rounding = std::max(logits.rounding, error);
     terms += norm.radius() * euclidean_norm(alone);
+    logits.terms = std::max(logits.terms, terms);
     if (norm.centers()) center(row);
     logits.offsets[token] = offset.result().value;
     const double size = euclidean_norm(row) + std::abs(logits.offsets[token]);

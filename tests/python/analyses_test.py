@@ -62,6 +62,18 @@ class Arrays(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "^verify: 0 inputs of a result of reach, expected 1 to 3$"):
             ns.verify(found)
 
+    def test_leads_that_float32_may_lose_are_ties(self):
+        rng = np.random.default_rng(6)
+        rows, norm = rng.normal(size=(40, 5)), ns.Norm(5, "rms")
+        rows[8] = rows[0] + 1e-9 * rng.normal(size=5)
+        never = lambda found: {entry.token for entry in found.unreachable}
+        exact, rounded = ns.reach(rows, norm), ns.reach(rows, norm, tolerance="float32")
+        self.assertEqual(never(rounded) - never(exact), {0, 8} - never(exact))
+        self.assertTrue({0, 8} - never(exact))
+        self.assertTrue(1e-7 < rounded.tolerance < 1e-4)
+        self.assertEqual(ns.verify(rounded, rows, norm).failed, [])
+        self.assertEqual(ns.reach(rows, norm, tolerance=rounded.tolerance), rounded)
+
     def test_the_image_of_a_norm(self):
         norm = ns.Norm(3, gain=np.array([1.0, 2.0, 3.0]), eps=0.0)
         image = norm.geometry(axes=2, null_space=True)

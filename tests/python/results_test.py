@@ -11,6 +11,7 @@ import typing
 import unittest
 from pathlib import Path
 
+import numpy as np
 from normscope import results
 
 SOURCE = Path(os.environ["NORMSCOPE_SOURCE_DIR"])
@@ -83,6 +84,25 @@ class Types(unittest.TestCase):
         with self.assertRaises(KeyError):
             result["absent"]
         self.assertEqual(typing.get_type_hints(module["ThingPart"])["x"], typing.Literal["p", None])
+
+    def test_numbers_are_arrays(self):
+        numbers = {"type": "array", "items": {"type": ["number", "null"]}}
+        module = made(thing({"a": numbers, "rows": {"type": "array", "items": numbers}, "name": {"type": "string"},
+                             "parts": {"type": "array", "items": {"$ref": "#/$defs/part"}}},
+                            **{"$defs": {"part": {"type": "object", "properties": {"x": {"type": "integer"}},
+                                                  "required": ["x"]}}}))
+        result = module["parse"]({"schema": "thing/1", "a": [1.5, None], "rows": [[1, 2], [3, 4]], "name": "n",
+                                  "parts": [{"x": 3}, {"x": 5}]})
+        np.testing.assert_array_equal(result.to_numpy("a"), [1.5, np.nan])
+        np.testing.assert_array_equal(result.to_numpy("rows"), [[1, 2], [3, 4]])
+        self.assertEqual(result.to_numpy("parts.x").tolist(), [3, 5])
+        ragged = module["parse"]({"schema": "thing/1", "rows": [[1], [3, 4]]})
+        for refused, message in ((lambda: result.to_numpy("b"), "Thing has no field 'b'"),
+                                 (lambda: result.to_numpy("parts.y"), "Thing has no field 'parts.y'"),
+                                 (lambda: result.to_numpy("name"), "name holds <U1, expected numbers"),
+                                 (lambda: ragged.to_numpy("rows"), "rows has rows of different lengths")):
+            with self.assertRaisesRegex(ValueError, f"^to_numpy: {message}$"):
+                refused()
 
     def test_what_has_no_type_is_named(self):
         for schema, message in ((thing({"a": {"allOf": []}}), 'thing.schema.json: the keyword "allOf" has no type yet'),

@@ -21,6 +21,7 @@ struct Logits {
   std::vector<double> offsets{};  ///< a₀
   double scale = 0.0;             ///< largest length of a row plus size of its offset
   double rounding = 0.0;          ///< bound of the rounding error of any logit
+  double terms = 0.0;             ///< bound of Σ_k |W_jk h_k| + |c_j| for any j
   double shifted = 0.0;           ///< largest Σ_k |W_jk β_k|
   /// Sizes of each token, relative to which proofs about it are judged, however large other tokens are.
   struct Own {
@@ -39,6 +40,12 @@ struct Logits {
 
   /// Leads up to this count as ties: `relative` times the scale, and at least the rounding error of a lead.
   [[nodiscard]] double tolerance(double relative) const { return std::max(relative * scale, 8.0 * rounding); }
+  /// The relative tolerance at which a lead counts as a tie if logits in float32 need not show it: twice the
+  /// error of W h + c, summed in any order from the norm's output h rounded to float32, γ_{width+2} Σ |W h|.
+  [[nodiscard]] double float32_tolerance() const {
+    const double units = 0x1p-24 * static_cast<double>(width + 2);
+    return scale > 0.0 && units < 0.5 ? std::min(1.0, 2.0 * units / (1.0 - units) * terms / scale) : 1.0;
+  }
   [[nodiscard]] MatrixView<const double> view() const { return {rows.data(), tokens, width}; }
   /// Groups of two or more tokens with equal weights and bias, each in order.
   [[nodiscard]] std::vector<std::vector<std::size_t>> ties() const;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Callable, Literal, Sequence
+from typing import Any, Callable, Sequence
 
 import numpy
 
@@ -141,7 +141,7 @@ def select(keys: Any, *, tolerance: float = 1e-12, rank_tolerance: float = 1e-12
 
 
 def reach(unembedding: Any, norm: Norm | None = None, bias: Any = None, *, tokens: Sequence[int] = (),
-          nearest: int = 20, budget: float = math.inf, tolerance: float | Literal["float32"] = 1e-12, threads: int = 0,
+          nearest: int = 20, budget: float = math.inf, tolerance: float = 1e-12, threads: int = 0,
           progress: Progress | None = None) -> results.Reach:
     """Which tokens can have the largest logit of `unembedding @ norm(x) + bias` at some x, and the most probability
     of each, with proofs.
@@ -150,21 +150,16 @@ def reach(unembedding: Any, norm: Norm | None = None, bias: Any = None, *, token
     norm      the final norm; LayerNorm without gain where None
     tokens    whose largest probability is optimized, besides the `nearest` to unreachable
     budget    billions of multiplications after which remaining work is skipped and counted
-    tolerance a token whose logit never leads by more than this times the result's `scale` counts as unreachable;
-              "float32": the bound of what rounding does to leads where logits are computed in float32, so that what
-              is reachable is so in float32 too
+    tolerance a token counts as unreachable if its logit is proved to lead nowhere by more than this times the result's
+              `scale`; `Head.float32_lead` says which leads float32 keeps
     Errors    ValueError for shapes that do not match, an entry that is not finite, and a norm of several groups;
               TypeError for integers
     Source    Ba, Kiros, Hinton 2016; Grivas, Bogoychev, Lopez 2022 without the norm
     """
     return illustrated(*_core.reach(
         norm_or_none("reach", norm), unembedding, bias, counts("reach", "token", tokens),
-        count("reach", "nearest", nearest), real("reach", "budget", budget), tolerance_of("reach", tolerance),
+        count("reach", "nearest", nearest), real("reach", "budget", budget), real("reach", "tolerance", tolerance, 0.0, 1.0),
         count("reach", "threads", threads), callback("reach", progress)))
-
-
-def tolerance_of(who: str, tolerance: Any) -> Any:
-    return tolerance if isinstance(tolerance, str) and tolerance == "float32" else real(who, "tolerance", tolerance, 0.0, 1.0)
 
 
 def separate(*classes: Any, tolerance: float = 1e-12, exact: bool = False, threads: int = 0,

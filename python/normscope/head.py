@@ -7,6 +7,7 @@ from typing import Any, Sequence
 
 import numpy as np
 
+from . import _core
 from ._check import counts, numbers, real
 from ._kinds import kind_facts
 from .analyses import Norm
@@ -28,6 +29,14 @@ class Head:
     def __repr__(self) -> str:
         cap = f", soft cap {self.soft_cap:g}" if self.soft_cap else ""
         return f"Head({len(self.unembedding)} tokens behind {self.norm!r}{cap})"
+
+    def float32_lead(self) -> float:
+        """A lead above this, as `reach` states it, is one too where logits are computed in float32, summed in any order
+        from the norm's output: twice the largest rounding error of a logit. A lead below may be lost.
+
+        Errors   ValueError for shapes that do not match
+        """
+        return abs(self.scale) * _core.float32_lead(self.norm, self.unembedding, self.bias)
 
     def logits(self, x: Any) -> np.ndarray:
         """The logits of states of the residual stream: those of the last layer are the model's, those of an earlier one

@@ -9,12 +9,12 @@ import json
 import math
 import os
 import pickle
-from typing import Any, Callable, Literal, NamedTuple, Sequence
+from typing import Any, Callable, NamedTuple, Sequence
 
 from . import _core, results
 from ._check import callback, count, counts, flag, optional_path, path, real, shown, text
 from ._rows import Extreme, Extremes
-from .analyses import Norm, Progress, tolerance_of
+from .analyses import Norm, Progress
 from .charts import Illustrated, illustrated, suffix_of
 from .foreign import is_foreign, open_converted
 from .head import Head
@@ -124,7 +124,7 @@ class Model:
             count("heads", "threads", threads), callback("heads", progress)))
 
     def reach(self, *, tokens: Sequence[int] = (), nearest: int = 20, budget: float = math.inf,
-              tolerance: float | Literal["float32"] = 1e-12, threads: int = 0,
+              tolerance: float = 1e-12, threads: int = 0,
               progress: Progress | None = None) -> results.Reach:
         """Which tokens the model can output after its final norm, and the most probability of each.
 
@@ -135,7 +135,7 @@ class Model:
         """
         return illustrated(*_core.model_reach(
             self._core, counts("reach", "token", tokens), count("reach", "nearest", nearest),
-            real("reach", "budget", budget), tolerance_of("reach", tolerance), count("reach", "threads", threads),
+            real("reach", "budget", budget), real("reach", "tolerance", tolerance, 0.0, 1.0), count("reach", "threads", threads),
             callback("reach", progress)))
 
     def geometry(self, norm: str, *, axes: int = 0, null_space: bool = False, threads: int = 0,

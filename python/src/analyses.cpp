@@ -185,9 +185,8 @@ ArrayHead head_of(const char* who, const nb::object& norm, const nb::object& une
 
 Illustrated reach(const nb::object& norm, const nb::object& unembedding, const nb::object& bias,
                   const std::vector<std::size_t>& tokens, std::size_t nearest, double budget,
-                  const nb::object& tolerance, unsigned threads, const nb::object& callback) {
+                  double tolerance, unsigned threads, const nb::object& callback) {
   const ArrayHead given = head_of("reach", norm, unembedding, bias);
-  const std::optional<double> tie = tolerance_of(tolerance);
   return run(callback, [&](const Progress& progress) {
     selectability::VocabularyHead head;
     head.norm = given.norm;
@@ -195,8 +194,15 @@ Illustrated reach(const nb::object& norm, const nb::object& unembedding, const n
     head.logits = selectability::fold(given.norm, given.unembedding.view(), given.bias);
     return reach_document(
         head, {.source = "unembedding", .names = {}, .notes = {}, .inputs = given.inputs(threads)},
-        {.tokens = tokens, .nearest = nearest, .budget = budget, .tolerance = tie}, threads, progress);
+        {.tokens = tokens, .nearest = nearest, .budget = budget, .tolerance = tolerance}, threads, progress);
   });
+}
+
+/// Above which a lead of `reach` is one in float32 too.
+double float32_lead(const nb::object& norm, const nb::object& unembedding, const nb::object& bias) {
+  const ArrayHead given = head_of("head", norm, unembedding, bias);
+  const nb::gil_scoped_release others_may_run;
+  return selectability::fold(given.norm, given.unembedding.view(), given.bias).float32_lead();
 }
 
 std::string verify_reach(const std::string& result_text, const nb::object& norm,
@@ -255,6 +261,7 @@ void define_analyses(nb::module_& module) {
   define(module, "select", &select);
   define(module, "separate", &separate);
   define(module, "reach", &reach);
+  define(module, "float32_lead", &float32_lead);
   define(module, "verify_select", &verify_select);
   define(module, "verify_separate", &verify_separate);
   define(module, "verify_reach", &verify_reach);

@@ -92,9 +92,7 @@ Illustrated model_heads(const Model& model, std::size_t context, bool queries, b
 }
 
 Illustrated model_reach(const Model& model, const std::vector<std::size_t>& tokens, std::size_t nearest,
-                        double budget, const nb::object& tolerance, unsigned threads,
-                        const nb::object& callback) {
-  const std::optional<double> tie = tolerance_of(tolerance);
+                        double budget, double tolerance, unsigned threads, const nb::object& callback) {
   return run_on(model, callback, [&](const Progress& progress) {
     const selectability::VocabularyHead head =
         selectability::vocabulary_head(model.checkpoint(), model.described());
@@ -110,7 +108,7 @@ Illustrated model_reach(const Model& model, const std::vector<std::size_t>& toke
                            .names = names,
                            .notes = model.described().notes,
                            .inputs = inputs},
-                          {.tokens = tokens, .nearest = nearest, .budget = budget, .tolerance = tie}, threads, progress);
+                          {.tokens = tokens, .nearest = nearest, .budget = budget, .tolerance = tolerance}, threads, progress);
   });
 }
 

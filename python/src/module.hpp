@@ -23,9 +23,14 @@ template <typename Function>
 auto on_unchanged_files(const Function& function) {
   const MappedFilesOfCall files;
   try {
-    auto result = function();
-    files.expect_unchanged();
-    return result;
+    if constexpr (std::is_void_v<decltype(function())>) {
+      function();
+      files.expect_unchanged();
+    } else {
+      auto result = function();
+      files.expect_unchanged();
+      return result;
+    }
   } catch (const nanobind::python_error&) {
     throw;  // Ctrl-C, or of a callback
   } catch (...) {
@@ -40,14 +45,7 @@ void define(nanobind::module_& module, const char* name, Result (*function)(Para
   module.def(
       name,
       [function](Parameters... given) -> Result {
-        return on_unchanged_files([&] {
-          if constexpr (std::is_void_v<Result>) {
-            function(std::forward<Parameters>(given)...);
-            return nullptr;
-          } else {
-            return function(std::forward<Parameters>(given)...);
-          }
-        });
+        return on_unchanged_files([&] { return function(std::forward<Parameters>(given)...); });
       },
       optional_argument<Parameters>()...);
 }

@@ -12,8 +12,6 @@
 #include <normscope/results/figures.hpp>
 #include <normscope/selectability/reach.hpp>
 
-#include "arguments.hpp"
-
 namespace normscope::python {
 
 nlohmann::ordered_json chart_entry(std::string name, nlohmann::ordered_json specification) {
@@ -31,11 +29,6 @@ Illustrated geometry_document(const NormSpec& spec, bool has_gain, std::size_t a
           json_text(figures::image_charts(image.semi_axes(), image.median()))};
 }
 
-std::optional<double> tolerance_of(const nanobind::object& given) {
-  if (nanobind::isinstance<nanobind::str>(given) && text(given) == "float32") return std::nullopt;
-  return real("reach", "tolerance", given);
-}
-
 Illustrated reach_document(const selectability::VocabularyHead& head, results::ReachDetails details,
                            const ReachSearch& search, unsigned threads, const Progress& progress) {
   for (const std::size_t token : search.tokens) {
@@ -44,7 +37,7 @@ Illustrated reach_document(const selectability::VocabularyHead& head, results::R
                                                    token, head.logits.tokens, head.logits.tokens - 1));
     }
   }
-  details.tolerance = search.tolerance.value_or(head.logits.float32_tolerance());
+  details.tolerance = search.tolerance;
   const selectability::ReachOptions how{.threads = threads,
                                         .tolerance = details.tolerance,
                                         .progress = progress,

@@ -1,12 +1,10 @@
 #pragma once
 
 #include <limits>
-#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
 
-#include <nanobind/nanobind.h>
 #include <nlohmann/json_fwd.hpp>
 
 #include <normscope/core/norm_spec.hpp>
@@ -32,11 +30,8 @@ struct ReachSearch {
   std::vector<std::size_t> tokens{};  ///< whose largest probability is optimized besides the nearest
   std::size_t nearest = 20;
   double budget = std::numeric_limits<double>::infinity();
-  std::optional<double> tolerance{};  ///< none: of float32
+  double tolerance = 1e-12;
 };
-
-/// A number, or none for the string "float32".
-[[nodiscard]] std::optional<double> tolerance_of(const nanobind::object& given);
 
 /// Which tokens `head` can output.
 /// Errors    Argument for a token that it does not have

@@ -30,6 +30,7 @@ void scale(Logits& logits, double factor) {
   }
   logits.rounding = factor * (logits.rounding + 2.0 * 0x1p-53 * logits.scale);
   logits.scale *= factor;
+  logits.terms *= factor;
   expect_accepted_logits("reach", logits.scale);
 }
 

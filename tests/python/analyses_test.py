@@ -62,17 +62,35 @@ class Arrays(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "^verify: 0 inputs of a result of reach, expected 1 to 3$"):
             ns.verify(found)
 
-    def test_leads_that_float32_may_lose_are_ties(self):
+    def test_leads_that_float32_may_lose(self):
+        rng = np.random.default_rng(6)
+        norm, rows = ns.Norm(5, "rms", gain=np.linspace(0.5, 2.0, 5), bias=np.full(5, 0.25)), rng.normal(size=(40, 5))
+        rows[8] = rows[0] + 1e-9 * rng.normal(size=5)
+        head = ns.Head(norm, rows, rng.normal(size=40) / 8)
+        head.bias[8] = head.bias[0]
+        found, least = ns.reach(rows, norm, head.bias), head.float32_lead()
+        lower, upper = found.to_numpy("lead.lower"), found.to_numpy("lead.upper")
+        self.assertTrue((upper[[0, 8]] < least).all())
+        self.assertGreater((lower > least).sum(), 20)
+        # No logit in float32 is farther from the exact one than half of it.
+        x = rng.normal(size=(20000, 5))
+        h = norm(x).astype(np.float32)
+        error = h @ rows.T.astype(np.float32) + head.bias.astype(np.float32) - head.logits(x)
+        self.assertTrue(0.01 * least < abs(error).max() < 0.5 * least)
+        scaled = ns.Head(norm, rows, head.bias, scale=-3.0)
+        self.assertAlmostEqual(scaled.float32_lead(), 3.0 * least)
+
+    def test_a_coarser_tolerance_proves_more_tokens_unreachable(self):
         rng = np.random.default_rng(6)
         rows, norm = rng.normal(size=(40, 5)), ns.Norm(5, "rms")
-        rows[8] = rows[0] + 1e-9 * rng.normal(size=5)
-        never = lambda found: {entry.token for entry in found.unreachable}
-        exact, rounded = ns.reach(rows, norm), ns.reach(rows, norm, tolerance="float32")
-        self.assertEqual(never(rounded) - never(exact), {0, 8} - never(exact))
-        self.assertTrue({0, 8} - never(exact))
-        self.assertTrue(1e-7 < rounded.tolerance < 1e-4)
-        self.assertEqual(ns.verify(rounded, rows, norm).failed, [])
-        self.assertEqual(ns.reach(rows, norm, tolerance=rounded.tolerance), rounded)
+        rows[7] = rows[1:7].mean(0)
+        rows[7] *= 1.0 - 1e-3 / np.linalg.norm(rows[7])
+        for tolerance in (1e-12, 0.2):
+            found = ns.reach(rows, norm, tolerance=tolerance)
+            self.assertEqual(ns.verify(found, rows, norm).failed, [])
+            self.assertEqual(found.tolerance, tolerance)
+            self.assertTrue(all(entry.lead_at_most <= tolerance * found.scale for entry in found.unreachable))
+        self.assertGreaterEqual(len(found.unreachable), len(ns.reach(rows, norm).unreachable))
 
     def test_the_image_of_a_norm(self):
         norm = ns.Norm(3, gain=np.array([1.0, 2.0, 3.0]), eps=0.0)

@@ -181,7 +181,7 @@ CALLS = {
     "Model.norm": (lambda *a: model().norm(*a), [model().norms()[0]], {}),
     "Model.tensor": (lambda *a: model().tensor(*a), ["absent"], {}),
     "Model.heads": (lambda **k: model().heads(**k), [], dict(context=4, queries=False, certificates=False, threads=1)),
-    "Model.reach": (lambda **k: model().reach(**k), [], dict(tokens=[0], nearest=1, budget=1.0, tolerance="float32", threads=1)),
+    "Model.reach": (lambda **k: model().reach(**k), [], dict(tokens=[0], nearest=1, budget=1.0, tolerance=1e-9, threads=1)),
     "Model.geometry": (lambda *a, **k: model().geometry(*a, **k), [model().norms()[0]], dict(axes=1, null_space=True)),
     "Model.trace": (lambda *a, **k: model().trace(*a, **k), [[0, 1]], dict(budget=1.0, threads=1)),
     "Model.attribute": (lambda *a, **k: model().attribute(*a, **k), [[0, 1], 2], dict(

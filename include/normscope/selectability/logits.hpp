@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -40,11 +41,11 @@ struct Logits {
 
   /// Leads up to this count as ties: `relative` times the scale, and at least the rounding error of a lead.
   [[nodiscard]] double tolerance(double relative) const { return std::max(relative * scale, 8.0 * rounding); }
-  /// The relative tolerance at which a lead counts as a tie if logits in float32 need not show it: twice the
-  /// error of W h + c, summed in any order from the norm's output h rounded to float32, γ_{width+2} Σ |W h|.
-  [[nodiscard]] double float32_tolerance() const {
-    const double units = 0x1p-24 * static_cast<double>(width + 2);
-    return scale > 0.0 && units < 0.5 ? std::min(1.0, 2.0 * units / (1.0 - units) * terms / scale) : 1.0;
+  /// A lead above this is one in float32 too: twice the error of W h + c, summed in any order from the norm's
+  /// output h, all rounded to float32, γ_{width+4} (Σ |W h| + |c|).
+  [[nodiscard]] double float32_lead() const {
+    const double units = 0x1p-24 * static_cast<double>(width + 4);
+    return units < 0.5 ? 2.0 * units / (1.0 - units) * terms : std::numeric_limits<double>::infinity();
   }
   [[nodiscard]] MatrixView<const double> view() const { return {rows.data(), tokens, width}; }
   /// Groups of two or more tokens with equal weights and bias, each in order.

@@ -69,20 +69,31 @@ def _explained(error: Exception, x: Tensor, **others: Optional[Tensor]) -> Excep
 
 # Small calls cost as much in Python as in the kernel: what follows asks each tensor once, calls little, and looks for
 # the reason of a failure afterwards.
+_empty_like, _get_num_threads = torch.empty_like, torch.get_num_threads
 
 
 def _values(x: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], alpha: Optional[Tensor],
             shift: Optional[Tensor], kind: str, groups: int, eps: float) -> Tensor:
     try:
-        element = _element(x)
-        x = _laid_out(x)
-        y = torch.empty_like(x)
+        # Written out for the usual case: a call of a function costs as much as the kernel takes for a row.
+        dtype = x.dtype
+        element = ELEMENTS[dtype] if dtype in ELEMENTS and x.is_cpu else _element(x)
+        if x.is_neg() or not x.is_contiguous():
+            x = _laid_out(x)
+        y = _empty_like(x)
         width = x.shape[-1]
-        gain, offset = _parameter(weight, width, element), _parameter(bias, width, element)
+        wide = dtype if element < 2 else torch.float32
+        gain, offset = weight, bias
+        if gain is not None and not (gain.dtype is wide and gain.is_cpu and gain.numel() == width
+                                     and gain.is_contiguous() and not gain.is_neg()):
+            gain = _parameter(gain, width, element)
+        if offset is not None and not (offset.dtype is wide and offset.is_cpu and offset.numel() == width
+                                       and offset.is_contiguous() and not offset.is_neg()):
+            offset = _parameter(offset, width, element)
         _core.normalize_raw(element, x.data_ptr(), y.data_ptr(), x.numel() // (width or 1), width,
                             None if gain is None else gain.data_ptr(), None if offset is None else offset.data_ptr(),
                             kind, groups, eps, 1.0 if alpha is None else float(alpha),
-                            0.0 if shift is None else float(shift), torch.get_num_threads())
+                            0.0 if shift is None else float(shift), _get_num_threads())
         return y
     except Exception as error:
         raise _explained(error, x, weight=weight, bias=bias, alpha=alpha, shift=shift) from None
@@ -289,6 +300,7 @@ _PLAIN = frozenset({Tensor, torch.nn.Parameter})
 _transforms_active = getattr(torch._C, "_are_functorch_transforms_active", bool)
 _dispatch_modes = torch._C._len_torch_dispatch_stack
 _tracing_state = torch._C._get_tracing_state
+_is_grad_enabled, _is_compiling = torch.is_grad_enabled, torch.compiler.is_compiling
 _is_exporting = getattr(torch.compiler, "is_exporting", bool)
 
 
@@ -312,14 +324,16 @@ def _is_stored(tensor: Tensor) -> bool:
 
 def normalized(x: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], alpha: Optional[Tensor],
                shift: Optional[Tensor], kind: str, groups: int, eps: float) -> Tensor:
-    if torch.compiler.is_compiling():
+    if _is_compiling():
         # An exported program is to run where this package is not installed.
         by = formula if _is_exporting() or not _is_plain(x, weight, bias) else operator
         return by(x, weight, bias, alpha, shift, kind, groups, eps)
     if not (type(x) in _PLAIN and (weight is None or type(weight) in _PLAIN) and (bias is None or type(bias) in _PLAIN)
-            and (alpha is shift is None or _is_plain(alpha, shift))) or _is_recording():
+            and (alpha is shift is None or _is_plain(alpha, shift))) or (
+            _transforms_active() or _dispatch_modes() or _tracing_state() is not None
+            or forward_ad._current_level >= 0):  # `_is_recording()`, written out
         return formula(x, weight, bias, alpha, shift, kind, groups, eps)
-    if torch.is_grad_enabled() and (x.requires_grad or (weight is not None and weight.requires_grad)
+    if _is_grad_enabled() and (x.requires_grad or (weight is not None and weight.requires_grad)
                                     or (bias is not None and bias.requires_grad)
                                     or (alpha is not None and alpha.requires_grad)
                                     or (shift is not None and shift.requires_grad)):

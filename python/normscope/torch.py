@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from . import kernels
-from ._autograd import ELEMENTS, normalized, sizes
+from ._autograd import ELEMENTS, _tracing_state, normalized, sizes
 from ._check import count, counts, flag, real, shown
 
 _KINDS = get_args(kernels.Kind)
@@ -94,7 +94,8 @@ class _Norm(nn.Module):
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002  torch's name
         if not isinstance(input, Tensor):
             raise TypeError(f"{type(self).__name__}: x is {shown(input)}, expected a tensor")
-        shape, eps, given = self.normalized_shape, self.eps, sizes(input)
+        shape, eps = self.normalized_shape, self.eps
+        given = input.shape if _tracing_state() is None else sizes(input)
         if eps is None:
             eps = torch.finfo(input.dtype).eps if input.dtype.is_floating_point else 0.0
         # nn.Module looks for parameters last; those that are computed, as by weight norm, are no parameters.

@@ -1,5 +1,5 @@
-// What glibc 2.28 lacks of what Debian 12's headers and C++ runtime ask for. The linker calls `__wrap_f` instead of `f`
-// (OlderGlibc.cmake).
+// What glibc 2.28 lacks of what Debian 12's headers and C++ runtime ask for. The linker calls `__wrap_f`
+// instead of `f` (OlderGlibc.cmake).
 
 #include <pthread.h>
 #include <sys/random.h>
@@ -40,7 +40,8 @@ ssize_t __wrap_getdents64(int folder, void* entries, std::size_t size) {
   return ::syscall(SYS_getdents64, folder, entries, size);
 }
 
-/// Of glibc 2.30: waits as long by the clock of `pthread_cond_timedwait`. Callers look at their own clock afterwards.
+/// Of glibc 2.30: waits as long by the clock of `pthread_cond_timedwait`. Callers look at their own clock
+/// afterwards.
 int __wrap_pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                                   const timespec* until) {
   constexpr std::int64_t second = 1'000'000'000;

@@ -108,7 +108,8 @@ Illustrated model_reach(const Model& model, const std::vector<std::size_t>& toke
                            .names = names,
                            .notes = model.described().notes,
                            .inputs = inputs},
-                          {.tokens = tokens, .nearest = nearest, .budget = budget, .tolerance = tolerance}, threads, progress);
+                          {.tokens = tokens, .nearest = nearest, .budget = budget, .tolerance = tolerance},
+                          threads, progress);
   });
 }
 

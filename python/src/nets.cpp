@@ -227,15 +227,15 @@ Illustrated count(const std::string& cell, const std::string& language, std::siz
   const nets::rnn::Range range = nets::rnn::range(network, up_to);
   const nets::rnn::Score score = nets::rnn::score_on_near_members(network);
   const std::vector<nets::rnn::UnitDrift> drifts = nets::rnn::drifts_if_long(network, letters);
-  return Illustrated(json_text(results::count({.network = network,
-                                               .spec = spec,
-                                               .trained = std::nullopt,
-                                               .range = range,
-                                               .near_members = score,
-                                               .n = letters,
-                                               .drifts = drifts})),
-                     json_text(Json::array({chart_entry(
-                         "states", figures::counting_trace(network, letters))})));
+  return Illustrated(
+      json_text(results::count({.network = network,
+                                .spec = spec,
+                                .trained = std::nullopt,
+                                .range = range,
+                                .near_members = score,
+                                .n = letters,
+                                .drifts = drifts})),
+      json_text(Json::array({chart_entry("states", figures::counting_trace(network, letters))})));
 }
 
 }  // namespace

@@ -184,7 +184,8 @@ void read_range(int descriptor, const path& file, std::uint64_t offset, std::spa
   }
 }
 
-/// A mapping, for the handler of signals, which cannot wait for a lock. Entries are used again and never freed.
+/// A mapping, for the handler of signals, which cannot wait for a lock. Entries are used again and never
+/// freed.
 struct Mapping {
   std::atomic<const std::byte*> begin{nullptr};  ///< null while the entry is free or being written
   std::atomic<std::size_t> size{0};
@@ -230,8 +231,8 @@ bool fill_up(const Mapping& entry, std::uintptr_t address) {
   const auto begin = reinterpret_cast<std::uintptr_t>(entry.begin.load());
   const std::uintptr_t from = address - address % page;
   const std::size_t size = begin + entry.size - from;
-  return ::mmap(reinterpret_cast<void*>(from), size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
-         MAP_FAILED;
+  return ::mmap(reinterpret_cast<void*>(from), size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+                0) != MAP_FAILED;
 }
 
 /// Only calls what a handler of signals may call; mmap is a system call without state of its own.

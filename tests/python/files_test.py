@@ -66,7 +66,7 @@ class ArraysThatAreMapped(unittest.TestCase):
                 cut.wait(60)
 
             thread = threading.Thread(
-                target=lambda: other.append(ns.signature.kind(files[1], progress=whole).document.kind))
+                target=lambda: other.append(ns.signature.kind(files[1], progress=whole)))
             thread.start()
             started.wait(60)
             with self.assertRaisesRegex(OSError, "short.npy: was changed since it was opened"):

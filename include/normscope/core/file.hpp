@@ -206,9 +206,9 @@ class UnchangedFiles {
 /// `AtomicFile` commits does not appear if one of them was changed. Not thread-safe.
 [[nodiscard]] UnchangedFiles& inputs_of_process();
 
-/// The files that this thread maps while it exists, for the calls of a library: a call that read them ends with
-/// `expect_unchanged`, also where it failed. Meanwhile bytes of a mapped file that another process has cut off
-/// read as zeros.
+/// The files that this thread maps while it exists, for the calls of a library: a call that read them ends
+/// with `expect_unchanged`, also where it failed. Meanwhile bytes of a mapped file that another process has
+/// cut off read as zeros.
 class MappedFilesOfCall {
  public:
   MappedFilesOfCall();
@@ -229,8 +229,8 @@ class MappedFilesOfCall {
 
 /// Handles reads of a `MappedFile` where another process has made the file shorter, instead of the end of the
 /// process by SIGBUS: `lost` gets the `printable` name, cut after 500 bytes, in the handler of the signal; if
-/// there is none, or it returns, what is missing reads as zeros. Other faults go to the handler that was there
-/// before. The first call installs the handler, and later ones do nothing.
+/// there is none, or it returns, what is missing reads as zeros. Other faults go to the handler that was
+/// there before. The first call installs the handler, and later ones do nothing.
 void handle_shortened_files(void (*lost)(std::string_view file) = nullptr);
 
 }  // namespace normscope

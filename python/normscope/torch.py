@@ -94,12 +94,11 @@ class _Norm(nn.Module):
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002  torch's name
         if not isinstance(input, Tensor):
             raise TypeError(f"{type(self).__name__}: x is {shown(input)}, expected a tensor")
-        shape, eps = self.normalized_shape, self.eps
+        shape, eps, own = self.normalized_shape, self.eps, self._parameters
         given = input.shape if _tracing_state() is None else sizes(input)
         if eps is None:
             eps = torch.finfo(input.dtype).eps if input.dtype.is_floating_point else 0.0
         # nn.Module looks for parameters last; those that are computed, as by weight norm, are no parameters.
-        own = self._parameters
         weight = own["weight"] if "weight" in own else self.weight
         bias = own["bias"] if "bias" in own else self.bias
         if self.gain_offset != 0.0:

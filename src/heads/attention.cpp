@@ -36,6 +36,14 @@ void keep_in_image(const NormSpec& norm, bool projects, VectorXd& u) {
   for (int pass = 0; pass < 2; ++pass) u.array() -= u.mean();
 }
 
+/// Whether a square upper triangular matrix has an inverse of less than this size.
+bool has_small_inverse(const MatrixXd& triangle, double largest) {
+  if (triangle.rows() != triangle.cols() || !(triangle.diagonal().cwiseAbs().minCoeff() > 0.0)) return false;
+  const MatrixXd inverse =
+      triangle.triangularView<Eigen::Upper>().solve(MatrixXd::Identity(triangle.rows(), triangle.cols()));
+  return inverse.norm() < largest;
+}
+
 /// An upper bound of |u|.
 double length_of(const VectorXd& u) { return u.norm() * (1.0 + rounding(u.size())); }
 
@@ -59,6 +67,8 @@ AttentionSide::AttentionSide(const NormSpec& norm, MatrixView<const double> weig
       }()),
       reduced_(image_) {
   const MatrixXd& matrix = reduced_.triangle;
+  const double size = matrix.norm();
+  if (has_small_inverse(matrix, 1.0 / (rank_tolerance * size))) return;
   const auto rows = static_cast<std::size_t>(matrix.rows());
   const auto columns = static_cast<std::size_t>(matrix.cols());
   const Svd svd =
@@ -77,7 +87,7 @@ AffineImage AttentionSide::without_scaling() const {
 }
 
 VectorXd AttentionSide::point(const VectorXd& w, double part) const {
-  VectorXd u = reduced_.basis * (seen_ * (seen_.transpose() * w));
+  VectorXd u = reduced_.basis * (seen_ ? VectorXd(*seen_ * (seen_->transpose() * w)) : w);
   const NormSpec& norm = through_ == nullptr ? *norm_ : *through_;
   keep_in_image(norm, projects_ && norm.centers(), u);
   u *= part;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include <normscope/core/eigen/linear_algebra.hpp>
 #include <normscope/core/rounding.hpp>
@@ -23,6 +24,10 @@ constexpr std::size_t searched = 8192;
 constexpr double slowest_turn = 1.6;
 /// Distances of the curve: all short ones, then progressively sparser.
 constexpr std::size_t curve_points = 40;
+/// Other distances at which the sharpness is estimated, for a search and for proofs.
+constexpr std::size_t candidates = 64;
+/// Those of them that are taken for the hardest to bound.
+constexpr std::size_t likely_distances = 8;
 
 std::size_t distances_of(const HeadMaps& maps) {
   if (maps.context == 0 || maps.window == 0) return std::max(maps.context, maps.window);
@@ -95,6 +100,18 @@ RotaryScores within(RotaryScores scores, double queries_fill, double keys_fill) 
   return scores;
 }
 
+/// The sharpest distances. Without constants these need the largest bounds.
+std::vector<std::size_t> sharpest_of(const Sharpness& found) {
+  std::vector<Index> order(found.distances.size());
+  std::iota(order.begin(), order.end(), Index{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](Index a, Index b) { return found.spreads[a] > found.spreads[b]; });
+  order.resize(std::min(likely_distances, order.size()));
+  std::vector<std::size_t> result;
+  for (const Index at : order) result.push_back(found.distances[static_cast<std::size_t>(at)]);
+  return result;
+}
+
 std::vector<double> to_vector(const VectorXd& values) { return {values.begin(), values.end()}; }
 
 class OverAllDistances {
@@ -109,9 +126,8 @@ class OverAllDistances {
     over.everywhere = everywhere.proof(0);
     over.sharpest_anywhere = everywhere.spread();
     result.sharpest.upper = everywhere.spread();
-    const std::optional<RotaryContext> found = attained_by_search(result);
-    draw_curve(over);
-    bound_within(effort, found, over, result);
+    const Sharpness found = sharpness(over);
+    search(found, bound_within(effort, found, over, result), result);
     if (result.sharpest.upper == 0.0) result.sharpest.lower = 0.0;
     bound_most_uniform(everywhere, over, result);
     result.distances = std::move(over);
@@ -145,11 +161,11 @@ class OverAllDistances {
     spread.query = to_vector(sides_.query.image().map * point + sides_.query.image().constant);
   }
 
-  std::optional<RotaryContext> attained_by_search(Attention& result) const {
-    if (sides_.query.fills() == 0.0 || sides_.key.fills() == 0.0) return {};
+  void search(const Sharpness& sharpness, const std::vector<std::size_t>& hardest, Attention& result) const {
+    if (sides_.query.fills() == 0.0 || sides_.key.fills() == 0.0) return;
     const RotaryScores inner = within(scores_, sides_.query.fills(), sides_.key.fills());
-    std::optional<RotaryContext> found = sharpest_context(inner);
-    if (!found) return {};
+    const std::optional<RotaryContext> found = sharpest_context(inner, sharpness, hardest);
+    if (!found) return;
     const VectorXd query = query_point(found->query_point);
     set_query(query, result.sharpest);
     result.sharpest_keys = pair_of(*found, true);
@@ -165,28 +181,35 @@ class OverAllDistances {
     const VectorXd at = points_.query * query + points_.query_constant;
     result.sharpest.lower =
         std::max(0.0, at.dot(spread_gradient(points_, attained)) - points_.slack(points_.distances));
+  }
+
+  /// The sharpness at some distances, of which the first are those of the curve.
+  Sharpness sharpness(OverDistances& over) const {
+    if (!scores_.knows_frequencies()) return {};
+    const RotaryScores inner = within(scores_, sides_.query.fills(), sides_.key.fills());
+    std::vector<std::size_t> distances = some_distances(0, scores_.distances, curve_points);
+    const std::size_t drawn = distances.size();
+    const std::vector<std::size_t> more = scattered_distances(1, scores_.distances, candidates);
+    distances.insert(distances.end(), more.begin(), more.end());
+    const auto turns = shared_turns_at(inner, distances);
+    Sharpness found = sharpness_at(inner, std::move(distances), *turns);
+    for (std::size_t i = 0; i < drawn; ++i) {
+      const auto at = static_cast<Index>(i);
+      over.curve.push_back({found.distances[i], found.spreads[at], found.middles[at]});
+    }
     return found;
   }
 
-  void draw_curve(OverDistances& over) const {
-    if (!scores_.knows_frequencies()) return;
-    const RotaryScores inner = within(scores_, sides_.query.fills(), sides_.key.fills());
-    VectorXd u;
-    for (const std::size_t t : some_distances(0, scores_.distances, curve_points)) {
-      const Sharpness at = sharpness_at(inner, t, u);
-      over.curve.push_back({t, at.spread, at.middle});
-    }
-  }
-
-  void bound_within(const AttentionEffort& effort, const std::optional<RotaryContext>& found,
-                    OverDistances& over, Attention& result) const {
-    if (!scores_.bounded || !scores_.knows_frequencies()) return;
+  /// Returns the distances that were hardest to bound, as far as they are known.
+  std::vector<std::size_t> bound_within(const AttentionEffort& effort, const Sharpness& found,
+                                        OverDistances& over, Attention& result) const {
+    if (!scores_.bounded || !scores_.knows_frequencies()) return {};
     const double cube = std::pow(static_cast<double>(scores_.dim()), 3.0);
     if (static_cast<double>(scores_.distances) * cube <= effort.operations) {
-      std::vector<std::size_t> likely;
-      for (const OverDistances::At& at : over.curve) likely.push_back(at.distance);
-      if (found) likely.insert(likely.end(), {found->high_distance, found->low_distance});
-      const DistanceBound bound = bound_by_distance(scores_, scores_.distances, likely);
+      const bool shifts =
+          scores_.query_constant.squaredNorm() + scores_.turning_constant().squaredNorm() > 0.0;
+      const DistanceBound bound =
+          bound_by_distance(scores_, scores_.distances, shifts ? found.distances : sharpest_of(found));
       over.enumerated = true;
       over.by_distance = DistanceProof{.distances = bound.distances,
                                        .query_square = bound.query_square,
@@ -195,11 +218,12 @@ class OverAllDistances {
                                        .centre = scores_.in_head_order(bound.centre),
                                        .spread = bound.spread};
       result.sharpest.upper = std::min(result.sharpest.upper, bound.spread);
-      return;
+      return bound.hardest;
     }
     const RotaryWeights slow(scores_, slowest_turn);
     over.in_context = slow.proof(scores_.distances);
     result.sharpest.upper = std::min(result.sharpest.upper, slow.spread());
+    return {};
   }
 
   void bound_most_uniform(const RotaryWeights& everywhere, OverDistances& over, Attention& result) const {
@@ -272,6 +296,7 @@ bool uniform_without_scaling_over_distances(const AttentionSides& sides, const H
       sides.query.has_own_norm() ? triangle_of(query.map.transpose()) : sides.query.reduced().triangle;
   const MatrixXd queries = triangle.transpose()(scores.order, Eigen::all);
   const VectorXd constant = query.constant(scores.order);
+  if (constant.isZero(0.0)) return true;
   const MatrixXd keys = key.map(scores.order, Eigen::all);
   const VectorXd key_constant = key.constant(scores.order);
   const double size = keys.norm() + key_constant.norm();

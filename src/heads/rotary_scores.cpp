@@ -15,26 +15,21 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-struct Turns {
-  MatrixXd cosines;
-  MatrixXd sines;
-};
-
 namespace {
 
 /// Distances whose keys are multiplied together, so that they fit into the second-level cache.
 constexpr Index distance_block = 256;
 
-Turns turns_at(const std::vector<double>& frequencies, const std::vector<std::size_t>& distances) {
+Turns computed_turns(const std::vector<double>& frequencies, const std::vector<std::size_t>& distances) {
   const auto pairs = static_cast<Index>(frequencies.size());
   const auto count = static_cast<Index>(distances.size());
-  Turns result{MatrixXd(pairs, count), MatrixXd(pairs, count)};
-  for (Index i = 0; i < count; ++i) {
-    const double t = static_cast<double>(distances[static_cast<std::size_t>(i)]);
-    for (Index j = 0; j < pairs; ++j) {
-      const double angle = t * frequencies[static_cast<std::size_t>(j)];
-      result.cosines(j, i) = std::cos(angle);
-      result.sines(j, i) = std::sin(angle);
+  Turns result{MatrixXd(count, pairs), MatrixXd(count, pairs)};
+  for (Index j = 0; j < pairs; ++j) {
+    const double frequency = frequencies[static_cast<std::size_t>(j)];
+    for (Index i = 0; i < count; ++i) {
+      const double angle = static_cast<double>(distances[static_cast<std::size_t>(i)]) * frequency;
+      result.cosines(i, j) = std::cos(angle);
+      result.sines(i, j) = std::sin(angle);
     }
   }
   return result;
@@ -54,7 +49,7 @@ class RecentTurns {
         return entry->turns;
       }
     }
-    auto made = std::make_shared<const Turns>(turns_at(frequencies, distances));
+    auto made = std::make_shared<const Turns>(computed_turns(frequencies, distances));
     if (made->cosines.size() > largest) return made;
     const std::lock_guard lock(mutex_);
     entries_.push_front({frequencies, distances, made});
@@ -75,12 +70,6 @@ class RecentTurns {
   std::mutex mutex_;
   std::list<Entry> entries_;  ///< most recently used first
 };
-
-std::shared_ptr<const Turns> recent_turns(const std::vector<double>& frequencies,
-                                          const std::vector<std::size_t>& distances) {
-  static RecentTurns recent;
-  return recent.at(frequencies, distances);
-}
 
 }  // namespace
 
@@ -122,40 +111,76 @@ MatrixXd turned(const RotaryScores& scores, const MatrixXd& x, double t) {
   return result;
 }
 
+Turns turns_at(const RotaryScores& scores, const std::vector<std::size_t>& distances) {
+  return computed_turns(scores.frequencies, distances);
+}
+
+std::shared_ptr<const Turns> shared_turns_at(const RotaryScores& scores,
+                                             const std::vector<std::size_t>& distances) {
+  static RecentTurns recent;
+  return recent.at(scores.frequencies, distances);
+}
+
+void turn_columns(const Turns& turns, bool back, MatrixXd& x) {
+  const double sign = back ? -1.0 : 1.0;
+  for (Index i = 0; i < x.cols(); ++i) {
+    for (Index j = 0; j < turns.cosines.cols(); ++j) {
+      const double cosine = turns.cosines(i, j);
+      const double sine = sign * turns.sines(i, j);
+      const double first = x(2 * j, i);
+      const double second = x(2 * j + 1, i);
+      x(2 * j, i) = cosine * first - sine * second;
+      x(2 * j + 1, i) = sine * first + cosine * second;
+    }
+  }
+}
+
 Sweep::Sweep(const RotaryScores& scores, std::vector<std::size_t> distances)
     : scores_(scores),
       distances_(std::move(distances)),
       constant_(scores.turning_constant()),
-      turns_(recent_turns(scores.frequencies, distances_)) {}
+      turns_(shared_turns_at(scores, distances_)) {}
 
-Ranges Sweep::of(const VectorXd& query) const {
+template <typename T>
+Ranges Sweep::computed(const VectorXd& query) const {
+  using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
   const auto count = static_cast<Index>(distances_.size());
-  const Index turning = scores_.turning();
+  const Index rest = scores_.dim() - scores_.turning();
   Ranges result{VectorXd(count), VectorXd(count)};
-  MatrixXd back(scores_.dim(), std::min(distance_block, count));
-  MatrixXd pulls(scores_.key.cols(), back.cols());
-  // Columns in memory are rows of the transposes.
+  // One row a distance, R_tᵀ q.
+  Matrix back(std::min(distance_block, count), scores_.dim());
+  Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> pulls(back.rows(), scores_.key.cols());
+  const Matrix key = scores_.key.cast<T>();
   const auto dim = static_cast<std::size_t>(scores_.dim());
   const auto inputs = static_cast<std::size_t>(scores_.key.cols());
-  const Factor<double> keys(scores_.key.data(), dim, inputs, 1, dim);
-  back.bottomRows(scores_.dim() - turning).colwise() = query.tail(scores_.dim() - turning).eval();
+  const Factor<T> keys(key.data(), dim, inputs, 1, dim);
   for (Index first = 0; first < count; first += distance_block) {
     const Index here = std::min(distance_block, count - first);
-    for (Index i = 0; i < here; ++i) {
-      for (Index j = 0; j < scores_.pairs; ++j) {
-        const double cosine = turns_->cosines(j, first + i);
-        const double sine = turns_->sines(j, first + i);
-        back(2 * j, i) = cosine * query[2 * j] + sine * query[2 * j + 1];
-        back(2 * j + 1, i) = cosine * query[2 * j + 1] - sine * query[2 * j];
-      }
+    for (Index j = 0; j < scores_.pairs; ++j) {
+      const auto cosines = turns_->cosines.col(j).segment(first, here);
+      const auto sines = turns_->sines.col(j).segment(first, here);
+      back.col(2 * j).head(here) = (query[2 * j] * cosines + query[2 * j + 1] * sines).template cast<T>();
+      back.col(2 * j + 1).head(here) = (query[2 * j + 1] * cosines - query[2 * j] * sines).template cast<T>();
     }
-    const auto columns = back.leftCols(here);
+    back.rightCols(rest).rowwise() = query.tail(rest).transpose().template cast<T>();
     const auto rows = static_cast<std::size_t>(here);
-    multiply(Factor<double>(back.data(), rows, dim, dim), keys, {pulls.data(), rows, inputs});
-    result.half.segment(first, here) = pulls.leftCols(here).colwise().norm().transpose();
-    result.middle.segment(first, here) = columns.transpose() * constant_;
+    multiply(Factor<T>(back.data(), rows, dim, 1, static_cast<std::size_t>(back.rows())), keys,
+             MatrixView<T>(pulls.data(), rows, inputs));
+    result.half.segment(first, here) = pulls.topRows(here).rowwise().norm().template cast<double>();
+    result.middle.segment(first, here) =
+        (back.topRows(here) * constant_.template cast<T>()).template cast<double>();
   }
   return result;
+}
+
+Ranges Sweep::of(const VectorXd& query) const { return computed<double>(query); }
+
+Ranges Sweep::near(const VectorXd& query) const {
+  // Maps of any size become numbers that float32 holds.
+  const double size = query.norm();
+  const double keys = scores_.key.norm() + constant_.norm();
+  if (!(size * keys > 1e-15 && size < 1e15 && keys < 1e15)) return of(query);
+  return computed<float>(query);
 }
 
 std::vector<std::size_t> all_distances(std::size_t first, std::size_t end) {

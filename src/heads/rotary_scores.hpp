@@ -51,7 +51,7 @@ struct RotaryScores {
   [[nodiscard]] std::vector<double> in_head_order(const Eigen::VectorXd& values) const;
 };
 
-/// R_t x, or R_tᵀ x for a negative `sign`, of each column.
+/// R_t x of each column; R_tᵀ x at −t.
 [[nodiscard]] Eigen::MatrixXd turned(const RotaryScores& scores, const Eigen::MatrixXd& x, double t);
 
 /// Scores of one query with all keys at some distances: those at distance t lie in [middle − half, middle +
@@ -61,8 +61,35 @@ struct Ranges {
   Eigen::VectorXd half;    ///< |Kᵀ R_tᵀ q|
 };
 
-/// Cosines and sines of the angles of some distances, pairs × distances.
-struct Turns;
+/// Cosines and sines of the angles of some distances, distances × pairs.
+struct Turns {
+  Eigen::MatrixXd cosines;
+  Eigen::MatrixXd sines;
+};
+
+/// The turns at these distances.
+[[nodiscard]] Turns turns_at(const RotaryScores& scores, const std::vector<std::size_t>& distances);
+/// The same, kept for other heads that rotate alike: for distances that do not depend on the head.
+[[nodiscard]] std::shared_ptr<const Turns> shared_turns_at(const RotaryScores& scores,
+                                                           const std::vector<std::size_t>& distances);
+
+/// Replaces column i of x by R_t x, or by R_tᵀ x, at distance i of the turns.
+void turn_columns(const Turns& turns, bool back, Eigen::MatrixXd& x);
+
+/// Estimates of the largest eigenvalue of Cᵀ(R_t K Kᵀ R_tᵀ + e_t e_tᵀ)C, from below, and of its eigenvector,
+/// at each distance: columns of `points` of length 1. They are from `steps` of Lanczos' iteration.
+struct Peaks {
+  Eigen::VectorXd values;
+  Eigen::MatrixXd points;
+};
+
+/// Shapes    query (dim, width), key (dim, any), shifts e_t (dim, distances) and starts of the iteration
+///           (width, distances), or either without columns
+///
+/// Cost      three products of dim × dim × distances a step
+[[nodiscard]] Peaks peaks_at(const Eigen::MatrixXd& query, const Eigen::MatrixXd& key, const Turns& turns,
+                             int steps, const Eigen::MatrixXd& shifts = {},
+                             const Eigen::MatrixXd& starts = {});
 
 /// A set of distances with precomputed rotations, which heads that rotate alike share.
 class Sweep {
@@ -72,8 +99,13 @@ class Sweep {
   [[nodiscard]] const std::vector<std::size_t>& distances() const { return distances_; }
   /// Cost  O(distances · dim²)
   [[nodiscard]] Ranges of(const Eigen::VectorXd& query) const;
+  /// The same to the accuracy of float32, in half the time.
+  [[nodiscard]] Ranges near(const Eigen::VectorXd& query) const;
 
  private:
+  template <typename T>
+  [[nodiscard]] Ranges computed(const Eigen::VectorXd& query) const;
+
   const RotaryScores& scores_;
   std::vector<std::size_t> distances_;
   Eigen::VectorXd constant_;
@@ -100,11 +132,12 @@ class Sweep {
 /// Source    [Yakubovich 1971], the S-procedure, which is lossless at the best κ and ρ
 struct DistanceBound {
   std::size_t distances = 0;
-  double spread = 0.0;        ///< 2 a b, including rounding
-  double query_square = 0.0;  ///< κ², 0 where c is 0
-  double key_square = 0.0;    ///< ρ², 0 where d is 0
-  double reach = 0.0;         ///< a b
-  Eigen::VectorXd centre{};   ///< z
+  double spread = 0.0;                 ///< 2 a b, including rounding
+  double query_square = 0.0;           ///< κ², 0 where c is 0
+  double key_square = 0.0;             ///< ρ², 0 where d is 0
+  double reach = 0.0;                  ///< a b
+  Eigen::VectorXd centre{};            ///< z
+  std::vector<std::size_t> hardest{};  ///< a few that needed the most, the hardest first
 };
 
 /// Proves the smallest `spread` it can, to within a factor of 1.001, starting from the bound needed at the
@@ -112,7 +145,8 @@ struct DistanceBound {
 ///
 /// Requires  distances >= 1, frequencies known
 ///
-/// Cost      O(distances dim³/3), and 10 times that for each likely distance
+/// Cost      O(distances dim³/3), in float32 where its rounding allows, and 10 times that for each likely
+///           distance
 [[nodiscard]] DistanceBound bound_by_distance(const RotaryScores& scores, std::size_t distances,
                                               const std::vector<std::size_t>& likely);
 

@@ -36,22 +36,26 @@ struct RotaryContext {
 [[nodiscard]] RotaryContext widest_context(const RotaryScores& scores, const Sweep& sweep,
                                            const Eigen::VectorXd& query_point);
 
-/// Scores of the keys at one distance: they lie in middle ± spread/2.
+/// The largest difference of the scores of two keys at each of some distances, to the accuracy of a few
+/// iterations, with a query that attains it: scores there lie in middle ± spread/2.
 struct Sharpness {
-  double spread = 0.0;
-  double middle = 0.0;
+  std::vector<std::size_t> distances;
+  Eigen::VectorXd spreads;
+  Eigen::VectorXd middles;
+  Eigen::MatrixXd points;  ///< u of each distance, by columns
 };
-
-/// The largest difference of the scores of two keys at distance t, after some steps of a power iteration from
-/// `u`, which is updated.
-[[nodiscard]] Sharpness sharpness_at(const RotaryScores& scores, std::size_t t, Eigen::VectorXd& u);
+[[nodiscard]] Sharpness sharpness_at(const RotaryScores& scores, std::vector<std::size_t> distances,
+                                     const Turns& turns);
 
 /// The sharpest context found by a search over distances in [1, scores.distances), by alternating
-/// maximization over u, keys and distances from several starts. The two keys are at different distances,
-/// neither of them 0. Empty if there are fewer than two distances, or frequencies are unknown.
+/// maximization over u, keys and distances from several starts: the sharpest of `found`, those of the
+/// `hardest` distances, and random ones. The two keys are at different distances, neither of them 0. Empty if
+/// there are fewer than two distances, or frequencies are unknown.
 ///
-/// Cost      about 20 sweeps of 512 distances and 4 of all, or of 16384 if there are more
-[[nodiscard]] std::optional<RotaryContext> sharpest_context(const RotaryScores& scores);
+/// Cost      about 30 sweeps of 512 distances and 6 of all, or of 16384 if there are more
+[[nodiscard]] std::optional<RotaryContext> sharpest_context(const RotaryScores& scores,
+                                                            const Sharpness& found,
+                                                            const std::vector<std::size_t>& hardest);
 
 // Finds the query whose widest context is narrowest.
 

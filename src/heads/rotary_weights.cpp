@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include <normscope/core/eigen/linear_algebra.hpp>
+#include <normscope/core/linear_algebra.hpp>
 #include <normscope/core/rounding.hpp>
 #include <normscope/proof/ball.hpp>
 
@@ -70,22 +71,46 @@ struct RotaryWeights::Smoothed {
         whole.rightCols(1) = side.constant;
       }
     }
-    MatrixXd density = product(whole.transpose(), whole);
-    density /= std::max(density.trace(), 1e-300);
+    // float32 suffices for weights: any of them prove a bound. The matrix of still coordinates has
+    // logarithms.
+    return still == 0 ? shares_of<float>(std::move(whole), still, doublings, shifts && moves)
+                      : shares_of<double>(std::move(whole), still, doublings, shifts && moves);
+  }
+
+  template <typename T>
+  Shares shares_of(MatrixXd given, Index still, int doublings, bool fits) {
+    using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
+    const double size = given.norm();
+    const Matrix whole = (given / (size > 0.0 ? size : 1.0)).template cast<T>();
+    // Columns in memory are rows of the transpose.
+    const auto rows = static_cast<std::size_t>(whole.rows());
+    const auto columns = static_cast<std::size_t>(whole.cols());
+    const auto least = static_cast<T>(1e-30);
+    Matrix density(whole.cols(), whole.cols());
+    Matrix square(whole.cols(), whole.cols());
+    const Factor<T> back(whole.data(), columns, rows, rows);
+    const auto normalize = [&] { density /= std::max(density.trace(), least); };
+    multiply(back, back.transposed(), MatrixView<T>(density.data(), columns, columns));
+    normalize();
     for (int i = 0; i < doublings; ++i) {
-      density = product(density, density);
-      density /= std::max(density.trace(), 1e-300);
+      const Factor<T> factor(density.data(), columns, columns, columns);
+      multiply(factor, factor, MatrixView<T>(square.data(), columns, columns));
+      density.swap(square);
+      normalize();
     }
-    if (shifts && moves) {
+    if (fits) {
       const double last =
-          std::clamp(density(density.rows() - 1, density.cols() - 1), least_share, 1.0 - least_share);
+          std::clamp<double>(density(density.rows() - 1, density.cols() - 1), least_share, 1.0 - least_share);
       logarithm += (std::log(last / (1.0 - last)) - logarithm) / (1.0 + std::ldexp(1.0, doublings));
       logarithm = std::clamp(logarithm, -20.0, 20.0);
     }
-    const MatrixXd weighted = product(whole, density);
-    Shares result{weighted.topRows(still) * whole.topRows(still).transpose(),
+    Matrix weighted(whole.rows(), whole.cols());
+    // The density is symmetric.
+    multiply(Factor<T>(density.data(), columns, columns, columns), back,
+             MatrixView<T>(weighted.data(), columns, rows));
+    Shares result{(weighted.topRows(still) * whole.topRows(still).transpose()).template cast<double>(),
                   VectorXd((whole.rows() - still) / 2)};
-    const VectorXd each = weighted.cwiseProduct(whole).rowwise().sum();
+    const VectorXd each = weighted.cwiseProduct(whole).rowwise().sum().template cast<double>();
     const double total = std::max(each.sum(), 1e-300);
     result.still = (0.5 / total) * (result.still + result.still.transpose()).eval();
     for (Index j = 0; j < result.pairs.size(); ++j) {

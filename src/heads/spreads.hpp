@@ -50,7 +50,8 @@ class AttentionSide {
   std::optional<OwnNorm> own_;  ///< the head's own norm, which the input then passes
   AffineImage image_;
   Reduced reduced_;
-  Eigen::MatrixXd seen_;  ///< orthonormal basis, in reduced coordinates, of the map's row space
+  /// Orthonormal basis, in reduced coordinates, of the map's row space, unless that is all of them.
+  std::optional<Eigen::MatrixXd> seen_;
 };
 
 // Extreme spreads of a head whose keys are all rotated by the same angle, or not at all.

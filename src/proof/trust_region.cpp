@@ -119,7 +119,7 @@ ExtremeLength prove_largest(const Problem& p, const VectorXd& u, double multipli
   // one.
   result.upper = (std::sqrt(square) + p.offset.norm()) * (1.0 + rounding(p.matrix.rows() * (width + 1) + 4));
   if (square <= 0x1p-400 || !std::isfinite(multiplier)) return result;
-  const MatrixXd gram = p.matrix.transpose() * p.matrix;
+  const MatrixXd gram = normscope::product(p.matrix.transpose(), p.matrix);
   const VectorXd b = p.matrix.transpose() * p.offset;
   // The largest error of the smallest eigenvalue caused by rounding of the Gram matrix and its factor.
   // Source  [Rump 2006, Verification of positive definiteness]
@@ -236,23 +236,24 @@ ExtremeLength least_length(MatrixView<const double> matrix, std::span<const doub
 
 ExtremeLength largest_length(MatrixView<const double> matrix, std::span<const double> offset) {
   const Problem p = read(matrix, offset);
-  const Decomposition d(p);
-  const double top = d.s[0] * d.s[0];
-  // v = s c/(t + top − s²), μ = top + t.
+  // |M u + m|² = uᵀH u + 2 bᵀu + |m|². Small eigenvalues, which squares lose, do not matter here.
+  const SymmetricEigen h = symmetric_eigen(normscope::product(p.matrix.transpose(), p.matrix));
+  const Index last = h.values.size() - 1;
+  const VectorXd b = h.vectors.transpose() * (p.matrix.transpose() * p.offset);
+  // v = b/(t + top − h), μ = top + t.
+  const double top = std::max(h.values[last], 0.0);
   const auto at = [&](double t) {
-    VectorXd v(d.s.size());
-    for (Index i = 0; i < v.size(); ++i) {
-      v[i] = d.s[i] * d.c[i] == 0.0 ? 0.0 : d.s[i] * d.c[i] / (t + (d.s[0] - d.s[i]) * (d.s[0] + d.s[i]));
-    }
+    VectorXd v(b.size());
+    for (Index i = 0; i < v.size(); ++i) v[i] = b[i] == 0.0 ? 0.0 : b[i] / (t + (top - h.values[i]));
     return v;
   };
-  const double most = d.s[0] * d.c.norm();
+  const double most = b.norm();
   const double t = most == 0.0 ? 0.0 : shift_to_ball(most, [&](double shift) { return at(shift).norm(); });
-  VectorXd v = most == 0.0 ? VectorXd::Zero(d.s.size()).eval() : at(t);
+  VectorXd v = most == 0.0 ? VectorXd::Zero(b.size()).eval() : at(t);
   // The hard case: no component along the longest axis, so either direction along it is optimal.
-  const double rest = 1.0 - (v.squaredNorm() - v[0] * v[0]);
-  if (v.norm() < 1.0) v[0] = std::copysign(std::sqrt(rest), v[0]);
-  return p.scaled_back(prove_largest(p, drawn_in(d.v * v), top + t));
+  const double rest = 1.0 - (v.squaredNorm() - v[last] * v[last]);
+  if (v.norm() < 1.0) v[last] = std::copysign(std::sqrt(rest), v[last]);
+  return p.scaled_back(prove_largest(p, drawn_in(h.vectors * v), top + t));
 }
 
 }  // namespace normscope::proof

@@ -19,8 +19,9 @@ using Eigen::VectorXd;
 
 /// Distances used to improve a start, before all distances are.
 constexpr std::size_t explored = 512;
-/// Distances whose own best query is a start.
+/// Distances whose own best query is a start, without constants and with them: they create more local maxima.
 constexpr std::size_t starts = 4;
+constexpr std::size_t shifted_starts = 12;
 constexpr std::size_t random_starts = 12;
 /// Contexts that are improved over all distances.
 constexpr std::size_t finished = 4;
@@ -30,7 +31,9 @@ constexpr int most_sweeps = 12;
 constexpr int most_steps = 60;
 constexpr int sharpness_steps = 10;
 constexpr int power_steps = 8;
-constexpr double gain = 1e-7;
+/// Gains that end the search from a start without constants, and any other.
+constexpr double first_gain = 1e-4;
+constexpr double last_gain = 1e-7;
 
 /// R_t of one distance, for repeated use.
 struct Turned {
@@ -61,8 +64,8 @@ VectorXd along(VectorXd pull, double sign) {
   return length > 0.0 ? VectorXd(sign / length * pull) : VectorXd(VectorXd::Zero(pull.size()));
 }
 
-/// u and the keys in turn, distances as they are.
-void climb(const RotaryScores& scores, RotaryContext& context) {
+/// u and the keys in turn, distances as they are, until the spread gains less than this part of it.
+void climb(const RotaryScores& scores, RotaryContext& context, double least_gain) {
   const Turned high(scores, context.high_distance);
   const Turned low(scores, context.low_distance);
   const VectorXd constant = scores.turning_constant();
@@ -80,17 +83,18 @@ void climb(const RotaryScores& scores, RotaryContext& context) {
     context.low = along(scores.key.transpose() * low(query, true), -1.0);
     g = gradient();
     const double spread = query.dot(g);
-    const bool done = spread <= context.spread * (1.0 + gain);
+    const bool done = spread <= context.spread * (1.0 + least_gain);
     context.spread = std::max(context.spread, spread);
     if (done) return;
   }
 }
 
-RotaryContext improved(const RotaryScores& scores, const Sweep& sweep, RotaryContext context, int sweeps) {
+RotaryContext improved(const RotaryScores& scores, const Sweep& sweep, RotaryContext context, int sweeps,
+                       double least_gain) {
   for (int round = 0; round < sweeps; ++round) {
     RotaryContext next = widest_context(scores, sweep, context.query_point);
-    climb(scores, next);
-    if (next.spread <= context.spread * (1.0 + gain)) break;
+    climb(scores, next, least_gain);
+    if (next.spread <= context.spread * (1.0 + least_gain)) break;
     context = std::move(next);
   }
   return context;
@@ -199,7 +203,7 @@ void try_beside(const RotaryScores& scores, std::size_t t, const VectorXd& start
                           .high_distance = t,
                           .low_distance = beside,
                           .spread = -1.0};
-    climb(scores, context);
+    climb(scores, context, first_gain);
     contexts.push_back(std::move(context));
   }
 }
@@ -210,27 +214,28 @@ std::optional<RotaryContext> sharpest_context(const RotaryScores& scores, const 
                                               const std::vector<std::size_t>& hardest) {
   const std::size_t end = scores.distances;
   if (end < 3 || !scores.knows_frequencies()) return {};
+  const bool shifts =
+      scores.query_constant.squaredNorm() > 0.0 || scores.turning_constant().squaredNorm() > 0.0;
   const Sweep some(scores, scattered_distances(1, end, explored));
   std::vector<Index> order(found.distances.size());
   std::iota(order.begin(), order.end(), Index{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](Index a, Index b) { return found.spreads[a] > found.spreads[b]; });
-  order.resize(std::min(starts, order.size()));
-  const bool shifts =
-      scores.query_constant.squaredNorm() > 0.0 || scores.turning_constant().squaredNorm() > 0.0;
+  order.resize(std::min(shifts ? shifted_starts : starts, order.size()));
   std::vector<RotaryContext> contexts;
   const auto try_from = [&](const VectorXd& start) {
-    contexts.push_back(
-        improved(scores, some, {.query_point = start, .spread = -1.0}, shifts ? most_sweeps : first_sweeps));
+    contexts.push_back(improved(scores, some, {.query_point = start, .spread = -1.0},
+                                shifts ? most_sweeps : first_sweeps, shifts ? last_gain : first_gain));
   };
   for (const Index at : order) try_from(found.points.col(at));
   if (!hardest.empty()) {
     const Sharpness at_hardest = sharpness_at(scores, hardest, turns_at(scores, hardest));
     for (std::size_t i = 0; i < hardest.size(); ++i) {
-      try_beside(scores, hardest[i], at_hardest.points.col(static_cast<Index>(i)), contexts);
+      const VectorXd start = at_hardest.points.col(static_cast<Index>(i));
+      try_beside(scores, hardest[i], start, contexts);
+      if (shifts) try_from(start);
     }
   }
-  // Constants create more local maxima, so random starts are added if there are any.
   if (shifts) {
     Random random(1);
     for (std::size_t i = 0; i < random_starts; ++i) {
@@ -244,7 +249,7 @@ std::optional<RotaryContext> sharpest_context(const RotaryScores& scores, const 
   const Sweep all(scores, scattered_distances(1, end, most_swept));
   RotaryContext best{.spread = -1.0};
   for (std::size_t i = 0; i < std::min(finished, contexts.size()); ++i) {
-    RotaryContext context = improved(scores, all, std::move(contexts[i]), most_sweeps);
+    RotaryContext context = improved(scores, all, std::move(contexts[i]), most_sweeps, last_gain);
     if (context.spread > best.spread) best = std::move(context);
   }
   return best;

@@ -22,9 +22,10 @@ constexpr std::size_t explored = 512;
 /// Distances whose own best query is a start, without constants and with them: they create more local maxima.
 constexpr std::size_t starts = 4;
 constexpr std::size_t shifted_starts = 12;
-constexpr std::size_t random_starts = 12;
+constexpr std::size_t random_starts = 24;
 /// Contexts that are improved over all distances.
 constexpr std::size_t finished = 4;
+constexpr std::size_t shifted_finished = 8;
 /// Sweeps from each start without constants, and from those that are improved over all distances.
 constexpr int first_sweeps = 2;
 constexpr int most_sweeps = 12;
@@ -248,7 +249,7 @@ std::optional<RotaryContext> sharpest_context(const RotaryScores& scores, const 
                    [](const RotaryContext& a, const RotaryContext& b) { return a.spread > b.spread; });
   const Sweep all(scores, scattered_distances(1, end, most_swept));
   RotaryContext best{.spread = -1.0};
-  for (std::size_t i = 0; i < std::min(finished, contexts.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(shifts ? shifted_finished : finished, contexts.size()); ++i) {
     RotaryContext context = improved(scores, all, std::move(contexts[i]), most_sweeps, last_gain);
     if (context.spread > best.spread) best = std::move(context);
   }

@@ -244,14 +244,18 @@ const Experiment experiment{
           {"steps to loss 0.21 without projection divided by those with LayerNorm, in each seed; a run that "
            "does not reach it counts with all its steps",
            Test::mean, 10, 2.0, 1.0},
-          judge_dashed_line},
-         {"gap_is_length",
-          "The gap vanishes if keys without projection have LayerNorm's length (ours).",
-          "no such arm: the released one without projection is also 8 times shorter",
-          {"share of the published arm's mean gap at step 1554 that is closed without projection at length "
-           "sqrt(d)",
-           Test::mean, 10, 0.8},
-          judge_matched},
+          judge_dashed_line,
+          "two runs without projection end above the loss and count with all their steps, and the interval "
+          "begins below "
+          "the rule's 2"},
+         as_ours({"gap_is_length",
+                  "The gap vanishes if keys without projection have LayerNorm's length (ours).",
+                  "no such arm: the released one without projection is also 8 times shorter",
+                  {"share of the published arm's mean gap at step 1554 that is closed without projection at "
+                   "length "
+                   "sqrt(d)",
+                   Test::mean, 10, 0.8},
+                  judge_matched}),
          {"gap_with_deviation",
           "The gap vanishes if keys without projection are divided by sigma, as the paper describes that "
           "arm.",
@@ -259,13 +263,14 @@ const Experiment experiment{
           {"share of the published arm's mean gap at step 1554 that is closed by x / sigma", Test::mean, 10,
            0.8},
           judge_by_deviation},
-         {"gap_with_projection",
-          "The gap appears with the projection too if keys are as short (ours).",
-          "no such arm",
-          {"gap to LayerNorm at step 1554 with projection at length 1/sqrt(d), divided by the published "
-           "arm's mean gap",
-           Test::mean, 10, 0.8},
-          judge_small},
+         as_ours(
+             {"gap_with_projection",
+              "The gap appears with the projection too if keys are as short (ours).",
+              "no such arm",
+              {"gap to LayerNorm at step 1554 with projection at length 1/sqrt(d), divided by the published "
+               "arm's mean gap",
+               Test::mean, 10, 0.8},
+              judge_small}),
          {"query_angle",
           "LayerNorm turns queries towards all-ones.",
           "at step 5000: 25.7 degrees with, 73.1 without "
@@ -279,14 +284,15 @@ const Experiment experiment{
           {"angle of queries to all-ones at step 17,020, degrees: without projection minus with LayerNorm",
            Test::mean, 10, 20.0},
           judge_angle_at_end},
-         {"query_angle_matched",
-          "LayerNorm turns queries towards all-ones also compared to keys of the same length without "
-          "projection (ours).",
-          "no such arm",
-          {"angle of queries to all-ones at step 5180, degrees: without projection at length sqrt(d) minus "
-           "with LayerNorm",
-           Test::mean, 10, 20.0},
-          judge_angle_matched},
+         as_ours({"query_angle_matched",
+                  "LayerNorm turns queries towards all-ones also compared to keys of the same length without "
+                  "projection (ours).",
+                  "no such arm",
+                  {"angle of queries to all-ones at step 5180, degrees: without projection at length sqrt(d) "
+                   "minus "
+                   "with LayerNorm",
+                   Test::mean, 10, 20.0},
+                  judge_angle_matched}),
          {"uniform",
           "LayerNorm's attention is nearer to uniform than the released arm's without projection.",
           "section 3.1, without a number",
@@ -294,13 +300,15 @@ const Experiment experiment{
            "that with LayerNorm",
            Test::mean, 10, 1.5, 1.0},
           judge_uniform},
-         {"uniform_matched",
-          "Attention with LayerNorm is nearer to uniform than without projection at the same length (ours).",
-          "no such arm",
-          {"divergence of attention from uniform at step 5180, in each seed: without projection at length "
-           "sqrt(d) divided by that with LayerNorm",
-           Test::mean, 10, 1.5, 1.0},
-          judge_uniform_matched},
+         as_ours({"uniform_matched",
+                  "Attention with LayerNorm is nearer to uniform than without projection at the same length "
+                  "(ours).",
+                  "no such arm",
+                  {"divergence of attention from uniform at step 5180, in each seed: without projection at "
+                   "length "
+                   "sqrt(d) divided by that with LayerNorm",
+                   Test::mean, 10, 1.5, 1.0},
+                  judge_uniform_matched}),
          {"accuracy",
           "LayerNorm is more accurate on the test set than the released arm without projection.",
           "at step 5000: 0.927 with, 0.849 without (figure 3)",
@@ -317,12 +325,13 @@ const Experiment experiment{
           {"training loss at step 17,020, in each seed: without projection divided by that with LayerNorm",
            Test::mean, 10, 1.1, 1.0},
           judge_loss_at_end},
-         {"accuracy_matched",
-          "Without projection, at LayerNorm's length, the accuracy is as high (ours).",
-          "no such arm",
-          {"test accuracy at step 5180 without projection at length sqrt(d) minus that with LayerNorm",
-           Test::mean, 10, -0.01, -0.01},
-          judge_accuracy_matched}},
+         as_ours(
+             {"accuracy_matched",
+              "Without projection, at LayerNorm's length, the accuracy is as high (ours).",
+              "no such arm",
+              {"test accuracy at step 5180 without projection at length sqrt(d) minus that with LayerNorm",
+               Test::mean, 10, -0.01, -0.01},
+              judge_accuracy_matched})},
     .figures = figures};
 
 }  // namespace normscope::lab::brody_majority

@@ -49,6 +49,8 @@ constexpr std::string_view rule =
     "largest absolute mean cosine to all-ones among the inputs of the model's norms; at most two standard "
     "deviations of a random vector's, 2/sqrt(64)";
 constexpr double two_deviations = 0.25;
+/// P(|cos| <= 2/√64) of a direction that is uniform on the sphere of R⁶⁴.
+constexpr const char* accepts_random = "the rule accepts 95.5 % of all directions at this width";
 constexpr std::string_view missing = "a large language model";
 
 }  // namespace
@@ -73,12 +75,14 @@ const Experiment experiment{
                 .says = "With LayerNorm hidden vectors have on average no component along all-ones.",
                 .paper = "all models that were tried, during training and inference (abstract)",
                 .rule = {rule, Test::equivalence, least_seeds, two_deviations, 0.0, missing},
-                .judge = of_layer_norm},
+                .judge = of_layer_norm,
+                .doubt = accepts_random},
                {.name = "rms",
                 .says = "With RMSNorm hidden vectors have on average no component along all-ones.",
                 .paper = "all models that were tried, during training and inference (abstract)",
                 .rule = {rule, Test::equivalence, least_seeds, two_deviations, 0.0, missing},
-                .judge = of_rms_norm}},
+                .judge = of_rms_norm,
+                .doubt = accepts_random}},
     .figures = figures};
 
 }  // namespace normscope::lab::gupta_uniform_vector

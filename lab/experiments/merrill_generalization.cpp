@@ -272,7 +272,8 @@ const Experiment experiment{
           "At 64 letters all four are right on |#a − #b| < 5",
           "erratum, figure 8: 100 % each",
           {"accuracy at 64 letters of the one with the least, percent", Test::mean, least_seeds, 99.5, 62.2},
-          all_learn},
+          all_learn,
+          "twelve passes over 20,000 words may be too few for the single layers"},
          {"one_layer_falls_first",
           "On |#a − #b| < 5 the accuracy of one layer of ifo-QRNN with D1 decreases before those of an LSTM "
           "and of two layers",
@@ -293,13 +294,14 @@ const Experiment experiment{
            "length where it is farthest from 0",
            Test::equivalence, least_seeds, 4.0},
           base_line_as_coded},
-         {"base_line_as_defined",
-          "With labels as the paper defines them it first finds a shortcut, and falls to the baseline for "
-          "longer words",
-          "ours",
-          {"accuracy at 2048 letters minus that of always giving the more common label, points",
-           Test::equivalence, least_seeds, 4.0},
-          base_line_as_defined}},
+         as_ours({"base_line_as_defined",
+                  "With labels as the paper defines them it first finds a shortcut, and falls to the "
+                  "baseline for "
+                  "longer words",
+                  "ours",
+                  {"accuracy at 2048 letters minus that of always giving the more common label, points",
+                   Test::equivalence, least_seeds, 4.0},
+                  base_line_as_defined})},
     .figures = figures};
 
 }  // namespace normscope::lab::merrill_generalization

@@ -110,12 +110,15 @@ const Experiment experiment{
           .paper = "the abstract; no number could be read",
           .rule = {"test accuracy with groups of eight minus that with LN", Test::mean, judged_seeds, 0.02},
           .judge = groups_help},
-         {.name = "no_worse_than_relu",
-          .says = "LN-G in groups of eight channels, without an activation, is no worse than ReLU without "
+         as_ours(
+             {.name = "no_worse_than_relu",
+              .says =
+                  "LN-G in groups of eight channels, without an activation, is no worse than ReLU without "
                   "a norm.",
-          .paper = "ours, for reference",
-          .rule = {"test accuracy with groups of eight minus that with ReLU", Test::mean, judged_seeds, 0.0},
-          .judge = no_worse_than_relu}},
+              .paper = "ours, for reference",
+              .rule = {"test accuracy with groups of eight minus that with ReLU", Test::mean, judged_seeds,
+                       0.0},
+              .judge = no_worse_than_relu})},
     .figures = figures};
 
 }  // namespace normscope::lab::ni_convnet

@@ -134,30 +134,35 @@ const Experiment experiment{
               .factor = 5},
     .plan = plan,
     .perform = perform,
-    .claims = {{.name = "above_linear",
-                .says = "A net with one LN learns more random labels of images than a linear one.",
-                .paper = "the abstract; its numbers could not be read",
-                .rule = {"share of labels learned with one LN minus that of the linear net, each at the best "
-                         "of three rates, of the data set with the "
-                         "smaller difference",
-                         Test::mean, least_seeds, 0.01},
-                .judge = above_linear},
-               {.name = "groups_help",
-                .says = "LN-G in four groups learns more of them than LN.",
-                .paper = "the abstract",
-                .rule = {"share learned with four groups minus that with one, each at the best of three "
-                         "rates, of the data set with the smaller "
-                         "difference",
-                         Test::mean, least_seeds, 0.01},
-                .judge = groups_help},
-               {.name = "depth_helps",
-                .says = "Four LNs learn more of them than one.",
-                .paper = "the abstract: capacity grows with depth",
-                .rule = {"share learned with four layers minus that with one, each at the best of three "
-                         "rates, of the data set with the smaller "
-                         "difference",
-                         Test::mean, least_seeds, 0.01},
-                .judge = depth_helps}},
+    .claims =
+        {{.name = "above_linear",
+          .says = "A net with one LN learns more random labels of images than a linear one.",
+          .paper = "the abstract; its numbers could not be read",
+          .rule = {"share of labels learned with one LN minus that of the linear net, each at the best "
+                   "of three rates, of the data set with the "
+                   "smaller difference",
+                   Test::mean, least_seeds, 0.01},
+          .judge = above_linear,
+          .doubt =
+              "a net with one LN can approximate any linear one, so training decides and not capacity, and "
+              "the linear net is best at the largest rate that was tried"},
+         {.name = "groups_help",
+          .says = "LN-G in four groups learns more of them than LN.",
+          .paper = "the abstract",
+          .rule = {"share learned with four groups minus that with one, each at the best of three "
+                   "rates, of the data set with the smaller "
+                   "difference",
+                   Test::mean, least_seeds, 0.01},
+          .judge = groups_help},
+         {.name = "depth_helps",
+          .says = "Four LNs learn more of them than one.",
+          .paper = "the abstract: capacity grows with depth",
+          .rule = {"share learned with four layers minus that with one, each at the best of three "
+                   "rates, of the data set with the smaller "
+                   "difference",
+                   Test::mean, least_seeds, 0.01},
+          .judge = depth_helps,
+          .doubt = "the deeper net is best at the smallest rate that was tried"}},
     .figures = figures};
 
 }  // namespace normscope::lab::ni_random_images

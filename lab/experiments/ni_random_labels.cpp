@@ -124,34 +124,35 @@ const Experiment experiment{
               .factor = 50},
     .plan = plan,
     .perform = perform,
-    .claims =
-        {{.name = "above_linear",
-          .says = "A net with one LN learns more random labels than a linear one.",
-          .paper = "the abstract, on CIFAR-10 and MNIST with random labels; its numbers could not be read",
-          .rule = {"share of labels learned with one LN minus that of the linear net", Test::mean,
-                   least_seeds, 0.03},
-          .judge = above_linear},
-         {.name = "groups_above_one",
-          .says = "LN-G learns more than LN.",
-          .paper = "the abstract",
-          .rule = {"share learned with four groups minus that with one", Test::mean, least_seeds, 0.2},
-          .judge = groups_above_one},
-         {.name = "order_of_the_bound",
-          .says = "H measures capacity: over the number of groups, the share learned has the order of our "
-                  "bound of "
-                  "H, 0 with 32 groups of two and 1, 1.94, 3.61, 6.19 with 1, 2, 4 and 8. (Groups of two, "
-                  "whose H is "
-                  "0, are a counterexample if they learn more than two groups.)",
-          .paper = "H as a measure of nonlinearity is the paper's; the bound g(N - 2g)/(N - 2) is ours",
-          .rule =
-              {"gain in the share learned from 1 to 2, 2 to 4, 4 to 8 and 32 to 2 groups, the least of these",
-               Test::mean, least_seeds, 0.0},
-          .judge = order_of_the_bound},
-         {.name = "deeper_is_more",
-          .says = "Deeper LN-Nets learn more.",
-          .paper = "the abstract: capacity grows with depth",
-          .rule = {"share learned by four layers minus that of one", Test::mean, least_seeds, 0.1},
-          .judge = deeper_is_more}},
+    .claims = {{.name = "above_linear",
+                .says = "A net with one LN learns more random labels than a linear one.",
+                .paper =
+                    "the abstract, on CIFAR-10 and MNIST with random labels; its numbers could not be read",
+                .rule = {"share of labels learned with one LN minus that of the linear net", Test::mean,
+                         least_seeds, 0.03},
+                .judge = above_linear},
+               {.name = "groups_above_one",
+                .says = "LN-G learns more than LN.",
+                .paper = "the abstract",
+                .rule = {"share learned with four groups minus that with one", Test::mean, least_seeds, 0.2},
+                .judge = groups_above_one},
+               as_ours({.name = "order_of_the_bound",
+                        .says = "Over the number of groups, the share learned has the order of our bound of "
+                                "H, 0 with 32 groups of two "
+                                "and 1, 1.94, 3.61, 6.19 with 1, 2, 4 and 8 (ours; groups of two are a "
+                                "counterexample if they learn more "
+                                "than two groups).",
+                        .paper = "proposes H as a measure of nonlinearity, not of capacity; groups of two "
+                                 "are outside its proposition",
+                        .rule = {"gain in the share learned from 1 to 2, 2 to 4, 4 to 8 and 32 to 2 groups, "
+                                 "the least of these",
+                                 Test::mean, least_seeds, 0.0},
+                        .judge = order_of_the_bound}),
+               {.name = "deeper_is_more",
+                .says = "Deeper LN-Nets learn more.",
+                .paper = "the abstract: capacity grows with depth",
+                .rule = {"share learned by four layers minus that of one", Test::mean, least_seeds, 0.1},
+                .judge = deeper_is_more}},
     .figures = figures};
 
 }  // namespace normscope::lab::ni_random_labels

@@ -76,6 +76,19 @@ void formula(Run& run, const NormSpec& spec, const std::vector<double>& x) {
   for (std::size_t i = 0; i < x.size(); ++i) largest = std::max(largest, std::abs(whole[i] - stepped[i]));
   run.measure("formula", 1, largest);
 
+  // Length of the projected and scaled rows, relative to the sphere's radius.
+  std::vector<double> scaled(x);
+  const MatrixView<double> inside_sphere{scaled.data(), view.rows(), spec.width};
+  for (const norm::Step step : {norm::Step::project, norm::Step::scale})
+    norm::apply(step, spec, inside_sphere, inside_sphere);
+  std::vector<double> radii;
+  for (std::size_t row = 0; row < view.rows(); ++row) {
+    const std::span<const double> y(scaled.data() + row * spec.width, spec.width);
+    radii.push_back(std::sqrt(dot(y, y)) / spec.radius());
+  }
+  std::nth_element(radii.begin(), radii.begin() + static_cast<std::ptrdiff_t>(radii.size() / 2), radii.end());
+  run.measure("median_radius", 1, radii[radii.size() / 2]);
+
   // Without the bias, outputs have no component in the null space of the image.
   const norm::NormImage image(spec);
   std::vector<double> basis(image.null_space_dim() * spec.width);
@@ -172,6 +185,19 @@ void recipe(Run& run, const NormSpec& spec) {
     off = std::max(off, std::abs(std::pow(shortest / papers[i], 2) - std::pow(shortest / lengths[i], 2)));
   }
   run.measure("recipe", 1, off);
+  const std::vector<double> matrix = papers_matrix(spec);
+  std::vector<double> axes(lengths.size() * spec.width);
+  image.axes(0, {axes.data(), lengths.size(), spec.width});
+  double residual = 0.0;
+  for (std::size_t rank = 0; rank < lengths.size(); ++rank) {
+    const std::span<const double> axis(axes.data() + rank * spec.width, spec.width);
+    const double value = static_cast<double>(spec.width) / (lengths[rank] * lengths[rank]);
+    double squares = 0.0;
+    for (std::size_t i = 0; i < spec.width; ++i)
+      squares += std::pow(dot({matrix.data() + i * spec.width, spec.width}, axis) - value * axis[i], 2);
+    residual = std::max(residual, std::sqrt(squares) * shortest * shortest / static_cast<double>(spec.width));
+  }
+  run.measure("recipe_directions", 1, residual);
   run.measure("recipe_axes", 1, static_cast<double>(papers.size()));
   run.measure("image_axes", 1, static_cast<double>(lengths.size()));
   if (spec.width != 3) return;
@@ -215,6 +241,9 @@ void perform(Run& run) {
 /// Every run's number at most `limit`.
 Finding within(const Results& results, const char* metric, const char* what, double limit) {
   if (results.runs().empty()) return {"not run"};
+  for (const Done& run : results.runs()) {
+    if (!run.has(metric)) return {"not measured by these runs"};
+  }
   const double most = results.last(metric).most;
   return {fmt::format("{} at most {:.1e}, {} runs", what, most, results.runs().size()),
           results.numbers([&](const Done& run) { return run.last(metric) <= limit ? 1.0 : 0.0; })};
@@ -251,6 +280,27 @@ Results with_zero_gains(const Results& results, bool zero) {
 
 Finding recipe_without_zeros(const Results& results) {
   return within(with_zero_gains(results, false), "recipe", "difference of a squared inverse semi-axis", 1e-9);
+}
+
+Finding recipe_directions(const Results& results) {
+  return within(with_zero_gains(results, false), "recipe_directions", "residual of an axis", 1e-9);
+}
+
+Finding near_surface(const Results& results) {
+  std::string ours;
+  std::vector<double> effects;
+  for (const Json& width : results.all("width")) {
+    const Results some = results.where("width", width);
+    double least = 1.0;
+    for (const Done& run : some.runs()) {
+      if (!run.has("median_radius")) return {"not measured by these runs"};
+      least = std::min(least, run.last("median_radius"));
+    }
+    ours += fmt::format("{}{:.6f} at N = {}", ours.empty() ? "least median radius " : ", ", least,
+                        width.get<std::size_t>());
+    effects.push_back(least >= 0.99 ? 1.0 : 0.0);
+  }
+  return {std::move(ours), std::move(effects)};
 }
 
 Finding recipe_with_zeros(const Results& results) {
@@ -315,6 +365,23 @@ const Experiment experiment{
           .rule = {"1/length² from a dense solver for that matrix and from ours to 1e-9 of the largest",
                    Test::every_case, 5},
           .judge = recipe_without_zeros},
+         {.name = "recipe_directions",
+          .says = "Without zero gains the principal axes are the eigenvectors of Π₂G⁻²Π₂.",
+          .paper = "II.2",
+          .rule = {"every axis of the image, N over its squared length as the eigenvalue, has a residual of "
+                   "at most 1e-9 "
+                   "of the largest eigenvalue",
+                   Test::every_case, 5},
+          .judge = recipe_directions},
+         {.name = "near_surface",
+          .says = "Typical inputs are mapped near the surface of the ellipsoid.",
+          .paper = "abstract",
+          .rule = {"normal rows of deviation 1, eps 1e-5 or 0: the median over rows of |u| is at least 0.99 "
+                   "at every "
+                   "width, with outputs √N G u",
+                   Test::every_case, 5},
+          .judge = near_surface,
+          .measured = true},
          {.name = "recipe_with_zero_gains",
           .says =
               "With zero gains and the Drazin inverse for G⁻¹, they are too. (An erratum of the paper: they "

@@ -126,11 +126,12 @@ const Experiment experiment{
           .rule = {"the largest |dθ'/dt| over the points, by differences in t, is 1/|1 - t^2|, relative "
                    "to 1e-4, for every t"},
           .judge = fast_before},
-         {.name = "spreads_out",
-          .says = "At a fixed shift, neighbouring points are spread by at most 1/|1 - t| (ours).",
-          .paper = "no such statement",
-          .rule = {"the largest |dθ'/dθ| over the points is 1/|1 - t|, relative to 1e-4, for every t"},
-          .judge = spreads_out}},
+         as_ours(
+             {.name = "spreads_out",
+              .says = "At a fixed shift, neighbouring points are spread by at most 1/|1 - t| (ours).",
+              .paper = "no such statement",
+              .rule = {"the largest |dθ'/dθ| over the points is 1/|1 - t|, relative to 1e-4, for every t"},
+              .judge = spreads_out})},
     .figures = figures};
 
 }  // namespace normscope::lab::winsor_fold

@@ -102,7 +102,10 @@ const Experiment experiment{
                          "medians over 300 steps change by at most 15 %, then fall by 30 % within 300 steps "
                          "(nets::plateaus)",
                          Test::share, least_seeds, 0.5, 0.0},
-                .judge = several_transitions}},
+                .judge = several_transitions,
+                .doubt =
+                    "the post shows one training, and some of ours have several; how many do depends on the "
+                    "constants of the rule"}},
     .figures = figures};
 
 }  // namespace normscope::lab::winsor_octants

@@ -34,7 +34,24 @@ struct Claim {
   std::string_view paper;  ///< the paper's own number, or the place of the claim
   Rule rule;
   Finding (*judge)(const Results&);
+  /// What was noticed about the rule or the runs only after them: why a verdict by the rule decides less than
+  /// it says. It makes the claim inconclusive.
+  std::string_view doubt = {};
+  bool ours = false;      ///< not made by the paper
+  bool measured = false;  ///< a claim about every case whose cases are trainings or published numbers
 };
+
+/// A claim that the paper does not make.
+[[nodiscard]] inline Claim as_ours(Claim claim) {
+  claim.ours = true;
+  return claim;
+}
+
+/// Whether runs of the claim can only find an error of its proof or of our program: theorems, identities,
+/// constructions.
+[[nodiscard]] inline bool is_identity(const Claim& claim) {
+  return claim.rule.test == Test::every_case && !claim.measured;
+}
 
 /// A Vega-Lite specification.
 struct Figure {

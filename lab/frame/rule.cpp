@@ -58,12 +58,11 @@ Interval student_interval(std::span<const double> numbers, double confidence) {
   return {mean - half, mean + half};
 }
 
-Interval wilson_interval(std::size_t successes, std::size_t trials, double confidence) {
-  NORMSCOPE_ASSERT(trials >= 1 && successes <= trials && confidence > 0.0 && confidence < 1.0);
+Interval wilson_interval(double share, std::size_t trials, double confidence) {
+  NORMSCOPE_ASSERT(trials >= 1 && share >= 0.0 && share <= 1.0 && confidence > 0.0 && confidence < 1.0);
   const double z =
       bisect(0.0, 40.0, confidence, [](double at) { return std::erf(at / std::numbers::sqrt2); });
   const auto n = static_cast<double>(trials);
-  const double share = static_cast<double>(successes) / n;
   const double middle = (share + z * z / (2.0 * n)) / (1.0 + z * z / n);
   const double half = z / (1.0 + z * z / n) * std::sqrt(share * (1.0 - share) / n + z * z / (4.0 * n * n));
   return {std::max(0.0, middle - half), std::min(1.0, middle + half)};
@@ -108,10 +107,11 @@ Verdict verdict(const Rule& rule, const Scale& scale, std::span<const double> ef
         fmt::format("{} of {}", effects.size(), counted(std::max<std::size_t>(2, rule.seeds), "seed"));
     return result;
   } else {
+    const double mean = sum / static_cast<double>(effects.size());
     result.interval = rule.test == Test::share
-                          ? wilson_interval(static_cast<std::size_t>(sum), effects.size(), rule.confidence)
+                          ? wilson_interval(mean, std::min(effects.size(), seeds), rule.confidence)
                           : student_interval(effects, rule.confidence);
-    result.outcome = outcome_of(rule, *result.interval, sum / static_cast<double>(effects.size()));
+    result.outcome = outcome_of(rule, *result.interval, mean);
     if (result.outcome == Outcome::inconclusive) result.reason = "the interval allows both";
   }
   if (result.outcome == Outcome::not_reproduced && !rule.missing.empty()) {
@@ -119,6 +119,13 @@ Verdict verdict(const Rule& rule, const Scale& scale, std::span<const double> ef
     result.reason = fmt::format("missing: {}", rule.missing);
   }
   return result;
+}
+
+Verdict doubted(Verdict verdict, std::string_view doubt) {
+  if (doubt.empty() || verdict.outcome == Outcome::inconclusive) return verdict;
+  verdict.reason = fmt::format("{} by its rule, but {}", to_string(verdict.outcome), doubt);
+  verdict.outcome = Outcome::inconclusive;
+  return verdict;
 }
 
 std::string_view to_string(Outcome outcome) {

@@ -34,14 +34,14 @@ struct Interval {
 /// Requires  two numbers or more, 0 < confidence < 1
 [[nodiscard]] Interval student_interval(std::span<const double> numbers, double confidence);
 
-/// Wilson's interval of a probability, from successes in independent trials.
+/// Wilson's interval of a probability, from the share of independent trials that succeeded.
 ///
 /// Source    [Wilson 1927]
 ///
-/// Requires  successes <= trials, trials >= 1, 0 < confidence < 1
+/// Requires  0 <= share <= 1, trials >= 1, 0 < confidence < 1
 ///
 /// Accuracy  1e-4 (test: Intervals.WilsonsIntervalsArePublishedOnes)
-[[nodiscard]] Interval wilson_interval(std::size_t successes, std::size_t trials, double confidence);
+[[nodiscard]] Interval wilson_interval(double share, std::size_t trials, double confidence);
 
 }  // namespace normscope::lab
 
@@ -53,7 +53,9 @@ enum class Test {
   every_case,   ///< 1 for each case that agrees with the claim, 0 for a counterexample; one refutes it
   mean,         ///< an effect for each seed; Student's interval of its mean
   equivalence,  ///< a difference for each seed, which the claim says is small; Student's interval of its mean
-  share,        ///< 1 for each training that does what the claim says, else 0; Wilson's interval of the share
+  /// 1 for each training that does what the claim says, else 0; Wilson's interval of the share, in which all
+  /// trainings of a seed count as one trial, since they are not independent.
+  share,
 };
 
 [[nodiscard]] std::string_view to_string(Test test);
@@ -95,6 +97,10 @@ struct Verdict {
 /// Requires  `effects` as the rule's test has them, `seeds` of the runs that they are from
 [[nodiscard]] Verdict verdict(const Rule& rule, const Scale& scale, std::span<const double> effects,
                               std::size_t seeds);
+
+/// The verdict if there is a doubt about its rule or its runs: inconclusive, with the rule's outcome and the
+/// doubt. Without a doubt, or without an outcome, it stays as it is.
+[[nodiscard]] Verdict doubted(Verdict verdict, std::string_view doubt);
 
 /// "reproduced", "not at the paper's size (1/20): reproduced at ours", …
 [[nodiscard]] std::string to_string(const Verdict& verdict);

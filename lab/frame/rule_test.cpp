@@ -31,7 +31,8 @@ TEST(Intervals, StudentsQuantilesAreTheTables) {
 TEST(Intervals, WilsonsIntervalsArePublishedOnes) {
   // Newcombe 1998, table I, method 3.
   const auto is = [](std::size_t successes, std::size_t trials, double low, double high) {
-    const Interval found = wilson_interval(successes, trials, 0.95);
+    const double share = static_cast<double>(successes) / static_cast<double>(trials);
+    const Interval found = wilson_interval(share, trials, 0.95);
     EXPECT_NEAR(found.low, low, 1e-4) << successes << " of " << trials;
     EXPECT_NEAR(found.high, high, 1e-4) << successes << " of " << trials;
   };
@@ -77,6 +78,25 @@ TEST(Verdicts, OfSharesCasesAndEquivalence) {
   EXPECT_EQ(outcome(alike, {0.1, -0.2, 0.3}), Outcome::reproduced);
   EXPECT_EQ(outcome(alike, {9.0, -8.0, 2.0}), Outcome::inconclusive);
   EXPECT_EQ(outcome(alike, {-9.0, -9.1, -8.9}), Outcome::not_reproduced);
+}
+
+TEST(Verdicts, OfSharesCountATrialForASeed) {
+  const Rule share{"trainings", lab::Test::share, 5, 0.8, 0.5};
+  const std::vector<double> twice{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0};
+  const Verdict found = verdict(share, {}, twice, 6);
+  const Interval of_seeds = wilson_interval(10.0 / 12.0, 6, 0.95);
+  EXPECT_EQ(found.interval->low, of_seeds.low);
+  EXPECT_EQ(found.outcome, Outcome::inconclusive);
+  EXPECT_EQ(outcome(share, twice, 12), Outcome::reproduced);
+}
+
+TEST(Verdicts, AreInconclusiveWithADoubt) {
+  const Verdict open = doubted({.outcome = Outcome::reproduced, .factor = 20.0}, "two runs were stopped");
+  EXPECT_EQ(to_string(open),
+            "not at the paper's size (1/20); at ours inconclusive (reproduced by its rule, but two runs were "
+            "stopped)");
+  EXPECT_EQ(doubted({.outcome = Outcome::not_reproduced}, "").outcome, Outcome::not_reproduced);
+  EXPECT_EQ(doubted({.reason = "2 of 3 seeds"}, "two runs were stopped").reason, "2 of 3 seeds");
 }
 
 TEST(Verdicts, NameWhatTheyLack) {

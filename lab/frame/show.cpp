@@ -108,7 +108,8 @@ ClaimResult judged(const Claim& claim, const Experiment& experiment, Size size, 
     result.verdict = {.reason = result.finding.ours};
   } else {
     result.finding = claim.judge(results);
-    result.verdict = verdict(claim.rule, experiment.scale, result.finding.effects, results.seeds());
+    result.verdict =
+        doubted(verdict(claim.rule, experiment.scale, result.finding.effects, results.seeds()), claim.doubt);
   }
   if (size == Size::quick) result.verdict = {.reason = "quick size"};
   const auto stored = std::find_if(rules.begin(), rules.end(), [&](const StoredRule& rule) {
@@ -236,6 +237,8 @@ results::LabExperiment entry(const ExperimentResult& account) {
         {.name = std::string(result.claim->name),
          .claim = std::string(result.claim->says),
          .paper = std::string(result.claim->paper),
+         .kind = is_identity(*result.claim) ? "identity" : "measurement",
+         .made_by = result.claim->ours ? "us" : "the paper",
          .rule = {.says = std::string(rule.says),
                   .test = std::string(to_string(rule.test)),
                   .seeds = rule.seeds,

@@ -24,6 +24,9 @@ void fields(V& v, const LabClaim& claim) {
   v("name", claim.name);
   v("claim", claim.claim);
   v("paper", claim.paper, "The paper's own number, or where it makes the claim");
+  v("kind", one_of<"identity", "measurement">(claim.kind),
+    "identity: a theorem, an identity or a construction, of which runs can only find an error");
+  v("made_by", one_of<"the paper", "us">(claim.made_by), "Whose claim it is");
   v("rule", claim.rule, "The rule that judges the claim");
   v("ours", claim.ours, "The numbers found");
   v("interval", claim.interval,

@@ -31,6 +31,8 @@ struct LabClaim {
   std::string name{};
   std::string claim{};
   std::string paper{};
+  std::string kind{};
+  std::string made_by{};
   LabRule rule{};
   std::string ours{};
   std::optional<std::array<double, 2>> interval{};

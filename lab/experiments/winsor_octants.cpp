@@ -47,20 +47,24 @@ Finding solved(const Results& results) {
           results.numbers([](const Done& run) { return run.last("test_accuracy") > solved_at ? 1.0 : 0.0; })};
 }
 
-std::size_t plateaus_of(const Done& run) {
-  return ln_nets::plateaus(ln_nets::curve(run, "loss"), ln_nets::steps_between_points(run.configuration))
+std::size_t plateaus_of(const Done& run, const ln_nets::PlateauConstants& constants = {}) {
+  return ln_nets::plateaus(ln_nets::curve(run, "loss"), ln_nets::steps_between_points(run.configuration),
+                           constants)
       .size();
 }
 
 Finding several_transitions(const Results& results) {
   const std::vector<Done>& runs = results.runs();
-  const auto having = [&](std::size_t least) {
+  const auto having = [&](std::size_t least, const ln_nets::PlateauConstants& constants = {}) {
     return std::count_if(runs.begin(), runs.end(),
-                         [&](const Done& run) { return plateaus_of(run) >= least; });
+                         [&](const Done& run) { return plateaus_of(run, constants) >= least; });
   };
   return {
-      fmt::format("of {} trainings {} have one plateau or more that ends with a fall, {} have two or more",
-                  runs.size(), having(1), having(2)),
+      fmt::format(
+          "of {} trainings {} have one plateau or more that ends with a fall, {} have two or more; with one "
+          "other constant each, {} (600 steps for the fall), {} (a fall by 20 %), {} (plateaus of 300 steps)",
+          runs.size(), having(1), having(2), having(2, {.fall_steps = 600}), having(2, {.fall_to = 0.8}),
+          having(2, {.plateau_steps = 300})),
       results.numbers([](const Done& run) { return plateaus_of(run) >= 2 ? 1.0 : 0.0; })};
 }
 

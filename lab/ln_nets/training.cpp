@@ -162,10 +162,7 @@ Figure curves(const Results& results, const char* name, const std::string& capti
 namespace {
 
 constexpr std::size_t smoothed_steps = 300;
-constexpr std::size_t plateau_steps = 600;
-constexpr std::size_t fall_steps = 300;
 constexpr double plateau_change = 0.15;
-constexpr double fall_to = 0.7;
 
 /// The median of the values at most `reach` places away, at every place.
 std::vector<double> running_median(std::span<const double> values, std::size_t reach) {
@@ -187,7 +184,7 @@ struct Fall {
 
 /// Requires  last >= length
 std::optional<Fall> fall_after(std::span<const double> medians, std::size_t last, std::size_t length,
-                               std::size_t within) {
+                               std::size_t within, double fall_to) {
   if (last >= medians.size()) return std::nullopt;
   const std::span<const double> plateau = medians.subspan(last - length, length + 1);
   const double middle = median({plateau.begin(), plateau.end()});
@@ -204,20 +201,22 @@ std::optional<Fall> fall_after(std::span<const double> medians, std::size_t last
 
 }  // namespace
 
-std::vector<Plateau> plateaus(std::span<const double> loss, std::size_t every) {
+std::vector<Plateau> plateaus(std::span<const double> loss, std::size_t every,
+                              const PlateauConstants& constants) {
   NORMSCOPE_ASSERT(every >= 1);
   const std::vector<double> medians = running_median(loss, smoothed_steps / every / 2);
-  const std::size_t length = std::max<std::size_t>(1, plateau_steps / every);
-  const std::size_t within = std::max<std::size_t>(1, fall_steps / every);
+  const std::size_t length = std::max<std::size_t>(1, constants.plateau_steps / every);
+  const std::size_t within = std::max<std::size_t>(1, constants.fall_steps / every);
   std::vector<Plateau> found;
   std::size_t last = length;
   while (last < medians.size()) {
-    std::optional<Fall> fall = fall_after(medians, last, length, within);
+    std::optional<Fall> fall = fall_after(medians, last, length, within, constants.fall_to);
     if (!fall) {
       ++last;
       continue;
     }
-    while (const std::optional<Fall> later = fall_after(medians, last + 1, length, within)) {
+    while (const std::optional<Fall> later =
+               fall_after(medians, last + 1, length, within, constants.fall_to)) {
       fall = later;
       ++last;
     }

@@ -210,7 +210,7 @@ class Packer {
   }
 
   void expect_shape(const Tensor& tensor, const Shape& expected, const std::string& why) const {
-    if (std::ranges::equal(tensor.shape, expected)) return;
+    if (std::equal(tensor.shape.begin(), tensor.shape.end(), expected.begin(), expected.end())) return;
     reject(ErrorCode::Shape, fmt::format("{} has shape [{}], expected [{}] {}", quote(tensor.name),
                                          fmt::join(tensor.shape, ", "), fmt::join(expected, ", "), why));
   }
@@ -256,7 +256,7 @@ class Packer {
       shape.back() = last * 32 / bits;
       of_scales.back() = shape.back() / group;
     }
-    if (!fits || !std::ranges::equal(of_scales, scales.shape)) {
+    if (!fits || !std::equal(of_scales.begin(), of_scales.end(), scales.shape.begin(), scales.shape.end())) {
       reject(ErrorCode::Shape,
              fmt::format("{} [{}] and {} [{}] do not fit to the {} bits in groups of {} that \"{}\" states",
                          quote(weight.name), fmt::join(weight.shape, ", "), quote(scales.name),

@@ -509,6 +509,7 @@ std::string_view add_matrices(const Json& root, Packer& packer) {
     packer.add_compressed(*stated);
     return "compressed-tensors";
   }
+  if (!stated->contains("bits")) return {};
   if (method == "gptq") {
     const std::string format = text_in(*stated, "checkpoint_format", "gptq");
     if (format != "gptq" && format != "gptq_v2") return {};

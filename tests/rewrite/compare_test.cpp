@@ -75,16 +75,23 @@ void set_all(Copy& copy, const std::string& name, double value) {
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+// As where one file has a matrix whole that the other splits.
+TEST(RewriteCompare, AMatrixWithoutACounterpartIsLeft) {
+  const Comparison comparison = redescribed("llama", [](Model& model) { model.norms[0].readers.pop_back(); });
+  EXPECT_EQ(comparison.agreement, Agreement::undecided);
+  ASSERT_EQ(comparison.not_compared.size(), 1U);
+  EXPECT_EQ(comparison.not_compared[0],
+            "model.layers.0.self_attn.v_proj.weight, value: NEW has other matrices in its place");
+  EXPECT_EQ(comparison.norms.at(0).readers.size(), 2U);
+}
+
 TEST(RewriteCompare, ModelsOfOtherShapesAreRefused) {
-  EXPECT_TRUE(holds(refused("llama", [](Model& model) { model.norms[0].readers.pop_back(); }),
-                    "model.layers.0.input_layernorm has 16 features and 3 readers, "
-                    "model.layers.0.input_layernorm has 16 and 2"));
   EXPECT_TRUE(holds(refused("llama",
                             [](Model& model) {
                               model.norms[0].width = 8;
                               model.norms[0].gain->count = 8;
                             }),
-                    "has 16 features and 3 readers, model.layers.0.input_layernorm has 8 and 3"));
+                    "has 16 features, model.layers.0.input_layernorm has 8"));
   EXPECT_TRUE(holds(refused("llama", [](Model& model) { model.norms[0].readers[0].out = 12; }),
                     "and model.layers.0.self_attn.q_proj.weight have other shapes"));
   EXPECT_TRUE(holds(refused("llama", [](Model& model) { model.norms[0].readers[0].in = 12; }),

@@ -210,6 +210,7 @@ class OverAllDistances {
           scores_.query_constant.squaredNorm() + scores_.turning_constant().squaredNorm() > 0.0;
       const DistanceBound bound =
           bound_by_distance(scores_, scores_.distances, shifts ? found.distances : sharpest_of(found));
+      if (!(bound.spread < infinity)) return {};
       over.enumerated = true;
       over.by_distance = DistanceProof{.distances = bound.distances,
                                        .query_square = bound.query_square,

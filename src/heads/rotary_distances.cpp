@@ -301,6 +301,7 @@ class Enumeration {
 
   /// Raises the level until all of the distances pass; returns false beyond the limit.
   bool pass_in_double(std::vector<std::size_t> distances, Level& level) const {
+    double step = raise;
     while (!distances.empty()) {
       DistanceTest<double> test(scores_, scaled(level.square, false));
       distances = test.failing(distances);
@@ -313,9 +314,11 @@ class Enumeration {
       const double before = level.square;
       if (!lift(some, level)) return false;
       if (level.square == before) {
-        level.square *= 1.0 + raise;
+        // Rounding may hide far more than the raise, and angles that are not finite never pass.
+        level.square *= 1.0 + step;
+        step *= 2.0;
         level.hardest = {first};
-        if (level.square > level.limit) return false;
+        if (!(level.square > 0.0) || !std::isfinite(level.square) || level.square > level.limit) return false;
       }
     }
     return true;
@@ -336,7 +339,7 @@ class Enumeration {
       const double of_keys = key_square_;
       const double next_queries = of_queries * std::pow(step, move.queries);
       const double next_keys = of_keys * std::pow(step, move.keys);
-      const auto in_range = [](double square) { return square == 0.0 || (square > 1e-8 && square < 1e8); };
+      const auto in_range = [](double square) { return square == 0.0 || (square > 1e-6 && square < 1e6); };
       if (!in_range(next_queries) || !in_range(next_keys)) return helped;
       MatrixXd moved = points;
       set_squares(next_queries, next_keys);
@@ -395,7 +398,7 @@ DistanceBound bound_by_distance(const RotaryScores& scores, std::size_t distance
   std::vector<std::size_t> first;
   for (std::size_t i = 0; i < std::min(fitted, order.size()); ++i) first.push_back(likely[order[i]]);
   // κ and ρ fitted to some distances may be worse at another, which is then added to the fit.
-  DistanceBound best;
+  DistanceBound best{.distances = distances, .spread = infinity};
   double least = std::numeric_limits<double>::infinity();
   for (int round = 0; round < most_fits; ++round) {
     enumeration.fit(first, round == 0 ? 8.0 : 2.0);

@@ -70,8 +70,14 @@ struct Tridiagonal {
 
 }  // namespace
 
-Peaks peaks_at(const MatrixXd& query, const MatrixXd& key, const Turns& turns, int steps,
-               const MatrixXd& shifts, const MatrixXd& starts) {
+Peaks peaks_at(const MatrixXd& given_query, const MatrixXd& given_key, const Turns& turns, int steps,
+               const MatrixXd& given_shifts, const MatrixXd& starts) {
+  // Powers of two, so that no square of a length leaves the range of a double.
+  const int query_size = std::ilogb(std::max(given_query.norm(), 0x1p-400));
+  const int key_size = std::ilogb(std::max(given_key.norm() + given_shifts.norm(), 0x1p-400));
+  const MatrixXd query = std::ldexp(1.0, -query_size) * given_query;
+  const MatrixXd key = std::ldexp(1.0, -key_size) * given_key;
+  const MatrixXd shifts = std::ldexp(1.0, -key_size) * given_shifts;
   const Index count = turns.cosines.rows();
   const Index width = query.cols();
   const MatrixXd query_back = query.transpose();
@@ -121,8 +127,9 @@ Peaks peaks_at(const MatrixXd& query, const MatrixXd& key, const Turns& turns, i
   Peaks result{VectorXd(count), MatrixXd(width, count)};
   for (Index i = 0; i < count; ++i) {
     const Tridiagonal& matrix = found[static_cast<std::size_t>(i)];
-    result.values[i] = matrix.largest();
-    const VectorXd parts = matrix.vector(result.values[i]);
+    const double value = matrix.largest();
+    result.values[i] = std::ldexp(value, 2 * (query_size + key_size));
+    const VectorXd parts = matrix.vector(value);
     VectorXd point = VectorXd::Zero(width);
     for (Index k = 0; k < parts.size(); ++k) point += parts[k] * basis[static_cast<std::size_t>(k)].col(i);
     const double length = point.norm();

@@ -179,7 +179,7 @@ Ranges Sweep::near(const VectorXd& query) const {
   // Maps of any size become numbers that float32 holds.
   const double size = query.norm();
   const double keys = scores_.key.norm() + constant_.norm();
-  if (!(size * keys > 1e-15 && size < 1e15 && keys < 1e15)) return of(query);
+  if (!(size * keys > 1e-15 && size * keys < 1e18 && size < 1e15 && keys < 1e15)) return of(query);
   return computed<float>(query);
 }
 

@@ -29,6 +29,9 @@ MatrixXd spectral(const MatrixXd& symmetric, const Function& function) {
   return eigen.vectors * values.asDiagonal() * eigen.vectors.transpose();
 }
 
+/// Any positive weight proves a bound; the squares of these stay within a double's range.
+double moderate(double weight) { return std::clamp(weight, 0x1p-190, 0x1p190); }
+
 /// `gram` plus a small multiple of I, which makes it invertible.
 MatrixXd lifted(MatrixXd gram) {
   const double trace = gram.trace();
@@ -189,7 +192,7 @@ void RotaryWeights::balance() {
   const double floor_of_keys = 1e-12 * keys.trace() + 1e-300;
   for (Index j = 0; j < scores_.pairs; ++j) {
     const double of_query = queries.diagonal().segment(2 * j, 2).sum() + floor_of_queries;
-    weights_[j] = std::sqrt((keys.diagonal().segment(2 * j, 2).sum() + floor_of_keys) / of_query);
+    weights_[j] = moderate(std::sqrt((keys.diagonal().segment(2 * j, 2).sum() + floor_of_keys) / of_query));
   }
   const Index still = static_cast<Index>(still_.size());
   factor_ = inverse_ = MatrixXd::Identity(still, still);
@@ -215,7 +218,10 @@ void RotaryWeights::improve() {
       const Shares query = of_queries.shares(queries(), still, doublings);
       const Shares key = of_keys.shares(keys(), still, doublings);
       for (Index j = 0; j < scores_.pairs; ++j) {
-        weights_[j] *= std::pow((key.pairs[j] + least_share) / (query.pairs[j] + least_share), 1.0 / power);
+        // Rounding may leave a small negative share.
+        const double ratio =
+            (std::max(key.pairs[j], 0.0) + least_share) / (std::max(query.pairs[j], 0.0) + least_share);
+        weights_[j] = moderate(weights_[j] * std::pow(ratio, 1.0 / power));
       }
       if (still == 0) continue;
       const auto logarithm = [](double share) { return std::log(std::max(share, 0.0) + least_share); };

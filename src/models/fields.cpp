@@ -213,8 +213,9 @@ Described described(const std::string& path, const Model& old_model, const Model
 }  // namespace
 
 bool is_inert(std::string_view key) {
-  // Position embeddings of RoBERTa's kind begin behind the padding token's number.
-  if (key == "pad_token_id") return false;
+  // Position embeddings of RoBERTa's kind begin behind the padding token's number; ESM scales embeddings by
+  // what it drops in training.
+  if (key == "pad_token_id" || key == "token_dropout") return false;
   return std::any_of(inert_fields.begin(), inert_fields.end(),
                      [&](std::string_view pattern) { return matches(pattern, key); });
 }

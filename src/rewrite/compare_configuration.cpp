@@ -141,6 +141,12 @@ class Configurations {
         "rotary embedding",
         [&](const Head& a, const Head& b) { return same_rotation(a.rotary, b.rotary, of_one_form); },
         [](const Head& head) { return text_of(head.rotary); });
+    // Then the description does not contain what the fields of the rotary embedding say.
+    const auto depends = [](const Head& head) { return head.rotary && head.rotary->frequencies.empty(); };
+    if (std::any_of(old_.heads.begin(), old_.heads.end(), depends) ||
+        std::any_of(new_.heads.begin(), new_.heads.end(), depends)) {
+      unknown_.insert(Described::heads);
+    }
     for (std::size_t i = 0; i < old_.heads.size(); ++i) {
       if (old_.heads[i].not_modelled == new_.heads[i].not_modelled) continue;
       return leave("the scores of " + old_.heads[i].place(), old_.heads[i].not_modelled,

@@ -283,7 +283,7 @@ class Findings {
                        counted(centered, "writer"))});
     }
     for (const OtherComparison& other : comparison_.others) {
-      if (other.change <= tolerance) continue;
+      if (other.change <= other.tolerance) continue;
       const char* what = !other.in_new ? "is missing in NEW" : !other.in_old ? "is in NEW alone" : "differs";
       comparison_.findings.push_back({"tensor", fmt::format("{} {}", other.name, what)});
     }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <tuple>
 
@@ -113,9 +114,13 @@ std::optional<Eigen::MatrixXd> fitted(const RowMajorMatrix& a, const RowMajorMat
   const Eigen::MatrixXd gram = b * b.transpose();
   const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> spectrum(gram, Eigen::EigenvaluesOnly);
   if (!(spectrum.eigenvalues()(0) > 1e-12 * spectrum.eigenvalues()(gram.rows() - 1))) return {};
+  // Rounding of the weights is multiplied by as much.
+  constexpr double most_rounding = 0.05;
   const Eigen::MatrixXd products = b * a.transpose();
   Eigen::MatrixXd result = gram.ldlt().solve(products).transpose();
-  if (!result.allFinite() || !result.inverse().allFinite()) return {};
+  if (!result.allFinite() || !(result.norm() * result.inverse().norm() * tolerance <=
+                               most_rounding * static_cast<double>(result.rows())))
+    return {};
   return result;
 }
 
@@ -176,7 +181,7 @@ class Heads {
       is_understood = out.in % heads.size() == 0 && is_whole(out) && query->has_blocks(heads.size()) &&
                       key->has_blocks(groups) && value->has_blocks(groups);
       for (std::size_t h = 0; h < heads.size() && is_understood; ++h) {
-        const Head& head = first_head(h);
+        const Head& head = head_at(h);
         const Bundle::Agreement of_query = query->agrees(h, head.query);
         const Bundle::Agreement of_key = key->agrees(group[h], head.key);
         is_understood = of_query.has && of_key.has && of_query.in_order == of_key.in_order &&
@@ -185,22 +190,29 @@ class Heads {
       }
     }
 
-    [[nodiscard]] const Head& first_head(std::size_t h = 0) const { return of.model.heads[heads[h]]; }
+    [[nodiscard]] const Head& head_at(std::size_t h) const { return of.model.heads[heads[h]]; }
     /// Whether pairs that a rotary embedding turns are next to each other in blocks of keys.
-    [[nodiscard]] bool interleaved() const { return in_order && first_head().rotary->interleaved; }
+    [[nodiscard]] bool interleaved() const { return in_order && head_at(0).rotary->interleaved; }
     /// The norm of queries or of keys; null if there is none.
     [[nodiscard]] const Norm* part_norm(const std::optional<Linear>& part) const {
       return own_norm(of.model, *part);
     }
     /// Whether a norm on queries or keys tells heads apart.
     [[nodiscard]] bool tells_heads_apart() const {
-      for (const Norm* norm : {part_norm(first_head().query), part_norm(first_head().key)}) {
-        if (norm != nullptr && norm->width != first_head().head_dim) return true;
+      for (std::size_t h = 0; h < heads.size(); ++h) {
+        for (const auto part : {&Head::query, &Head::key}) {
+          const Norm* const norm = part_norm(head_at(h).*part);
+          if (norm != part_norm(head_at(0).*part)) return true;
+          if (norm != nullptr && norm->width != head_at(0).head_dim) return true;
+        }
       }
       return false;
     }
     [[nodiscard]] bool normalizes() const {
-      return part_norm(first_head().query) != nullptr || part_norm(first_head().key) != nullptr;
+      for (std::size_t h = 0; h < heads.size(); ++h) {
+        if (part_norm(head_at(h).query) != nullptr || part_norm(head_at(h).key) != nullptr) return true;
+      }
+      return false;
     }
 
     const Planned& of;
@@ -244,7 +256,9 @@ class Heads {
         const double change = (a.row(Eigen::Index(i)) - b.row(Eigen::Index(k))).norm();
         const double length = a.row(Eigen::Index(i)).norm();
         const bool is_none = change <= matching_slack * pair_.tolerance * length;
-        distances.emplace_back(is_none && i == k ? -1.0 : change, i, k);
+        // NaN has no order.
+        const double distance = std::isnan(change) ? std::numeric_limits<double>::infinity() : change;
+        distances.emplace_back(is_none && i == k ? -1.0 : distance, i, k);
       }
     }
     std::sort(distances.begin(), distances.end());
@@ -287,7 +301,7 @@ class Heads {
       if (before.normalizes() || after.normalizes()) continue;
       const RowMajorMatrix key = before.key->read(g);
       const RowMajorMatrix new_key = after.key->read(groups[g]);
-      const std::optional<models::Rotary>& rotary = before.first_head().rotary;
+      const std::optional<models::Rotary>& rotary = before.head_at(0).rotary;
       if (!rows_agree(key, new_key, pair_.tolerance)) {
         of_keys[g] = fitted_keys(key, new_key, rotary, rotary && before.interleaved(), pair_.tolerance);
       }

@@ -25,9 +25,11 @@ double relative(double error, double scale) {
   return std::isfinite(error) && std::isfinite(scale) ? error / scale : 1.0;
 }
 
+/// 1 for what differs from zero, or from what is so small that its square is.
 double ratio(double squared_error, double squared_length) {
   if (squared_error == 0.0) return 0.0;
-  return relative(std::sqrt(squared_error), squared_length == 0.0 ? 1.0 : std::sqrt(squared_length));
+  if (squared_length < 0x1p-960) return 1.0;
+  return relative(std::sqrt(squared_error), std::sqrt(squared_length));
 }
 
 std::uint64_t outputs_of_block(const models::Linear& map) {
@@ -86,15 +88,23 @@ struct Sums {
   double raw = 0.0;
   double twice = 0.0;
   double length = 0.0;
+  double length_sum = 0.0;
   double weight = 0.0;
   double old_bias = 0.0;
   double new_bias = 0.0;
   double magnitude = 0.0;
 
-  /// Of the composite, without that of its mean over the inputs where that has no effect. NaN stays.
+  /// Of the composite, without that of its mean over the inputs where that has no effect; at least what
+  /// rounding leaves of it. NaN stays.
   [[nodiscard]] double composite_error(std::uint64_t inputs, bool without_mean) const {
     if (!without_mean) return composite;
-    return std::max(composite - composite_sum * composite_sum / static_cast<double>(inputs), 0.0);
+    return std::max(composite - composite_sum * composite_sum / static_cast<double>(inputs),
+                    1e-15 * composite);
+  }
+  /// Likewise of OLD's composite.
+  [[nodiscard]] double composite_length(std::uint64_t inputs, bool without_mean) const {
+    if (!without_mean) return length;
+    return std::max(length - length_sum * length_sum / static_cast<double>(inputs), 0.0);
   }
   [[nodiscard]] bool is_finite() const {
     return std::isfinite(composite + composite_sum + raw + twice + length + weight);
@@ -125,13 +135,14 @@ void add_input(const RowPair& row, std::size_t j, Sums& sums) {
   sums.raw += raw * raw;
   sums.twice += twice * twice;
   sums.length += a_gain * a_gain;
+  sums.length_sum += a_gain;
   sums.weight += a * a;
 }
 
 /// The first inputs of a row, in whole vectors, with plain differences; returns their number.
 NORMSCOPE_LANES_CLONES std::size_t add_lanes(const RowPair& row, std::size_t inputs, Sums& sums) {
   constexpr std::size_t step = lane_count<double>;
-  Lanes<double> composite{}, composite_sum{}, raw{}, twice{}, length{}, weight{};
+  Lanes<double> composite{}, composite_sum{}, raw{}, twice{}, length{}, length_sum{}, weight{};
   std::size_t j = 0;
   for (; j + step <= inputs; j += step) {
     Lanes<double> a, b, old_gain, new_gain;
@@ -146,6 +157,7 @@ NORMSCOPE_LANES_CLONES std::size_t add_lanes(const RowPair& row, std::size_t inp
     raw += (b - a) * (b - a);
     twice += (b - a_gain) * (b - a_gain);
     length += a_gain * a_gain;
+    length_sum += a_gain;
     weight += a * a;
   }
   sums.composite = total<double>(composite);
@@ -153,18 +165,30 @@ NORMSCOPE_LANES_CLONES std::size_t add_lanes(const RowPair& row, std::size_t inp
   sums.raw = total<double>(raw);
   sums.twice = total<double>(twice);
   sums.length = total<double>(length);
+  sums.length_sum = total<double>(length_sum);
   sums.weight = total<double>(weight);
   return j;
+}
+
+/// Whether both composites have the same values.
+bool rows_equal(const RowPair& row, std::size_t inputs) {
+  for (std::size_t j = 0; j < inputs; ++j) {
+    const double b = row.turned == nullptr ? row.b[j] * row.new_gain[j] : row.turned[j];
+    if (difference(row.a[j] * row.old_gain[j], b) != 0.0) return false;
+  }
+  return true;
 }
 
 Sums sums_of(const RowPair& row, std::size_t inputs) {
   if (row.turned == nullptr) {
     Sums sums;
     for (std::size_t j = add_lanes(row, inputs, sums); j < inputs; ++j) add_input(row, j, sums);
-    if (sums.is_finite()) return sums;
+    if (sums.is_finite() && (sums.composite != 0.0 || rows_equal(row, inputs))) return sums;
   }
   Sums sums;
   for (std::size_t j = 0; j < inputs; ++j) add_input(row, j, sums);
+  // Squares of small differences are zero.
+  if (sums.composite == 0.0 && !rows_equal(row, inputs)) sums.composite = sums.raw = 1.0;
   return sums;
 }
 
@@ -266,10 +290,10 @@ ReaderComparison compare_readers(const MapOfFile& before, const MapOfFile& after
         const double of_new = row.b[j] * after.norm.bias_at(j);
         sums.old_bias += of_old;
         sums.new_bias += of_new;
-        sums.magnitude += std::abs(of_old) + std::abs(of_new);
+        if (of_old != of_new) sums.magnitude += std::abs(of_old) + std::abs(of_new);
       }
-      worst.composite =
-          std::max(worst.composite, ratio(sums.composite_error(in, subtract_means), sums.length));
+      worst.composite = std::max(worst.composite, ratio(sums.composite_error(in, subtract_means),
+                                                        sums.composite_length(in, subtract_means)));
       worst.raw = std::max(worst.raw, ratio(sums.raw, sums.weight));
       worst.folded_twice = std::max(worst.folded_twice, ratio(sums.twice, sums.length));
       const double old_constant = old_bias.empty() ? 0.0 : old_bias[first + i];
@@ -309,8 +333,8 @@ ReaderComparison compare_unembeddings(const MapOfFile& before, const MapOfFile& 
       for (std::uint64_t i = 0; i < count; ++i) {
         double constant =
             (new_bias.empty() ? 0.0 : new_bias[first + i]) - (old_bias.empty() ? 0.0 : old_bias[first + i]);
-        double scale = std::abs(new_bias.empty() ? 0.0 : new_bias[first + i]) +
-                       std::abs(old_bias.empty() ? 0.0 : old_bias[first + i]);
+        // Without NEW's bias, which the common shift may make as large as it likes.
+        double scale = std::abs(old_bias.empty() ? 0.0 : old_bias[first + i]);
         for (std::uint64_t j = 0; j < in && has_bias; ++j) {
           const double of_old = old_weight[i * in + j] * before.norm.bias_at(j);
           const double of_new = new_weight[i * in + j] * after.norm.bias_at(j);
@@ -339,7 +363,7 @@ ReaderComparison compare_unembeddings(const MapOfFile& before, const MapOfFile& 
     result.composite =
         std::max(result.composite, ratio(sums.composite_error(in, subtract_means), sums.length));
     const double error = std::abs(constant - constant_shift);
-    if (error != 0.0) result.bias = std::max(result.bias, relative(error, scale + std::abs(constant_shift)));
+    if (error != 0.0) result.bias = std::max(result.bias, relative(error, scale));
   });
   result.raw = result.folded_twice = result.composite;
   return result;

@@ -80,7 +80,11 @@ struct Match {
       if (distance(i, i) <= 1.0) take(i, i);
     }
     Order sorted = identity_order(count);
-    const auto first_mark = [&](std::size_t k) { return after.values(Eigen::Index(k), 0); };
+    // NaN has no order.
+    const auto first_mark = [&](std::size_t k) {
+      const double value = after.values(Eigen::Index(k), 0);
+      return std::isnan(value) ? std::numeric_limits<double>::infinity() : value;
+    };
     std::sort(sorted.begin(), sorted.end(),
               [&](std::size_t a, std::size_t b) { return first_mark(a) < first_mark(b); });
     for (std::size_t i = 0; i < count; ++i) {

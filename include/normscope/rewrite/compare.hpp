@@ -76,7 +76,8 @@ struct OtherComparison {
   std::string new_name{};  ///< where a graph calls it otherwise
   bool in_old = true;
   bool in_new = true;
-  double change = 0.0;  ///< relative
+  double change = 0.0;     ///< of the row that changes most, relative
+  double tolerance = 0.0;  ///< changes up to this count as rounding
 };
 
 enum class FieldEffect {

@@ -50,7 +50,8 @@ extern const Architecture esm = {
                   "encoder.emb_layer_norm_after."},
     .without = {},
     .describe = esm_forward,
-    .harmless = {"emb_layer_norm_before", "is_folding_model", "esmfold_config", "vocab_list", "rope*"},
+    .harmless = {"emb_layer_norm_before", "is_folding_model", "esmfold_config", "vocab_list", "rope*",
+                 "token_dropout"},
 };
 
 }  // namespace normscope::models::architectures

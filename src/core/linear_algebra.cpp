@@ -80,7 +80,7 @@ ThinQr thin_qr(MatrixXd matrix) {
   if (matrix.rows() >= 4 * matrix.cols() && least > 1) {
     // The rounding of the products alone may be as much.
     const double accurate = 0.25 * rounding(matrix.rows()) * static_cast<double>(least);
-    ThinQr result{.basis = matrix};
+    ThinQr result{.basis = matrix, .triangle = {}};
     for (int pass = 0; pass < 2; ++pass) {
       const MatrixXd gram = product(result.basis.transpose(), result.basis);
       if (pass == 1 && (gram - MatrixXd::Identity(least, least)).norm() <= accurate) return result;

@@ -496,8 +496,8 @@ std::vector<double> Decoder::run_apart(std::span<const std::size_t> tokens, cons
   std::size_t next = state.starts[first];
   return state.pass(
       std::move(stream), apart.observe,
-      [&](const Branch& branch, MatrixView<const double> normed, std::vector<double>& sum) {
-        state.add_apart(branch, next, apart, normed, sum);
+      [&](const Branch& branch, MatrixView<const double> rows, std::vector<double>& sum) {
+        state.add_apart(branch, next, apart, rows, sum);
         next += branch.components();
       },
       progress, first, std::move(normed));

@@ -151,8 +151,9 @@ RotaryContext widest_context(const RotaryScores& scores, const Sweep& sweep, con
 }
 
 Sharpness sharpness_at(const RotaryScores& scores, std::vector<std::size_t> distances, const Turns& turns) {
-  Sharpness result{.distances = std::move(distances),
-                   .points = peaks_at(scores.query, scores.key, turns, sharpness_steps).points};
+  Sharpness result;
+  result.distances = std::move(distances);
+  result.points = peaks_at(scores.query, scores.key, turns, sharpness_steps).points;
   const MatrixXd key_back = scores.key.transpose();
   const MatrixXd query_back = scores.query.transpose();
   const auto queries_back = [&] {

@@ -400,6 +400,7 @@ class Heads {
   /// Attention weights sum to one, so that constants of values may be in the output's bias.
   void fold_constants(const Attention& before, const Attention& after) {
     std::vector<double> change(before.value->size() * before.groups);
+    std::vector<double> scales(change.size());
     bool differs = false;
     std::size_t at = 0;
     const NormSpec old_spec = read_norm(pair_.old_side.file, pair_.old_norm);
@@ -411,7 +412,8 @@ class Heads {
       const Constant b = constant({pair_.new_side.file, now.map, new_spec, nullptr, &now.blocks});
       for (std::uint64_t i = 0; i < map.out; ++i, ++at) {
         change[at] = a.values[i] - b.values[i];
-        differs = differs || !(std::abs(change[at]) <= pair_.tolerance * (a.scales[i] + b.scales[i]));
+        scales[at] = a.scales[i] + b.scales[i];
+        differs = differs || !(std::abs(change[at]) <= pair_.tolerance * scales[at]);
       }
     }
     if (!differs || !std::all_of(change.begin(), change.end(), [](double x) { return std::isfinite(x); }))
@@ -430,13 +432,17 @@ class Heads {
     const NormSpec none;
     const std::size_t dim = before.value->size();
     out.blocks.shift.assign(static_cast<std::size_t>(map.in), 0.0);
+    std::vector<double> terms(out.blocks.shift.size());
     for (std::size_t h = 0; h < before.heads.size(); ++h) {
       const std::vector<double> rows =
           rows_of({pair_.new_side.file, map, none, nullptr, &out.blocks}, h * dim, dim);
       for (std::size_t k = 0; k < rows.size(); ++k) {
-        out.blocks.shift[k % map.in] -= rows[k] * change[before.group[h] * dim + k / map.in];
+        const std::size_t value = before.group[h] * dim + k / map.in;
+        out.blocks.shift[k % map.in] -= rows[k] * change[value];
+        terms[k % map.in] += std::abs(rows[k]) * scales[value];
       }
     }
+    for (const double term : terms) out.blocks.shift_terms += term * term;
     found_.note("moved_value_bias",
                 fmt::format("{}: what its bias adds is in the bias of {}, or the reverse",
                             after.value->maps().front()->weight.selector(), after.out.weight.selector()));

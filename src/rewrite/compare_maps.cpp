@@ -405,10 +405,11 @@ struct WrittenVectors {
 };
 
 /// Compares one vector that is written to a stream. Relative to the whole vector: a constant one has length 0
-/// after its mean is subtracted.
+/// after its mean is subtracted. `terms`: squares of what has been added to it.
 void compare_written(const double* before, const double* after, const std::vector<double>& ones,
-                     WriterComparison& result) {
-  const Sums sums = sums_of({before, after, ones.data(), ones.data()}, ones.size());
+                     WriterComparison& result, double terms = 0.0) {
+  Sums sums = sums_of({before, after, ones.data(), ones.data()}, ones.size());
+  sums.length += terms;
   result.raw = std::max(result.raw, ratio(sums.composite, sums.length));
   result.centered = std::max(result.centered, ratio(sums.composite_error(ones.size(), true), sums.length));
 }
@@ -477,7 +478,8 @@ WriterComparison compare_changed_writers(const MapOfFile& before, const MapOfFil
     for (std::uint64_t j = 0; j < width; ++j) new_bias[j] += after.blocks->shift[j];
   }
   if (after.turn != nullptr) after.turn->apply_transposed(new_bias);
-  compare_written(old_bias.data(), new_bias.data(), ones, result);
+  compare_written(old_bias.data(), new_bias.data(), ones, result,
+                  after.blocks == nullptr ? 0.0 : after.blocks->shift_terms);
   return result;
 }
 

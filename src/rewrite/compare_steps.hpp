@@ -28,6 +28,7 @@ struct Blocks {
   std::size_t size = 1;
   std::vector<double> matrices{};  ///< (outputs × size), row-major, block after block; empty for identities
   std::vector<double> shift{};  ///< added to the bias; of a writer, whose inputs the blocks are, to its own
+  double shift_terms = 0.0;     ///< of a writer: the sum of squares of its shift's terms, which are rounded
 };
 
 /// A linear map of a file with the norm that it reads.

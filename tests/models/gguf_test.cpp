@@ -68,7 +68,9 @@ void expect_same_head(const Head& head, const Head& expected, bool no_context) {
   if (head.rotary) {
     EXPECT_EQ(head.rotary->dims, expected.rotary->dims);
     EXPECT_EQ(head.rotary->frequencies, expected.rotary->frequencies);
-    if (!no_context) EXPECT_EQ(head.rotary->context, expected.rotary->context);
+    if (!no_context) {
+      EXPECT_EQ(head.rotary->context, expected.rotary->context);
+    }
   }
 }
 

@@ -47,12 +47,6 @@ bool is_free(const Side& side, const Norm& norm) {
   return norm.readers_known && !norm.readers.empty() && !side.uses.enters_stream(norm.name);
 }
 
-std::vector<double> gains(const NormSpec& spec) {
-  std::vector<double> result(spec.width);
-  for (std::size_t j = 0; j < spec.width; ++j) result[j] = spec.gain_at(j);
-  return result;
-}
-
 /// Cosine between two gains; for zero gains 1 if they are equal, otherwise 0.
 double cosine(const NormSpec& a, const NormSpec& b) {
   double product = 0.0;
@@ -65,7 +59,7 @@ double cosine(const NormSpec& a, const NormSpec& b) {
   }
   const double lengths = std::sqrt(a_length * b_length);
   if (lengths > 0.0 && std::isfinite(lengths)) return std::clamp(product / lengths, -1.0, 1.0);
-  return relative_change(gains(a), gains(b)) == 0.0 ? 1.0 : 0.0;
+  return relative_change(gains_of(a, a.width), gains_of(b, b.width)) == 0.0 ? 1.0 : 0.0;
 }
 
 bool same_shape(const Linear& a, const Linear& b) { return a.in == b.in && a.out == b.out; }
@@ -169,7 +163,8 @@ NormComparison compare_norms(Side& before, Side& after, const Norm& old_norm, co
   result.new_kind = new_norm.kind;
   result.old_eps = old_norm.eps;
   result.new_eps = new_norm.eps;
-  result.gain_change = relative_change(gains(old_spec), gains(new_spec));
+  result.gain_change =
+      relative_change(gains_of(old_spec, old_spec.width), gains_of(new_spec, new_spec.width));
   result.gain_cosine = cosine(old_spec, new_spec);
   result.bias_change = relative_change(old_spec.bias, new_spec.bias);
   bool exact = result.gain_change == 0.0 && result.bias_change == 0.0 && turn == nullptr;

@@ -42,10 +42,7 @@ double sampled_difference(const MapOfFile& before, const MapOfFile& after) {
 }
 
 std::vector<double> gain_values(const Checkpoint& file, const Norm& norm) {
-  const NormSpec spec = read_norm(file, norm);
-  std::vector<double> result(spec.width);
-  for (std::size_t j = 0; j < spec.width; ++j) result[j] = spec.gain_at(j);
-  return result;
+  return gains_of(read_norm(file, norm), norm.width);
 }
 
 /// Pairs the norms between two matched pairs: all of them if both sides have as many, of the same widths.

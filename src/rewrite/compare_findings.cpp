@@ -23,10 +23,7 @@ struct Gains {
 };
 
 std::vector<double> gain_of(const files::Checkpoint& file, const models::Norm& norm) {
-  const NormSpec spec = read_norm(file, norm);
-  std::vector<double> gain(spec.width);
-  for (std::size_t j = 0; j < spec.width; ++j) gain[j] = spec.gain_at(j);
-  return gain;
+  return gains_of(read_norm(file, norm), norm.width);
 }
 
 bool all_are(const std::vector<double>& values, double wanted) {

@@ -192,13 +192,12 @@ Sums sums_of(const RowPair& row, std::size_t inputs) {
   return sums;
 }
 
-std::vector<double> gains_of(const NormSpec& norm, std::uint64_t features) {
-  std::vector<double> result(features, 1.0);
-  for (std::uint64_t j = 0; j < features && !norm.gain.empty(); ++j) result[j] = norm.gain_at(j);
-  return result;
-}
-
 }  // namespace
+
+std::vector<double> gains_of(const NormSpec& norm, std::size_t features) {
+  return norm.gain.empty() ? std::vector<double>(features, 1.0)
+                           : std::vector<double>(norm.gain.begin(), norm.gain.end());
+}
 
 double relative_change(const std::vector<double>& a, const std::vector<double>& b) {
   if (a.size() != b.size()) {
@@ -417,9 +416,9 @@ void compare_written(const double* before, const double* after, const std::vecto
 }  // namespace
 
 WriterComparison compare_writers(const MapOfFile& before, const MapOfFile& after) {
+  const bool is_same = same_bytes(before, after);
   // There the vectors are rows.
-  if (before.map.layout == models::Layout::in_out && after.map.layout == models::Layout::in_out &&
-      !same_bytes(before, after)) {
+  if (before.map.layout == models::Layout::in_out && after.map.layout == models::Layout::in_out && !is_same) {
     return compare_changed_writers(before, after, {});
   }
   WriterComparison result{before.map.weight.selector(), after.map.weight.selector()};
@@ -428,7 +427,7 @@ WriterComparison compare_writers(const MapOfFile& before, const MapOfFile& after
   old_bias.resize(before.map.out);
   new_bias.resize(before.map.out);
   compare_written(old_bias.data(), new_bias.data(), std::vector<double>(before.map.out, 1.0), result);
-  if (same_bytes(before, after)) return result;
+  if (is_same) return result;
   const auto in = static_cast<std::size_t>(before.map.in);
   // A fixed number of parts, so that sums do not depend on the number of threads.
   const std::uint64_t outputs = std::max(outputs_of_block(before.map), (before.map.out + 15) / 16);

@@ -40,6 +40,9 @@ struct MapOfFile {
   const Blocks* blocks = nullptr;  ///< null for none
 };
 
+/// The gain of each feature, 1 for a norm without one.
+[[nodiscard]] std::vector<double> gains_of(const NormSpec& norm, std::size_t features);
+
 /// What each input of a map writes, as the rows of another one.
 ///
 /// Requires  the map is a whole stored matrix

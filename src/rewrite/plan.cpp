@@ -130,7 +130,7 @@ bool Uses::covered(std::size_t norm, const Linear& reader) const {
   for (const Linear& part : model_.norms[norm].readers) {
     if (place_of(part.weight) != place_of(reader.weight)) continue;
     for (std::uint64_t j = 0; j < part.out; ++j) {
-      outputs[part.out_indices.empty() ? part.first_out + j : part.out_indices[j]] = true;
+      outputs[part.stored_output(j)] = true;
     }
   }
   return std::find(outputs.begin(), outputs.end(), false) == outputs.end();

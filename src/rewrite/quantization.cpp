@@ -52,10 +52,6 @@ ElementError error_of(const QuantizedElement& element, double original, Dtype dt
   return {steps, std::isfinite(excess) ? excess : infinity};
 }
 
-std::uint64_t stored_line(const Linear& map, std::uint64_t row) {
-  return map.out_indices.empty() ? map.first_out + row : map.out_indices[row];
-}
-
 /// By what weights behind two norms differ, feature by feature, if a gain was folded into one of them. Gains
 /// that differ by rounding alone, such as 1 + w in 16 bits, were not.
 std::vector<double> gain_ratios(const NormSpec& original, const NormSpec& quantized, std::uint64_t features) {
@@ -91,7 +87,7 @@ Quantization explain(const MapOfFile& original, const MapOfFile& quantized, cons
     const std::uint64_t count = std::min(rows_of_step, to.out - first);
     const std::vector<double> rows = read_weight(original.file, from, first, count);
     for (std::uint64_t i = 0; i < count; ++i) {
-      const std::uint64_t begin = to.weight.offset + stored_line(to, first + i) * to.in;
+      const std::uint64_t begin = to.weight.offset + to.stored_output(first + i) * to.in;
       stored.quantized->describe(begin, elements);
       std::uint64_t last_wrong = std::numeric_limits<std::uint64_t>::max();
       for (std::uint64_t j = 0; j < to.in; ++j) {

@@ -204,7 +204,7 @@ TEST(CompareSymmetries, ExpertsAreFoundInAnyOrder) {
   }
 }
 
-/// Changes the heads of each branch: the pair of a rotary embedding of head h.
+/// Calls `change` with each head, its branch and its number in the branch.
 template <typename Change>
 void each_head(Disguised& model, const Change& change) {
   model.each_branch([&](const forward::Branch& branch) {

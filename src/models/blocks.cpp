@@ -409,4 +409,16 @@ void clip_text_tower(Builder& b, ClipFamily family) {
   if (b.has("text_projection.")) b.reads("projection", "text_projection");
 }
 
+void bert_layers(Builder& b) {
+  b.each_layer("encoder.layer.{}.", [&] {
+    const std::uint64_t attended =
+        b.attention("attention.self.query", "attention.self.key", "attention.self.value");
+    b.writes("attention out", "attention.output.dense", attended);
+    b.norm("attention.output.LayerNorm", "attention output");
+    const std::uint64_t inner = b.reads("mlp in", "intermediate.dense");
+    b.writes("mlp out", "output.dense", inner);
+    b.norm("output.LayerNorm", "mlp output");
+  });
+}
+
 }  // namespace normscope::models

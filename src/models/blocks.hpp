@@ -161,4 +161,7 @@ void clip_text_tower(Builder& b, ClipFamily family);
 /// SigLIP by its model_type, without one by its tensors.
 ClipFamily clip_family(const Builder& b);
 
+/// BERT's layers, under "encoder.layer.": attention and an MLP, each behind whose sum stands a norm.
+void bert_layers(Builder& b);
+
 }  // namespace normscope::models

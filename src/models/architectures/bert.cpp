@@ -1,6 +1,7 @@
 #include <string>
 
 #include "architecture.hpp"
+#include "blocks.hpp"
 #include "builder.hpp"
 
 namespace normscope::models::architectures {
@@ -40,15 +41,7 @@ void bert_forward(Builder& b) {
   b.embedding("token type embedding", "embeddings.token_type_embeddings", Need::optional);
   b.embedding("task type embedding", "embeddings.task_type_embeddings", Need::optional);
   b.norm("embeddings.LayerNorm", "embedding");
-  b.each_layer("encoder.layer.{}.", [&] {
-    const std::uint64_t attended =
-        b.attention("attention.self.query", "attention.self.key", "attention.self.value");
-    b.writes("attention out", "attention.output.dense", attended);
-    b.norm("attention.output.LayerNorm", "attention output");
-    const std::uint64_t inner = b.reads("mlp in", "intermediate.dense");
-    b.writes("mlp out", "output.dense", inner);
-    b.norm("output.LayerNorm", "mlp output");
-  });
+  bert_layers(b);
   b.reads("pooler", "pooler.dense", 0, Need::optional);
   b.where("cls.seq_relationship.", [&] {  // reads the pooler
     b.other("weight");

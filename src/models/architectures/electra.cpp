@@ -1,4 +1,5 @@
 #include "architecture.hpp"
+#include "blocks.hpp"
 #include "builder.hpp"
 
 namespace normscope::models::architectures {
@@ -17,15 +18,7 @@ void electra_forward(Builder& b) {
   b.embedding("token type embedding", "embeddings.token_type_embeddings", Need::optional);
   b.norm("embeddings.LayerNorm", "embedding");
   if (projects) b.leads_over("embedding projection", "embeddings_project", width);
-  b.each_layer("encoder.layer.{}.", [&] {
-    const std::uint64_t attended =
-        b.attention("attention.self.query", "attention.self.key", "attention.self.value");
-    b.writes("attention out", "attention.output.dense", attended);
-    b.norm("attention.output.LayerNorm", "attention output");
-    const std::uint64_t inner = b.reads("mlp in", "intermediate.dense");
-    b.writes("mlp out", "output.dense", inner);
-    b.norm("output.LayerNorm", "mlp output");
-  });
+  bert_layers(b);
   b.where("discriminator_predictions.", [&] {
     b.reads("prediction transform", "dense");
     b.other("dense_prediction.weight");

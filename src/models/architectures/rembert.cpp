@@ -1,6 +1,7 @@
 #include <cstdint>
 
 #include "architecture.hpp"
+#include "blocks.hpp"
 #include "builder.hpp"
 
 namespace normscope::models::architectures {
@@ -18,15 +19,7 @@ void rembert_forward(Builder& b) {
   b.embedding("token type embedding", "embeddings.token_type_embeddings");
   b.norm("embeddings.LayerNorm", "embedding");
   b.leads_over("embedding projection", "encoder.embedding_hidden_mapping_in", width);
-  b.each_layer("encoder.layer.{}.", [&] {
-    const std::uint64_t attended =
-        b.attention("attention.self.query", "attention.self.key", "attention.self.value");
-    b.writes("attention out", "attention.output.dense", attended);
-    b.norm("attention.output.LayerNorm", "attention output");
-    const std::uint64_t inner = b.reads("mlp in", "intermediate.dense");
-    b.writes("mlp out", "output.dense", inner);
-    b.norm("output.LayerNorm", "mlp output");
-  });
+  bert_layers(b);
   b.reads("pooler", "pooler.dense", 0, Need::optional);
   b.where("cls.predictions.", [&] {
     const std::uint64_t wide = b.reads("prediction transform", "dense");

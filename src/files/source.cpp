@@ -1,6 +1,7 @@
 #include <normscope/files/source.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -13,6 +14,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
+#include <normscope/core/parallel.hpp>
 
 namespace normscope::files {
 namespace {
@@ -188,15 +190,20 @@ void StoredBytes::copy_to(std::span<std::byte> out) const {
 
 bool equal(const StoredBytes& a, const StoredBytes& b) {
   if (a.size() != b.size()) return false;
-  std::vector<std::byte> left;
-  std::vector<std::byte> right;
-  for (std::uint64_t at = 0; at < a.size(); at += piece) {
-    const std::uint64_t size = std::min(piece, a.size() - at);
-    const std::span<const std::byte> x = a.part(at, size).fetch(left);
-    const std::span<const std::byte> y = b.part(at, size).fetch(right);
-    if (!std::equal(x.begin(), x.end(), y.begin(), y.end())) return false;
-  }
-  return true;
+  std::atomic<bool> differs = false;
+  const auto pieces = static_cast<std::size_t>((a.size() + piece - 1) / piece);
+  parallel_for(pieces, 8, 0, [&](std::size_t begin, std::size_t end) {
+    std::vector<std::byte> left;
+    std::vector<std::byte> right;
+    for (std::size_t at = begin; at < end && !differs; ++at) {
+      const std::uint64_t first = at * piece;
+      const std::uint64_t size = std::min(piece, a.size() - first);
+      const std::span<const std::byte> x = a.part(first, size).fetch(left);
+      const std::span<const std::byte> y = b.part(first, size).fetch(right);
+      if (std::memcmp(x.data(), y.data(), x.size()) != 0) differs = true;
+    }
+  });
+  return !differs;
 }
 
 std::unique_ptr<Source> read_file(const std::filesystem::path& path) {

@@ -104,7 +104,7 @@ class StoredBytes {
   std::uint64_t size_ = 0;
 };
 
-/// Whether both have the same bytes. Reads piece by piece up to the first difference.
+/// Whether both have the same bytes. Reads piece by piece, on all processors, up to a difference.
 ///
 /// Errors    Io
 [[nodiscard]] bool equal(const StoredBytes& a, const StoredBytes& b);

@@ -1,6 +1,9 @@
 """Compares models of random weights with copies that are rewritten, rounded or spoilt, beside reading the same files.
 
-usage: scripts/bench compare [--quick] [--runs 3] [--layers N] [--models llama gpt2] [--command PATH] [--json FILE]
+usage: scripts/bench compare [--quick] [--runs 3] [--shape LAYERS WIDTH INNER VOCABULARY] [--models llama gpt2]
+                             [--cases "a copy" F16 ...] [--command PATH] [--json FILE]
+
+7 billion parameters: --shape 32 4096 11008 32000 --models llama --cases "a copy" "gains folded" F16 --runs 1
 
 The rate is that of both models' bytes. Reading is `cat` of the same files to nowhere, so both are in the page cache: it is
 what a disk that is not in the way would allow. A ratio is the rate of `compare` over that of reading, of medians. Peak
@@ -20,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "bench/rewrite"))
 from run import apart, measured  # noqa: E402
 
+CASES = ("a copy", "gains folded", "gains folded, stream rotated", "F16", "a gain that differs")
 SHAPES = {True: (2, 1024, 2816, 8000), False: (8, 2048, 5632, 32000)}  # layers, width, inner, vocabulary
 
 
@@ -42,14 +46,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="models of about 66 MB in place of 1.1 GB")
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--layers", type=int, help="in place of 8, or 2 with --quick")
+    parser.add_argument("--shape", type=int, nargs=4, metavar=("LAYERS", "WIDTH", "INNER", "VOCABULARY"), help="in place of 8 2048 5632 32000")
     parser.add_argument("--models", nargs="+", choices=("llama", "gpt2"), default=["llama", "gpt2"])
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=CASES)
     parser.add_argument("--command", type=Path, default=ROOT / "build/bin/normscope")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    shape, rows = SHAPES[arguments.quick], []
-    if arguments.layers:
-        shape = (arguments.layers, *shape[1:])
+    shape, rows = tuple(arguments.shape or SHAPES[arguments.quick]), []
     print(f"{os.cpu_count()} processors\n\n| model | compared with | GB | verdict | seconds | GB/s | of reading | processor s | peak MB |\n|---|---|---|---|---|---|---|---|---|")
     for model in arguments.models:
         with tempfile.TemporaryDirectory(prefix="normscope-bench-") as scratch:
@@ -61,9 +64,9 @@ def main():
                     "gains folded, stream rotated": lambda new: rewrite(new, "--fold", "gains", "--rotate", "random:7"),
                     "F16": lambda new: make(model, new, shape, "F16"),
                     "a gain that differs": lambda new: spoil(model, new, shape)}
-            for name, how in made.items():
+            for name in arguments.cases:
                 new = folder / "new"
-                how(new)
+                made[name](new)
                 files = [path for side in ("old", "new") for path in (folder / side).glob("*.safetensors")]
                 size = sum(path.stat().st_size for path in files)
                 read = statistics.median(measured(["cat", *files])[0] for _ in range(arguments.runs + 1))

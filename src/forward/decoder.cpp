@@ -75,7 +75,9 @@ struct Decoder::State {
 
   void list_components() {
     using Kind = Component::Kind;
-    components.push_back({Kind::embedding});
+    const Step& first_step = plan.steps.front();
+    const bool is_normed = first_step.becomes_stream && !model.decoder->encodes;
+    components.push_back({Kind::embedding, {}, {}, is_normed ? &model.norms[first_step.norm] : nullptr});
     if (plan.positions != nullptr) components.push_back({Kind::position});
     for (const Step& step : plan.steps) {
       starts.push_back(components.size());
@@ -86,9 +88,11 @@ struct Decoder::State {
         const std::size_t first = components.size();
         for (const std::size_t head : branch.heads) {
           components.push_back({Kind::head, layer, model.heads[head].head, branch.after});
-          components.back().in = &*model.heads[head].value;
+          const models::Linear& value = *model.heads[head].value;
+          // Clamped values are not linear in the norm's output, and weights beside a sink do not add up to 1.
+          if (model.heads[head].clip == 0.0 && !model.heads[head].sink) components.back().in = &value;
           components.back().first_input =
-              (components.size() - 1 - first) * static_cast<std::size_t>(components.back().in->out);
+              (components.size() - 1 - first) * static_cast<std::size_t>(value.out);
         }
         if (!attends) {
           components.push_back({Kind::mlp, layer, {}, branch.after});
@@ -351,7 +355,11 @@ struct Decoder::State {
     if (rows.empty()) return;
     const MatrixView<double> view(rows.data(), rows.size() / width, width);
     if (hooks.change) hooks.change(component, view);
-    if (hooks.collect) hooks.collect(component, view);
+    if (hooks.collect) {
+      const models::Norm* const after = components[component].after;
+      const std::vector<double> normed = after == nullptr ? rows : output_of(*after, view);
+      hooks.collect(component, {normed.data(), view.rows(), width});
+    }
     for (std::size_t i = 0; i < stream.size(); ++i) stream[i] += rows[i];
   }
 
@@ -456,7 +464,9 @@ std::size_t Decoder::positions() const { return state_->positions; }
 std::vector<double> Decoder::embedding(std::size_t token) const {
   const std::size_t tokens[] = {token};
   state_->expect_tokens(tokens);
-  return state_->embedded(tokens);
+  std::vector<double> row = state_->embedded(tokens);
+  const models::Norm* const after = state_->components.front().after;
+  return after == nullptr ? row : state_->output_of(*after, {row.data(), 1, row.size()});
 }
 std::vector<double> Decoder::position_embeddings() const {
   return state_->placed(std::vector<std::size_t>(state_->positions));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -61,6 +62,16 @@ void pass_own_norms(const files::Checkpoint& checkpoint, const models::Model& mo
   }
 }
 
+/// Clamps parts of `heads`.
+void clamp(const std::vector<const models::Head*>& heads, Parts& parts) {
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    const double clip = heads[i]->clip;
+    for (std::size_t t = 0; t < parts.rows && clip != 0.0; ++t) {
+      for (double& value : parts.of(i).row(t)) value = std::clamp(value, -clip, clip);
+    }
+  }
+}
+
 /// Rotates queries or keys; `heads` are those of the parts.
 void turn(const std::vector<const models::Head*>& heads, bool are_queries, Parts& parts) {
   for (std::size_t i = 0; i < heads.size(); ++i) {
@@ -74,18 +85,20 @@ void turn(const std::vector<const models::Head*>& heads, bool are_queries, Parts
   }
 }
 
-/// Attention weights of a query in place of its scores, of the positions up to its own.
-void softmax(std::span<double> scores) {
-  const double most = *std::max_element(scores.begin(), scores.end());
-  double sum = 0.0;
+/// Attention weights of a query in place of its scores, of the positions up to its own. A sink, if there is
+/// one, takes a share of them.
+void softmax(std::span<double> scores, const std::optional<double>& sink) {
+  const double most =
+      std::max(*std::max_element(scores.begin(), scores.end()), sink.value_or(scores.front()));
+  double sum = sink ? std::exp(*sink - most) : 0.0;
   for (double& score : scores) sum += score = std::exp(score - most);
   for (double& score : scores) score /= sum;
 }
 
 /// `weights` gets the attention weights of the last queries, as many as it has rows.
-void attend(const models::Head& head, MatrixView<const double> queries, MatrixView<const double> keys,
-            MatrixView<const double> values, bool sees_all, MatrixView<double> output,
-            MatrixView<double> weights) {
+void attend(const models::Head& head, const std::optional<double>& sink, MatrixView<const double> queries,
+            MatrixView<const double> keys, MatrixView<const double> values, bool sees_all,
+            MatrixView<double> output, MatrixView<double> weights) {
   const std::size_t rows = queries.rows();
   std::vector<double> scores(rows);
   for (std::size_t t = 0; t < rows; ++t) {
@@ -98,11 +111,13 @@ void attend(const models::Head& head, MatrixView<const double> queries, MatrixVi
         Factor<double>(MatrixView<const double>(keys.row(first).data(), count, keys.width(), keys.stride()))
             .transposed(),
         row);
-    for (double& score : row.row(0)) {
+    for (std::size_t i = 0; i < count; ++i) {
+      double& score = scores[i];
       score *= head.scale;
       if (head.soft_cap > 0.0) score = head.soft_cap * std::tanh(score / head.soft_cap);
+      if (head.alibi) score += head.alibi->bias(first + i);
     }
-    softmax(row.row(0));
+    softmax(row.row(0), sink);
     if (const std::size_t unseen = rows - weights.rows(); t >= unseen) {
       std::copy_n(scores.begin(), count,
                   weights.row(t - unseen).begin() + static_cast<std::ptrdiff_t>(first));
@@ -205,6 +220,9 @@ std::vector<double> attended(const files::Checkpoint& checkpoint, const models::
   Parts values = projected(checkpoint, std::move(value_maps), normed, threads, disturbance);
   pass_own_norms(checkpoint, model, disturbance, queries);
   pass_own_norms(checkpoint, model, disturbance, keys);
+  clamp(all, queries);
+  clamp(sharing, keys);
+  clamp(sharing, values);
   turn(all, true, queries);
   turn(sharing, false, keys);
   Parts result{
@@ -216,10 +234,14 @@ std::vector<double> attended(const files::Checkpoint& checkpoint, const models::
     return MatrixView<double>(weights.data() + i * seen * normed.rows(), seen, normed.rows());
   };
   const bool sees_all = model.decoder && model.decoder->encodes;
+  std::vector<std::optional<double>> sinks;
+  for (const models::Head* const head : all) {
+    sinks.push_back(head->sink ? std::optional(models::read_number(checkpoint, *head->sink)) : std::nullopt);
+  }
   parallel_for(all.size(), 1, threads, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
-      attend(*all[i], queries.of(i), keys.of(key_of[i]), values.of(key_of[i]), sees_all, result.of(i),
-             weights_of(i));
+      attend(*all[i], sinks[i], queries.of(i), keys.of(key_of[i]), values.of(key_of[i]), sees_all,
+             result.of(i), weights_of(i));
     }
   });
   disturb(disturbance, "attention of " + all.front()->norm, static_cast<std::ptrdiff_t>(normed.rows()), 0.0,

@@ -35,10 +35,10 @@ void expect_complete(const models::Model& model, bool encoders) {
 }
 
 void expect_head(const models::Head& head, bool encodes) {
-  if (const std::string why = models::why_no_scores(head); !why.empty()) {
-    throw Error(ErrorCode::Unsupported, why);
+  if (!head.not_modelled.empty()) refuse(head.not_modelled);
+  if (!head.query || !head.key || !head.value) {
+    refuse(head.place() + ", whose weights are not all there");
   }
-  if (!head.value) refuse(head.place() + ", whose weights are not all there");
   if (encodes && head.window) refuse(head.place() + ", which sees a window on both sides");
   if (head.between || !head.later_norms.empty()) refuse("layers that share their weights");
   if (head.rotary && head.rotary->frequencies.empty()) {
@@ -64,7 +64,10 @@ class Planner {
       }
       if (norm.placement == models::Placement::pre) add_step(i);
       if (norm.placement == models::Placement::post) {
-        if (!model_.decoder->encodes) refuse(fmt::format("{}, behind a sum", norm.name));
+        // The norm of a token embedding gives the stream of a decoder too.
+        if (!model_.decoder->encodes && (!plan_.steps.empty() || norm.writers.size() != 1)) {
+          refuse(fmt::format("{}, behind a sum", norm.name));
+        }
         add_step(i);
       }
       if (is_of_head) plan_.steps.push_back({.norm = i, .transform = transform_});

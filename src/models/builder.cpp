@@ -396,7 +396,8 @@ void Builder::decoder(const DecoderStyle& style) {
   std::string name(is_sure ? style.activation : std::string_view());
   std::string field = "activation";
   for (const char* key : {"hidden_activation", "hidden_act", "activation_function", "activation"}) {
-    if (const std::optional<std::string> stated = config_.text({key})) {
+    const std::optional<std::string> stated = style.reads_activation ? config_.text({key}) : std::nullopt;
+    if (stated) {
       name = *stated;
       field = key;
       break;

@@ -47,6 +47,10 @@ struct ScoreStyle {
   std::optional<double> scale{};
   bool divided_by_layer = false;  ///< also divided by the layer's number, counted from 1
   double soft_cap = 0.0;
+  std::optional<double> clip{};  ///< queries, keys and values are clamped
+  /// Scores have biases by position, with slopes from 2^-(this/heads) on; 0: they have none.
+  double most_alibi = 0.0;
+  bool rounded_alibi = false;  ///< biases are added before the scale, rounded to bfloat16
 };
 
 /// How one matrix holds queries, keys and values.
@@ -78,6 +82,7 @@ struct DecoderStyle {
   /// In Hugging Face's name, if the configuration has a model_type and states none.
   std::string_view activation{};
   bool fixed_activation = false;  ///< whether it needs no configuration
+  bool reads_activation = true;   ///< whether the class takes it from the configuration
   std::optional<Activation> head_activation{};
   double embedding_scale = 1.0;
   bool embedding_times_root = false;  ///< the token embedding is multiplied by the root of the width
@@ -375,6 +380,7 @@ class Builder {
   void set_rotary(Head& head);
   void set_window(Head& head) const;
   void set_scale(Head& head) const;
+  void set_alibi(Head& head) const;
 
   [[nodiscard]] bool repeats_token_embedding(const Linear& map) const;
   void flag_leftovers();

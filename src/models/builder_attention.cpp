@@ -491,6 +491,7 @@ void Builder::add_heads(Attended attended) {
     head.query = cut(0, index);
     head.key = cut(1, index / sharing);
     head.value = cut(2, index / sharing);
+    set_alibi(head);
     model_.heads.push_back(std::move(head));
   }
 }

@@ -43,6 +43,23 @@ void Builder::set_scale(Head& head) const {
   head.scale = scores_.scale.value_or(1.0 / std::sqrt(static_cast<double>(head.head_dim)));
   if (scores_.divided_by_layer) head.scale /= static_cast<double>(head.layer) + 1.0;
   head.soft_cap = scores_.soft_cap;
+  if (scores_.clip && *scores_.clip > 0.0) {
+    head.clip = *scores_.clip;
+  } else if (scores_.clip) {
+    add_not_modelled(head.not_modelled, fmt::format("clip_qkv: {}", *scores_.clip));
+  }
+}
+
+// The slopes of a power of two of heads are powers of one number; further heads have those in between.
+void Builder::set_alibi(Head& head) const {
+  if (scores_.most_alibi == 0.0) return;
+  std::uint64_t regular = 1;
+  while (2 * regular <= counts_.heads) regular *= 2;
+  const auto number = static_cast<std::uint64_t>(head.head);
+  const double place =
+      number < regular ? static_cast<double>(number + 1) : static_cast<double>(number - regular) + 0.5;
+  head.alibi = Alibi{.slope = std::exp2(-scores_.most_alibi * place / static_cast<double>(regular)),
+                     .factor_of_rounded = scores_.rounded_alibi ? head.scale : 0.0};
 }
 
 void Builder::lack_norm_of_heads(const std::string& name) {

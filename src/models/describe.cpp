@@ -276,8 +276,26 @@ std::string why_no_logits(const Model& model) {
   return {};
 }
 
+double Alibi::bias(std::size_t position) const {
+  const auto at = static_cast<double>(position);
+  if (factor_of_rounded == 0.0) return slope * at;
+  const auto rounded = [](double x) { return static_cast<double>(decode_bfloat16(encode_bfloat16(x))); };
+  return factor_of_rounded * rounded(rounded(slope) * rounded(at));
+}
+
+std::string beyond_bounds(const Head& head) {
+  std::string text;
+  if (head.clip != 0.0) add_not_modelled(text, fmt::format("clip_qkv: {}", head.clip));
+  if (head.alibi) add_not_modelled(text, "biases of scores by position (ALiBi)");
+  if (head.sink) add_not_modelled(text, fmt::format("attention sinks (tensor \"{}\")", head.sink->tensor));
+  return text;
+}
+
 std::string why_no_scores(const Head& head) {
   if (!head.not_modelled.empty()) return "not modelled: " + head.not_modelled;
+  if (const std::string beyond = beyond_bounds(head); !beyond.empty()) {
+    return "no bound covers its scores: " + beyond;
+  }
   if (!head.query || !head.key) return "its query or key weights are not in the file";
   return {};
 }

@@ -174,6 +174,8 @@ constexpr Contained contained[] = {
     {"rotary_pct", Described::heads},
     {"rotary_dim", Described::heads},
     {"sliding_window", Described::heads},
+    {"clip_qkv", Described::heads},
+    {"alibi", Described::heads},
     {"attn_logit_softcapping", Described::heads},
     {"query_pre_attn_scalar", Described::heads},
     {"attention_multiplier", Described::heads},

@@ -210,6 +210,10 @@ std::vector<double> read_weight(const files::Checkpoint& checkpoint, const Linea
   return weight;
 }
 
+double read_number(const files::Checkpoint& checkpoint, const Slice& slice) {
+  return read_slice(checkpoint, slice).at(0);
+}
+
 std::vector<double> read_bias(const files::Checkpoint& checkpoint, const Linear& linear) {
   expect_modelled(checkpoint, linear.weight.tensor, linear.not_modelled);
   if (!linear.bias) return {};

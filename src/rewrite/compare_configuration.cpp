@@ -130,6 +130,15 @@ class Configurations {
         "key-value head", [](const Head& a, const Head& b) { return a.key_value_head == b.key_value_head; },
         [](const Head& head) { return fmt::format("{}", head.key_value_head); });
     each_head("scale of scores", equal(&Head::scale), number(&Head::scale));
+    each_head("clamp of queries, keys and values", equal(&Head::clip), number(&Head::clip));
+    each_head(
+        "slope of biases by position", [](const Head& a, const Head& b) { return a.alibi == b.alibi; },
+        [](const Head& head) {
+          return head.alibi ? fmt::format("{:g}", head.alibi->slope) : std::string("none");
+        });
+    each_head(
+        "sink", [](const Head& a, const Head& b) { return a.sink.has_value() == b.sink.has_value(); },
+        [](const Head& head) { return std::string(head.sink ? "there" : "missing"); });
     each_head("cap of scores", equal(&Head::soft_cap), number(&Head::soft_cap));
     each_head(
         "window", [](const Head& a, const Head& b) { return a.window == b.window; },
@@ -266,6 +275,8 @@ Model with_configuration_of(Model model, const Model& other) {
     head.scale = wanted.scale;
     head.rotary = wanted.rotary;
     head.soft_cap = wanted.soft_cap;
+    head.clip = wanted.clip;
+    head.alibi = wanted.alibi;
     head.window = wanted.window;
     head.not_modelled = wanted.not_modelled;
   }

@@ -168,7 +168,7 @@ class Heads {
   /// Of one model: the maps of an attention branch.
   struct Attention {
     Attention(const Planned& side, const Branch& branch, const Norm& norm)
-        : of(side), heads(branch.heads), out(*branch.mlp.out) {
+        : of(side), heads(branch.heads), out(*branch.mlp.out), may(freedom_of_heads(side.model, branch)) {
       for (const std::size_t h : heads) {
         const Head& head = side.model.heads[h];
         group.push_back(static_cast<std::size_t>(head.key_value_head));
@@ -193,31 +193,10 @@ class Heads {
     [[nodiscard]] const Head& head_at(std::size_t h) const { return of.model.heads[heads[h]]; }
     /// Whether pairs that a rotary embedding turns are next to each other in blocks of keys.
     [[nodiscard]] bool interleaved() const { return in_order && head_at(0).rotary->interleaved; }
-    /// The norm of queries or of keys; null if there is none.
-    [[nodiscard]] const Norm* part_norm(const std::optional<Linear>& part) const {
-      return own_norm(of.model, *part);
-    }
-    /// Whether a norm on queries or keys tells heads apart.
-    [[nodiscard]] bool tells_heads_apart() const {
-      for (std::size_t h = 0; h < heads.size(); ++h) {
-        for (const auto part : {&Head::query, &Head::key}) {
-          const Norm* const norm = part_norm(head_at(h).*part);
-          if (norm != part_norm(head_at(0).*part)) return true;
-          if (norm != nullptr && norm->width != head_at(0).head_dim) return true;
-        }
-      }
-      return false;
-    }
-    [[nodiscard]] bool normalizes() const {
-      for (std::size_t h = 0; h < heads.size(); ++h) {
-        if (part_norm(head_at(h).query) != nullptr || part_norm(head_at(h).key) != nullptr) return true;
-      }
-      return false;
-    }
-
     const Planned& of;
     std::vector<std::size_t> heads;
     const Linear& out;
+    Freedom may;
     std::vector<std::size_t> group{};
     std::size_t groups = 0;
     std::optional<Bundle> query{}, key{}, value{};
@@ -247,7 +226,7 @@ class Heads {
   /// For each head of OLD the one of NEW that writes the same; empty if these are not of the same groups.
   [[nodiscard]] std::optional<Order> order_of_heads(const Attention& before, const Attention& after) const {
     const std::size_t count = before.heads.size();
-    if (before.tells_heads_apart() || after.tells_heads_apart()) return identity_order(count);
+    if (!before.may.permutes_heads || !after.may.permutes_heads) return identity_order(count);
     const RowMajorMatrix a = sketch(before, pair_.old_reader);
     const RowMajorMatrix b = sketch(after, pair_.new_reader);
     std::vector<std::tuple<double, std::size_t, std::size_t>> distances;
@@ -294,11 +273,13 @@ class Heads {
     BlockMatrices of_keys(before.groups);
     BlockMatrices of_values(before.groups);
     for (std::size_t g = 0; g < before.groups; ++g) {
-      const RowMajorMatrix value = before.value->read(g);
-      const RowMajorMatrix new_value = after.value->read(groups[g]);
-      if (!rows_agree(value, new_value, pair_.tolerance))
-        of_values[g] = fitted(value, new_value, pair_.tolerance);
-      if (before.normalizes() || after.normalizes()) continue;
+      if (before.may.maps_values && after.may.maps_values) {
+        const RowMajorMatrix value = before.value->read(g);
+        const RowMajorMatrix new_value = after.value->read(groups[g]);
+        if (!rows_agree(value, new_value, pair_.tolerance))
+          of_values[g] = fitted(value, new_value, pair_.tolerance);
+      }
+      if (!before.may.maps_keys || !after.may.maps_keys) continue;
       const RowMajorMatrix key = before.key->read(g);
       const RowMajorMatrix new_key = after.key->read(groups[g]);
       const std::optional<models::Rotary>& rotary = before.head_at(0).rotary;
@@ -341,7 +322,7 @@ class Heads {
                   fmt::format("{}: its values are those of OLD, multiplied by a matrix that {} makes up for",
                               after.value->maps().front()->weight.selector(), after.out.weight.selector()));
     }
-    fold_constants(before, after);
+    if (before.may.moves_constants && after.may.moves_constants) fold_constants(before, after);
   }
 
   static Blocks blocks_of(const BlockMatrices& matrices, std::size_t first, std::size_t count,
@@ -453,6 +434,29 @@ class Heads {
 };
 
 }  // namespace
+
+Freedom freedom_of_heads(const models::Model& model, const forward::Branch& attention) {
+  Freedom may;
+  const Head& first = model.heads[attention.heads.front()];
+  for (const std::size_t index : attention.heads) {
+    const Head& head = model.heads[index];
+    // A slope belongs to a head's place.
+    if (head.alibi != first.alibi) may.permutes_heads = false;
+    // The sink of a head stands in a tensor of its own.
+    if (head.sink) may.permutes_heads = may.moves_constants = false;
+    // A clamp sees each feature: matrices do not commute with it, and constants are clamped too.
+    if (head.clip != 0.0) may.maps_values = may.maps_keys = may.moves_constants = false;
+    for (const auto part : {&Head::query, &Head::key}) {
+      const Norm* const norm = own_norm(model, *(head.*part));
+      if (norm != nullptr) may.maps_keys = false;
+      // Norms of all heads together, or one for each.
+      if (norm != own_norm(model, *(first.*part)) || (norm != nullptr && norm->width != first.head_dim)) {
+        may.permutes_heads = false;
+      }
+    }
+  }
+  return may;
+}
 
 void match_heads(const BranchPair& branch, FoundSymmetries& found) { Heads(branch, found).match(); }
 

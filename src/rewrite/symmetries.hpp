@@ -62,6 +62,15 @@ struct WrittenRows {
   return map.out == map.stored_out && map.out_indices.empty();
 }
 
+/// Which changes of the maps of an attention leave what it computes: everything that is proposed asks here.
+struct Freedom {
+  bool permutes_heads = true;   ///< with the groups of keys and values, and the columns of the output
+  bool maps_values = true;      ///< by an invertible matrix for each group, which the output undoes
+  bool maps_keys = true;        ///< likewise, which the queries undo
+  bool moves_constants = true;  ///< of values into the output's bias: weights of attention add up to 1
+};
+[[nodiscard]] Freedom freedom_of_heads(const models::Model& model, const forward::Branch& attention);
+
 /// A branch of both models, with the norms that it reads and the norms that read what it writes.
 struct BranchPair {
   const Planned& old_side;

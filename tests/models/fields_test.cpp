@@ -153,7 +153,7 @@ class Compared {
         if (head.query && head.query->weight.tensor == query) last = &head;
       }
       if (last == nullptr) continue;
-      if (!last->not_modelled.empty() || !last->query || !last->key) {
+      if (!why_no_scores(*last).empty()) {
         refused.insert(query);
         continue;
       }

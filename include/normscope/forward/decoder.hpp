@@ -42,10 +42,12 @@ struct Component {
   Kind kind = Kind::embedding;
   std::optional<int> layer{};  ///< of heads, MLPs and biases
   std::optional<int> head{};
-  /// The norm of its branch's output, which it goes through before it is added; null if there is none.
+  /// The norm of its branch's output, or of an embedding, which it goes through before it is added; null if
+  /// there is none.
   const models::Norm* after = nullptr;
   /// The norm that its branch reads, and its maps: of a head that of its values, and its columns of the
-  /// output map, from `first_input` on. Null where there are none, and for mixtures of experts.
+  /// output map, from `first_input` on. Null where there are none or where more lies between them (a clamp, a
+  /// sink), and for mixtures of experts.
   const models::Norm* reads = nullptr;
   const models::Linear* in = nullptr;
   const models::Linear* gate = nullptr;

@@ -123,6 +123,19 @@ struct Rotary {
   std::size_t context = 0;  ///< positions the model was trained for, 0 if unknown
 };
 
+/// Biases of scores by position (ALiBi): the key at position j has slope · j added to its scores, after their
+/// scale. Softmax takes that for a bias by distance.
+struct Alibi {
+  double slope = 0.0;
+  /// Of the product of a slope and a position that are both rounded to bfloat16, as it is (Falcon); 0:
+  /// nothing is rounded.
+  double factor_of_rounded = 0.0;
+
+  /// What is added at a position.
+  [[nodiscard]] double bias(std::size_t position) const;
+  [[nodiscard]] bool operator==(const Alibi&) const = default;
+};
+
 /// One attention head, as parts of the projections.
 struct Head {
   int layer = 0;
@@ -141,6 +154,9 @@ struct Head {
   std::optional<Rotary> rotary{};
   double soft_cap = 0.0;                ///< c of c tanh(score/c), 0 without one
   std::optional<std::size_t> window{};  ///< number of positions that it attends to, including its own
+  double clip = 0.0;  ///< queries, keys and values are clamped to ±clip, behind their norms; 0: not
+  std::optional<Alibi> alibi{};
+  std::optional<Slice> sink{};  ///< a learned score beside those of the keys, whose weight has no value
   /// What changes its scores and is not modelled: configuration fields with their values, tensors beside its
   /// projections or its norm. Its scores then have no bound. Empty if there is nothing.
   std::string not_modelled{};
@@ -237,6 +253,10 @@ struct Model {
 /// it reads no norm, or something stands in the way. Empty if the file supports claims about them.
 [[nodiscard]] std::string why_no_logits(const Model& model);
 
+/// What the scores of a head depend on beyond its queries and keys as a norm's maps give them, such as a
+/// clamp or a bias by position: the forward pass has it, bounds do not. Empty if there is nothing.
+[[nodiscard]] std::string beyond_bounds(const Head& head);
+
 /// Why nothing can be said about the scores of a head; claims about them also need the norm that it reads.
 [[nodiscard]] std::string why_no_scores(const Head& head);
 
@@ -331,6 +351,9 @@ struct GainShifts {
 /// Requires  first + count <= linear.out
 [[nodiscard]] std::vector<double> read_weight(const files::Checkpoint& checkpoint, const Linear& linear,
                                               std::uint64_t first, std::uint64_t count);
+
+/// The only number of a slice. Errors as `read_weight`.
+[[nodiscard]] double read_number(const files::Checkpoint& checkpoint, const Slice& slice);
 
 /// The map's b (linear.out), empty where it has none. Errors as `read_weight`.
 [[nodiscard]] std::vector<double> read_bias(const files::Checkpoint& checkpoint, const Linear& linear);

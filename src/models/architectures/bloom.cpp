@@ -1,7 +1,3 @@
-#include <string_view>
-
-#include <fmt/format.h>
-
 #include "architecture.hpp"
 #include "builder.hpp"
 
@@ -16,8 +12,9 @@ void bloom_forward(Builder& b) {
            .placement = from_norm ? Placement::post : Placement::pre,
            .eps = 1e-5,
            .eps_key = "layer_norm_epsilon"});
-  const std::string_view flag = from_norm ? "; apply_residual_connection_post_layernorm: true" : "";
-  b.scores_not_modelled(fmt::format("the biases of BLOOM's scores (ALiBi){}", flag));
+  if (from_norm) b.scores_not_modelled("apply_residual_connection_post_layernorm: true");
+  b.scores({.most_alibi = 8.0});
+  b.decoder({.activation = "gelu_new", .fixed_activation = true, .reads_activation = false});
   b.embedding("token embedding", "word_embeddings");
   b.norm("word_embeddings_layernorm", "embedding", Placement::post);
   b.each_layer("h.{}.", [&] {

@@ -19,7 +19,7 @@ void falcon_forward(Builder& b) {
   b.heads().key_value_heads = one_key ? 1 : stated;
   if (grouped || one_key) b.grouped_queries();
   if (config.flag({"alibi"}).value_or(false)) {
-    b.scores_not_modelled("alibi: true");
+    b.scores({.most_alibi = 8.0, .rounded_alibi = true});
     b.ignores({"rope_theta", "rope_parameters", "rope_scaling"});
   } else {
     b.rotary({});

@@ -10,7 +10,8 @@ namespace {
 // Hugging Face's files.
 void gguf_bloom_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
-  b.scores_not_modelled("the biases of BLOOM's scores (ALiBi)");
+  b.scores({.most_alibi = 8.0});
+  b.decoder({.activation = "gelu_new", .fixed_activation = true, .reads_activation = false});
   b.embedding("token embedding", "token_embd");
   b.norm("token_embd_norm", "embedding", Placement::post);
   b.each_layer("blk.{}.", [&] { gguf_plain_layer(b); });

@@ -14,14 +14,14 @@ namespace {
 
 // What scores depend on is said in the words of the section "attn_config" of Hugging Face's files.
 void read_gguf_scores(Builder& b) {
-  std::string beyond;
-  if (const double most = b.stated_number("max_alibi_bias", 8.0).value_or(0.0); most != 0.0) {
-    beyond = fmt::format("attn_config.alibi: true; attn_config.alibi_bias_max: {}", most);
+  const double most = b.stated_number("max_alibi_bias", 8.0).value_or(0.0);
+  b.scores({.clip = b.config().number({"clip_qkv"}), .most_alibi = most});
+  // The class of transformers takes 8 whatever is stated.
+  if (most == 0.0) b.scores_not_modelled("attn_config.alibi: false");
+  if (most != 0.0 && most != 8.0) {
+    b.scores_not_modelled(fmt::format("attn_config.alibi_bias_max: {}", most));
   }
-  if (const std::optional<double> clip = b.config().number({"clip_qkv"})) {
-    add_not_modelled(beyond, fmt::format("attn_config.clip_qkv: {}", *clip));
-  }
-  b.scores_not_modelled(beyond);
+  b.decoder({.activation = "gelu", .fixed_activation = true, .reads_activation = false});
 }
 
 void gguf_mpt_forward(Builder& b) {

@@ -10,6 +10,7 @@ namespace {
 void gguf_olmo_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .gainless = true});
   b.decoder({.activation = "silu", .fixed_activation = true});
+  b.scores({.clip = b.config().number({"clip_qkv"})});
   b.rotary({.interleaved = true, .dims = gguf_rotary_dims(b)});
   gguf_stack(b);
 }

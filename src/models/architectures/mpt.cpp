@@ -13,17 +13,16 @@ namespace {
 
 // The fields of the section "attn_config" that change scores.
 void read_scores(Builder& b, const Config& section) {
-  b.scores({.scale = section.number({"softmax_scale"})});
-  std::string beyond;
   const std::optional<double> clip = section.number({"clip_qkv"});
-  // transformers adds these biases whatever the field says, other programs if it is true.
+  // transformers adds biases with slopes up to 8 whatever these fields say, other programs as they say.
   const bool alibi = section.flag({"alibi"}).value_or(true);
-  add_not_modelled(beyond, fmt::format("attn_config.alibi: {}", alibi));
-  if (alibi) {
-    add_not_modelled(beyond, fmt::format("attn_config.alibi_bias_max: {}",
-                                         section.number({"alibi_bias_max"}).value_or(8.0)));
-  }
-  if (clip && *clip != 0.0) add_not_modelled(beyond, fmt::format("attn_config.clip_qkv: {}", *clip));
+  const double most = section.number({"alibi_bias_max"}).value_or(8.0);
+  b.scores({.scale = section.number({"softmax_scale"}),
+            .clip = clip && *clip != 0.0 ? clip : std::nullopt,
+            .most_alibi = alibi ? most : 0.0});
+  std::string beyond;
+  if (!alibi) add_not_modelled(beyond, "attn_config.alibi: false");
+  if (alibi && most != 8.0) add_not_modelled(beyond, fmt::format("attn_config.alibi_bias_max: {}", most));
   for (const char* key : {"qk_ln", "prefix_lm", "rope"}) {
     if (section.flag({key}).value_or(false)) {
       add_not_modelled(beyond, fmt::format("attn_config.{}: true", key));
@@ -47,6 +46,7 @@ void mpt_forward(Builder& b) {
   } else {
     b.scores_not_modelled("the biases of MPT's scores (ALiBi)");
   }
+  b.decoder({.activation = "gelu", .fixed_activation = true, .reads_activation = false});
   b.embedding("token embedding", "wte");
   b.embedding("position embedding", "wpe", Need::optional);
   b.each_layer("blocks.{}.", [&] {

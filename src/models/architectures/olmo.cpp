@@ -11,6 +11,7 @@ void olmo_forward(Builder& b) {
   b.norms(
       {.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "", .gainless = true});
   b.decoder({.activation = "silu"});
+  b.scores({.clip = b.config().number({"clip_qkv"})});
   b.grouped_queries();
   b.rotary({});
   llama_stack(b);

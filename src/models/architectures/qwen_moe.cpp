@@ -25,6 +25,7 @@ void qwen_moe_forward(Builder& b) {
            .eps_key = "rms_norm_eps"});
   // GLM-4.5 chooses experts by sigmoids and a stored correction.
   if (type != "glm4_moe") b.decoder({.activation = "silu", .routing = softmax_routing(b)});
+  if (type == "olmoe") b.scores({.clip = b.config().number({"clip_qkv"})});
   b.grouped_queries();
   const bool sees = type == "qwen3_vl_moe_text";
   if (sees) {

@@ -83,8 +83,9 @@ struct Decoder::State {
       starts.push_back(components.size());
       for (const Branch& branch : step.before) {
         const bool attends = !branch.heads.empty();
-        const std::optional<int> layer =
-            attends ? model.heads[branch.heads.front()].layer : model.norms[branch.norm].layer;
+        const std::optional<int> layer = attends       ? model.heads[branch.heads.front()].layer
+                                         : branch.norm ? model.norms[*branch.norm].layer
+                                                       : branch.after->layer;
         const std::size_t first = components.size();
         for (const std::size_t head : branch.heads) {
           components.push_back({Kind::head, layer, model.heads[head].head, branch.after});
@@ -103,7 +104,7 @@ struct Decoder::State {
           components.push_back({attends ? Kind::attention_bias : Kind::mlp_bias, layer, {}, branch.after});
         }
         for (std::size_t k = first; k < components.size(); ++k) {
-          components[k].reads = &model.norms[branch.norm];
+          components[k].reads = branch.norm ? &model.norms[*branch.norm] : nullptr;
           components[k].out = branch.mlp.out;
         }
       }
@@ -422,7 +423,13 @@ struct Decoder::State {
       progress("norms", s, plan.steps.size());
       const Step& step = plan.steps[s];
       for (const Branch& branch : step.before) {
-        add_branch(branch, MatrixView<const double>(normed.at(branch.norm).data(), rows, width), stream);
+        std::vector<double> read;
+        if (!branch.norm) {
+          read = stream;
+          disturb(disturbance, "stream of " + branch.after->name, 0, rounding(4), {read.data(), rows, width});
+        }
+        const std::vector<double>& x = branch.norm ? normed.at(*branch.norm) : read;
+        add_branch(branch, MatrixView<const double>(x.data(), rows, width), stream);
       }
       if (step.transform != nullptr) stream = transformed(*step.transform, normed.begin()->second, rows);
       if (!step.before.empty()) normed.clear();

@@ -47,9 +47,14 @@ class PullBack {
         take_(next, view(rows));
         if (branch->heads.empty()) continue;
         std::vector<double> of_normed(rows.size());
-        const std::vector<double>& x = entered_[step_of(branch->norm)];
-        pull_heads(*branch, x, rows, of_normed);
-        pull_norm(model_.norms[branch->norm], x, of_normed);
+        if (!branch->norm) {
+          throw Error(ErrorCode::Unsupported,
+                      "not modelled: paths through branches that read the stream itself");
+        }
+        const models::Norm& norm = model_.norms[*branch->norm];
+        const std::vector<double>& x = entered_[step_of(*branch->norm)];
+        pull_heads(*branch, norm, x, rows, of_normed);
+        pull_norm(norm, x, of_normed);
         for (std::size_t i = 0; i < rows.size(); ++i) before[i] += of_normed[i];
       }
       rows = std::move(before);
@@ -87,9 +92,9 @@ class PullBack {
 
   /// Adds to `normed` the derivatives by what attention reads, the output of its norm for x, for those by
   /// what it adds to the stream.
-  void pull_heads(const Branch& branch, const std::vector<double>& x, std::vector<double> rows,
-                  std::vector<double>& normed) const {
-    const NormSpec spec = models::read_norm(checkpoint_, model_.norms[branch.norm]);
+  void pull_heads(const Branch& branch, const models::Norm& norm, const std::vector<double>& x,
+                  std::vector<double> rows, std::vector<double>& normed) const {
+    const NormSpec spec = models::read_norm(checkpoint_, norm);
     std::vector<double> y(x.size());
     norm::normalize<double>(norm::view(spec), view(x), {y.data(), rows_, width_}, threads_);
     std::map<std::size_t, std::vector<double>> weights;

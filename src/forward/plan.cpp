@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -52,6 +53,7 @@ class Planner {
   explicit Planner(const models::Model& model) : model_(model) {}
 
   Plan plan() {
+    open_branches_of_stream();
     for (std::size_t i = 0; i < model_.norms.size(); ++i) {
       const models::Norm& norm = model_.norms[i];
       // A language head's own norm reads an activation, which is no map.
@@ -130,7 +132,10 @@ class Planner {
       } else if (is_first && model_.decoder->encodes && writer.role == "token type embedding") {
         plan_.types = &writer;
       } else {
-        if (std::optional<Branch> branch = close(writer)) step.before.push_back(std::move(*branch));
+        std::optional<Branch> branch = close(writer);
+        // Whether branches beside each other read the same stream is then not known.
+        if (branch && !branch->norm) refuse("\"" + writer.weight.selector() + "\", behind no norm");
+        if (branch) step.before.push_back(std::move(*branch));
       }
     }
     for (const std::string& name : norm.writing_norms) {
@@ -147,21 +152,37 @@ class Planner {
       step.before.push_back(std::move(*branch));
     }
     plan_.steps.push_back(std::move(step));
-    open_branches(index);
+    open_branches(index, norm.readers);
   }
 
-  void open_branches(std::size_t index) {
-    const models::Norm& norm = model_.norms[index];
+  static bool is_attended(const models::Linear& reader) {
+    return reader.role == "query" || reader.role == "key" || reader.role == "value";
+  }
+
+  /// The maps of an attention follow each other among the readers of the stream, and so do those of an MLP.
+  void open_branches_of_stream() {
+    std::span<const models::Linear> left = model_.stream_readers;
+    while (!left.empty()) {
+      const auto end = std::find_if(left.begin(), left.end(), [&](const models::Linear& reader) {
+        return is_attended(reader) != is_attended(left.front());
+      });
+      const auto count = static_cast<std::size_t>(end - left.begin());
+      open_branches({}, left.first(count));
+      left = left.subspan(count);
+    }
+  }
+
+  void open_branches(std::optional<std::size_t> index, std::span<const models::Linear> readers) {
     Branch branch{.norm = index};
     std::vector<Mlp> mlps;
     bool attends = false;
-    for (const models::Linear& reader : norm.readers) {
+    for (const models::Linear& reader : readers) {
       if (reader.role == "mlp in" || reader.role == "mlp gate") {
         // A gate comes before its input or after it.
         const bool is_gate = reader.role == "mlp gate";
         if (mlps.empty() || (is_gate ? mlps.back().gate : mlps.back().in) != nullptr) mlps.emplace_back();
         (is_gate ? mlps.back().gate : mlps.back().in) = &reader;
-      } else if (reader.role == "query" || reader.role == "key" || reader.role == "value") {
+      } else if (is_attended(reader)) {
         attends = true;
       } else if (model_.decoder->encodes && reader.role == "prediction transform") {
         transform_ = &reader;
@@ -176,7 +197,7 @@ class Planner {
         refuse("\"" + reader.weight.selector() + "\", " + reader.role);
       }
     }
-    if (attends) open_.push_back(attention(index));
+    if (attends) open_.push_back(attention(index, readers));
     if (mlps.empty() && branch.experts.router == nullptr) return;
     if (branch.experts.router != nullptr) {
       set_experts(mlps, branch.experts);
@@ -205,10 +226,16 @@ class Planner {
     experts.mlps = mlps;
   }
 
-  Branch attention(std::size_t index) {
+  Branch attention(std::optional<std::size_t> index, std::span<const models::Linear> readers) {
     Branch branch{.norm = index};
+    const auto reads = [&](const models::Head& head) {
+      if (index) return head.norm == model_.norms[*index].name;
+      return head.norm.empty() && head.query &&
+             std::any_of(readers.begin(), readers.end(),
+                         [&](const models::Linear& reader) { return reader.covers(*head.query); });
+    };
     for (std::size_t i = 0; i < model_.heads.size(); ++i) {
-      if (model_.heads[i].norm != model_.norms[index].name) continue;
+      if (!reads(model_.heads[i])) continue;
       expect_head(model_.heads[i], model_.decoder->encodes);
       branch.heads.push_back(i);
     }

@@ -440,6 +440,7 @@ void Builder::miss_reader(std::string_view name) {
 
 void Builder::add_reader(const Linear& reader) {
   if (reading_) append_new(model_.norms[*reading_].readers, {reader});
+  if (!reading_ && model_.decoder) append_new(model_.stream_readers, {reader});
 }
 
 std::uint64_t Builder::reads(std::string_view role, std::string_view name, std::uint64_t out, Need need) {

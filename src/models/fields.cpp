@@ -251,6 +251,7 @@ void each_map(Model& model, const Use& use) {
     for (Linear& map : norm.readers) use(map);
     for (Linear& map : norm.writers) use(map);
   }
+  for (Linear& map : model.stream_readers) use(map);
   for (Head& head : model.heads) {
     for (std::optional<Linear>* map : {&head.between, &head.query, &head.key, &head.value}) {
       if (*map) use(**map);

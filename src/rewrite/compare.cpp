@@ -147,12 +147,25 @@ struct View {
   [[nodiscard]] bool is_itself() const { return turns.empty() && relabelling.empty(); }
 };
 
+/// Values in another order; none if there are none.
+std::vector<double> in_order(const std::vector<double>& values, const std::vector<std::size_t>& order) {
+  if (values.size() != order.size()) return values;
+  std::vector<double> result;
+  for (const std::size_t k : order) result.push_back(values[k]);
+  return result;
+}
+
 NormComparison compare_norms(Side& before, Side& after, const Norm& old_norm, const Norm& new_norm,
                              const View& view, Comparison& whole) {
   note_norm(before, old_norm);
   note_norm(after, new_norm);
   const NormSpec old_spec = read_norm(before.file, old_norm);
-  const NormSpec new_spec = read_norm(after.file, new_norm);
+  NormSpec new_spec = read_norm(after.file, new_norm);
+  if (const auto moved = view.relabelling.features.find(old_norm.name);
+      moved != view.relabelling.features.end()) {
+    new_spec.gain = in_order(new_spec.gain, moved->second);
+    new_spec.bias = in_order(new_spec.bias, moved->second);
+  }
   const bool by_values = is_of_graph(before) || is_of_graph(after);
   const ReaderPairs readers =
       by_values ? readers_by_values(before.file, old_norm, old_spec, after.file, new_norm, new_spec)
@@ -309,6 +322,64 @@ void compare_all_writers(Side& before, Side& after, const View& view, Comparison
       }
       result.writers.push_back(std::move(writer));
     }
+  }
+}
+
+/// Compares maps that read the stream itself, in their order.
+void compare_stream_readers(Side& before, Side& after, const View& view, Comparison& result) {
+  const std::vector<Linear>& of_old = before.model.stream_readers;
+  const std::vector<Linear>& of_new = after.model.stream_readers;
+  const bool fit =
+      std::equal(of_old.begin(), of_old.end(), of_new.begin(), of_new.end(),
+                 [](const Linear& a, const Linear& b) { return a.role == b.role && same_shape(a, b); });
+  if (!fit) {
+    result.not_compared.push_back(
+        fmt::format("the {} maps that read the stream itself, {} in NEW", of_old.size(), of_new.size()));
+    return;
+  }
+  const NormSpec none;
+  for (std::size_t r = 0; r < of_old.size(); ++r) {
+    const auto entry = view.relabelling.readers.find(&of_old[r]);
+    const Relabelled* const relabelled = entry == view.relabelling.readers.end() ? nullptr : &entry->second;
+    const MapOfFile old_map{before.file, of_old[r], none};
+    const MapOfFile new_map{after.file, relabelled == nullptr ? of_new[r] : relabelled->map, none, nullptr,
+                            relabelled == nullptr ? nullptr : &relabelled->blocks};
+    note_map(before, old_map.map);
+    note_map(after, new_map.map);
+    const ReaderComparison found = compare_readers(old_map, new_map);
+    const double change = std::max(found.composite, found.bias);
+    if (!(change <= result.tolerance) && relabelled == nullptr && is_quantization(old_map, new_map, result) &&
+        same_bias(old_map, new_map, result.tolerance)) {
+      continue;
+    }
+    OtherComparison other{old_map.map.weight.selector()};
+    if (new_map.map.weight.selector() != other.name) other.new_name = new_map.map.weight.selector();
+    other.change = change;
+    other.tolerance = result.tolerance;
+    result.others.push_back(std::move(other));
+  }
+}
+
+/// Compares the sinks of heads, head by head.
+void compare_sinks(Side& before, Side& after, const View& view, Comparison& result) {
+  for (std::size_t h = 0; h < std::min(before.model.heads.size(), after.model.heads.size()); ++h) {
+    const auto moved = view.relabelling.heads.find(h);
+    const std::optional<models::Slice>& of_old = before.model.heads[h].sink;
+    const std::optional<models::Slice>& of_new =
+        after.model.heads[moved == view.relabelling.heads.end() ? h : moved->second].sink;
+    if (!of_old || !of_new) continue;
+    before.compared.insert(of_old->tensor);
+    after.compared.insert(of_new->tensor);
+    const double a = read_number(before.file, *of_old);
+    const double b = read_number(after.file, *of_new);
+    OtherComparison* const last = result.others.empty() ? nullptr : &result.others.back();
+    if (last == nullptr || last->name != of_old->tensor) {
+      result.others.push_back({of_old->tensor});
+      if (of_new->tensor != of_old->tensor) result.others.back().new_name = of_new->tensor;
+      result.others.back().tolerance = result.tolerance;
+    }
+    double& change = result.others.back().change;
+    change = std::max(change, relative_change({a}, {b}));
   }
 }
 
@@ -544,6 +615,8 @@ Comparison compare_models(const Checkpoint& old_file, const Model& old_model, co
     result.not_compared.emplace_back("the operations between norms and matrices, which the graph states");
   } else {
     compare_all_writers(before, after, view, result);
+    compare_stream_readers(before, after, view, result);
+    compare_sinks(before, after, view, result);
     if (old_file.graph() != nullptr || new_file.graph() != nullptr ||
         old_model.architecture != new_model.architecture) {
       compare_others_by_values(before, after, result);

@@ -157,6 +157,9 @@ Model with_head_parts(Model model) {
 
 std::string obstacle_of(const Model& model) {
   if (!model.is_known()) return model.title;
+  for (const Linear& map : model.stream_readers) {
+    if (map.not_modelled != model.not_modelled) return map.not_modelled;
+  }
   for (const Norm& norm : model.norms) {
     if (!norm.not_modelled.empty()) return norm.not_modelled;
     for (const std::vector<Linear>* maps : {&norm.readers, &norm.writers}) {
@@ -175,6 +178,9 @@ Model with_stored_maps(Model model) {
         if (map.not_modelled == model.not_modelled) map.not_modelled.clear();
       }
     }
+  }
+  for (Linear& map : model.stream_readers) {
+    if (map.not_modelled == model.not_modelled) map.not_modelled.clear();
   }
   return model;
 }

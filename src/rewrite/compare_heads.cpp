@@ -25,10 +25,12 @@ using models::Norm;
 /// The readers of a norm with one role, as one map of blocks of equal size: a matrix, or one for each head.
 class Bundle {
  public:
-  Bundle(const Planned& side, const Norm& norm, std::string_view role, std::size_t size)
+  /// `norm`: null for readers of the stream itself, which are those of the parts of heads.
+  Bundle(const Planned& side, const Norm* norm, std::string_view role, std::size_t size,
+         const std::optional<Linear>& part)
       : side_(side), norm_(norm), size_(size) {
-    for (const Linear& reader : norm.readers) {
-      if (reader.role != role) continue;
+    for (const Linear& reader : norm == nullptr ? side.model.stream_readers : norm->readers) {
+      if (reader.role != role || (norm == nullptr && !(part && reader.covers(*part)))) continue;
       fits_ = fits_ && size != 0 && reader.out % size == 0;
       outputs_ += static_cast<std::size_t>(reader.out);
       maps_.push_back(&reader);
@@ -75,7 +77,7 @@ class Bundle {
 
  private:
   const Planned& side_;
-  const Norm& norm_;
+  const Norm* norm_;
   std::size_t size_ = 0, outputs_ = 0;
   bool fits_ = true;
   std::vector<const Linear*> maps_{};
@@ -167,17 +169,17 @@ class Heads {
 
   /// Of one model: the maps of an attention branch.
   struct Attention {
-    Attention(const Planned& side, const Branch& branch, const Norm& norm)
+    Attention(const Planned& side, const Branch& branch, const Norm* norm)
         : of(side), heads(branch.heads), out(*branch.mlp.out), may(freedom_of_heads(side.model, branch)) {
       for (const std::size_t h : heads) {
         const Head& head = side.model.heads[h];
         group.push_back(static_cast<std::size_t>(head.key_value_head));
         groups = std::max(groups, group.back() + 1);
       }
-      const std::size_t dim = side.model.heads[heads.front()].head_dim;
-      query.emplace(side, norm, "query", dim);
-      key.emplace(side, norm, "key", dim);
-      value.emplace(side, norm, "value", static_cast<std::size_t>(out.in) / heads.size());
+      const Head& first = head_at(0);
+      query.emplace(side, norm, "query", first.head_dim, first.query);
+      key.emplace(side, norm, "key", first.head_dim, first.key);
+      value.emplace(side, norm, "value", static_cast<std::size_t>(out.in) / heads.size(), first.value);
       is_understood = out.in % heads.size() == 0 && is_whole(out) && query->has_blocks(heads.size()) &&
                       key->has_blocks(groups) && value->has_blocks(groups);
       for (std::size_t h = 0; h < heads.size() && is_understood; ++h) {
@@ -296,6 +298,11 @@ class Heads {
     if (permuted) {
       found_.note("permuted_heads",
                   after.out.weight.selector() + ": what it reads are the heads of OLD in another order");
+      for (std::size_t h = 0; h < heads->size(); ++h) {
+        found_.add_head(before.heads[h], after.heads[(*heads)[h]]);
+      }
+      add_norm(before, before.head_at(0).query, *heads);
+      add_norm(before, before.head_at(0).key, groups);
     }
     if (permuted || has_any(of_keys)) {
       add_bundle(*before.query, *after.query, *heads, of_heads(undone(of_keys)));
@@ -323,6 +330,17 @@ class Heads {
                               after.value->maps().front()->weight.selector(), after.out.weight.selector()));
     }
     if (before.may.moves_constants && after.may.moves_constants) fold_constants(before, after);
+  }
+
+  /// The norm of all queries, or of all keys, has their features in their order.
+  void add_norm(const Attention& of, const std::optional<Linear>& part, const Order& order) {
+    const Norm* const norm = own_norm(of.of.model, *part);
+    if (norm == nullptr || norm->width == part->out) return;
+    Order features;
+    for (const std::size_t block : order) {
+      for (std::size_t i = 0; i < part->out; ++i) features.push_back(block * part->out + i);
+    }
+    found_.add_norm(*norm, std::move(features));
   }
 
   static Blocks blocks_of(const BlockMatrices& matrices, std::size_t first, std::size_t count,
@@ -384,8 +402,11 @@ class Heads {
     std::vector<double> scales(change.size());
     bool differs = false;
     std::size_t at = 0;
-    const NormSpec old_spec = read_norm(pair_.old_side.file, pair_.old_norm);
-    const NormSpec new_spec = read_norm(pair_.new_side.file, pair_.new_norm);
+    const auto spec = [](const Planned& side, const Norm* norm) {
+      return norm == nullptr ? NormSpec{} : read_norm(side.file, *norm);
+    };
+    const NormSpec old_spec = spec(pair_.old_side, pair_.old_norm);
+    const NormSpec new_spec = spec(pair_.new_side, pair_.new_norm);
     for (std::size_t k = 0; k < before.value->maps().size(); ++k) {
       const Linear& map = *before.value->maps()[k];
       const Relabelled now = found_.reader_so_far(map, *after.value->maps()[k]);
@@ -442,17 +463,14 @@ Freedom freedom_of_heads(const models::Model& model, const forward::Branch& atte
     const Head& head = model.heads[index];
     // A slope belongs to a head's place.
     if (head.alibi != first.alibi) may.permutes_heads = false;
-    // The sink of a head stands in a tensor of its own.
-    if (head.sink) may.permutes_heads = may.moves_constants = false;
+    if (head.sink) may.moves_constants = false;
     // A clamp sees each feature: matrices do not commute with it, and constants are clamped too.
     if (head.clip != 0.0) may.maps_values = may.maps_keys = may.moves_constants = false;
     for (const auto part : {&Head::query, &Head::key}) {
       const Norm* const norm = own_norm(model, *(head.*part));
       if (norm != nullptr) may.maps_keys = false;
-      // Norms of all heads together, or one for each.
-      if (norm != own_norm(model, *(first.*part)) || (norm != nullptr && norm->width != first.head_dim)) {
-        may.permutes_heads = false;
-      }
+      // Each head may have a norm of its own, with a gain in a tensor of its own.
+      if (norm != own_norm(model, *(first.*part))) may.permutes_heads = false;
     }
   }
   return may;

@@ -143,7 +143,7 @@ class Neurons {
   [[nodiscard]] Activation activation() const { return *pair_.old_side.model.decoder->activation; }
 
   /// What tells neurons apart, whatever their scale may be.
-  [[nodiscard]] Marks marks(const Planned& side, const Mlp& mlp, const Norm& norm, const Norm& reader) const {
+  [[nodiscard]] Marks marks(const Planned& side, const Mlp& mlp, const Norm* norm, const Norm& reader) const {
     const Probed in(reader_rows(side, *mlp.in, norm));
     const WrittenRows written(side, *mlp.out, reader);
     const Probed out(written.rows);

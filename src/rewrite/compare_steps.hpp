@@ -106,6 +106,9 @@ struct Relabelled {
 struct Relabelling {
   std::map<const models::Linear*, Relabelled> readers{};                  ///< by OLD's reader
   std::map<std::pair<std::string, std::uint64_t>, Relabelled> writers{};  ///< by the place of OLD's
+  /// For each feature of a norm over several heads, that of NEW; by OLD's norm.
+  std::map<std::string, std::vector<std::size_t>> features{};
+  std::map<std::size_t, std::size_t> heads{};  ///< heads of NEW by those of OLD, as indices in `model.heads`
   std::vector<ComparisonFinding> findings{};
 
   [[nodiscard]] bool empty() const { return readers.empty() && writers.empty(); }

@@ -32,9 +32,10 @@ RowMajorMatrix Rows::read(std::uint64_t first, std::uint64_t count) const {
   return rows;
 }
 
-Rows reader_rows(const Planned& side, const models::Linear& map, const models::Norm& norm) {
-  const bool centered = facts(norm.kind).centers && norm.groups == 1;
-  return {side, map, read_norm(side.file, norm), side.turn(norm), centered};
+Rows reader_rows(const Planned& side, const models::Linear& map, const models::Norm* norm) {
+  if (norm == nullptr) return {side, map};
+  const bool centered = facts(norm->kind).centers && norm->groups == 1;
+  return {side, map, read_norm(side.file, *norm), side.turn(*norm), centered};
 }
 
 void FoundSymmetries::add_reader(const models::Linear& before, const models::Linear& after,
@@ -112,8 +113,8 @@ Relabelling find_relabelling(const files::Checkpoint& old_file, const models::Mo
                             after,
                             a,
                             b,
-                            old_model.norms[a.norm],
-                            new_model.norms[b.norm],
+                            a.norm ? &old_model.norms[*a.norm] : nullptr,
+                            b.norm ? &new_model.norms[*b.norm] : nullptr,
                             a.after != nullptr ? *a.after : old_model.norms[old_step.norm],
                             b.after != nullptr ? *b.after : new_model.norms[new_step.norm],
                             tolerance};

@@ -48,7 +48,8 @@ struct Rows {
   [[nodiscard]] RowMajorMatrix read(std::uint64_t first, std::uint64_t count) const;
 };
 
-[[nodiscard]] Rows reader_rows(const Planned& side, const models::Linear& map, const models::Norm& norm);
+/// `norm`: null for a map that reads the stream itself.
+[[nodiscard]] Rows reader_rows(const Planned& side, const models::Linear& map, const models::Norm* norm);
 
 /// What a map writes for each of its inputs.
 struct WrittenRows {
@@ -77,8 +78,8 @@ struct BranchPair {
   const Planned& new_side;
   const forward::Branch& old_branch;
   const forward::Branch& new_branch;
-  const models::Norm& old_norm;
-  const models::Norm& new_norm;
+  const models::Norm* old_norm;  ///< null for the stream itself
+  const models::Norm* new_norm;
   const models::Norm& old_reader;
   const models::Norm& new_reader;
   double tolerance = 0.0;
@@ -93,6 +94,11 @@ class FoundSymmetries {
   /// `order` is that of the inputs of `after`.
   void add_writer(const models::Linear& before, const models::Linear& after, const Order& order,
                   Blocks blocks);
+  /// `order` is that of the features of a norm over several heads.
+  void add_norm(const models::Norm& before, Order order) {
+    result_.features.insert_or_assign(before.name, std::move(order));
+  }
+  void add_head(std::size_t before, std::size_t after) { result_.heads.insert_or_assign(before, after); }
   [[nodiscard]] Relabelled reader_so_far(const models::Linear& before, const models::Linear& after) const;
   /// The entries of maps, which are themselves if none was added.
   [[nodiscard]] Relabelled& reader(const models::Linear& before, const models::Linear& after);

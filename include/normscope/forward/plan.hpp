@@ -24,12 +24,12 @@ struct Experts {
   const models::Linear* shared_gate = nullptr;  ///< its output's factor is a sigmoid of this
 };
 
-/// What attention or an MLP computes from the output of one norm and adds to the stream.
+/// What attention or an MLP computes from the output of one norm, or from the stream, and adds to the stream.
 struct Branch {
-  std::size_t norm = 0;                 ///< index of the norm that it reads
-  std::vector<std::size_t> heads{};     ///< of attention; empty for an MLP
-  Mlp mlp{};                            ///< of attention: its output map alone
-  Experts experts{};                    ///< in place of the MLP if there is a router
+  std::optional<std::size_t> norm{};  ///< index of the norm that it reads; empty: it reads the stream itself
+  std::vector<std::size_t> heads{};   ///< of attention; empty for an MLP
+  Mlp mlp{};                          ///< of attention: its output map alone
+  Experts experts{};                  ///< in place of the MLP if there is a router
   const models::Norm* after = nullptr;  ///< the norm of its output, if there is one
 
   /// Whether it adds numbers that do not depend on its input.
@@ -42,7 +42,8 @@ struct Branch {
   }
 };
 
-/// A norm, and the branches that are added to the stream before it reads the stream.
+/// A norm, and the branches that are added to the stream before it reads the stream. Those that read the
+/// stream itself read it one after the other.
 struct Step {
   std::size_t norm = 0;
   std::vector<Branch> before{};

@@ -228,6 +228,8 @@ struct Model {
   /// In the order of the forward pass; norms of unknown order follow, sorted by name.
   std::vector<Norm> norms;
   std::vector<OtherNorms> other_norms{};
+  /// Of decoders: linear maps that read the residual stream itself, behind no norm, in the order of the pass.
+  std::vector<Linear> stream_readers{};
   std::vector<Head> heads;
   std::optional<Vocabulary> vocabulary{};
   std::optional<Decoder> decoder{};

@@ -19,6 +19,7 @@ void gguf_olmo2_layer(Builder& b) {
 void gguf_olmo2_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5});
   b.note("attention and MLP read the residual stream without a norm, so its heads' scores have no bound");
+  b.decoder({.activation = "silu", .fixed_activation = true});
   const bool windows = b.config().has({"sliding_window"});
   b.rotary({.theta = windows ? 5e5 : 1e4,
             .has_local_theta = windows,

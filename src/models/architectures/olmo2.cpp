@@ -36,9 +36,7 @@ void olmo2_forward(Builder& b) {
             .windows_unscaled = !exaone,
             .windows_only = exaone && windows});
   if (windows) b.windows({.period = 4});
-  // GGUF files do not state it, and no decoder is described that would contain it.
-  const std::string activation = b.config().text({"hidden_act"}).value_or("silu");
-  if (activation != "silu") b.scores_not_modelled("hidden_act: " + activation);
+  if (!flex) b.decoder({.activation = "silu"});
   llama_stack(b, {.layer = flex ? flex_olmo_layer : llama_branches_with_norms});
 }
 

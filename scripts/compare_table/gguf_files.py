@@ -25,7 +25,7 @@ STATED: dict[str, dict[str, Any]] = {
     "mixtral": {"sliding_window": None}, "qwen2": {"use_sliding_window": False, "sliding_window": None, "layer_types": ["full_attention"] * 2},
     "starcoder2": {"sliding_window": None}, "mistral": {"sliding_window": None},
     # llama.cpp's converter does not write these fields, and its reader takes these values.
-    "olmoe": {"rms_norm_eps": 1e-5}, "mpt": {"layer_norm_epsilon": 1e-5}, "smollm3": {"no_rope_layers": [1, 1]}}
+    "olmoe": {"rms_norm_eps": 1e-5, "clip_qkv": None}, "mpt": {"layer_norm_epsilon": 1e-5}, "smollm3": {"no_rope_layers": [1, 1]}}
 #: Models that change in llama.cpp's files: it does not scale the logits of a tied T5.
 CHANGED = ("t5",)
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}

@@ -39,6 +39,15 @@ double activated(models::Activation activation, double x) {
   return 0.0;
 }
 
+namespace {
+
+double gated(const models::ClampedGate& of, double gate, double in) {
+  const double g = std::min(gate, of.limit);
+  return (std::clamp(in, -of.limit, of.limit) + 1.0) * g / (1.0 + std::exp(-of.alpha * g));
+}
+
+}  // namespace
+
 struct Decoder::State {
   const files::Checkpoint& checkpoint;
   const models::Model& model;
@@ -170,7 +179,10 @@ struct Decoder::State {
     const models::Activation activation = *model.decoder->activation;
     if (mlp.gate != nullptr) {
       const std::vector<double> gate = apply(checkpoint, *mlp.gate, x, threads, disturbance);
-      for (std::size_t i = 0; i < inner.size(); ++i) inner[i] *= activated(activation, gate[i]);
+      const std::optional<models::ClampedGate>& clamp = model.decoder->clamped_gate;
+      for (std::size_t i = 0; i < inner.size(); ++i) {
+        inner[i] = clamp ? gated(*clamp, gate[i], inner[i]) : inner[i] * activated(activation, gate[i]);
+      }
     } else {
       for (double& value : inner) value = activated(activation, value);
     }

@@ -236,7 +236,11 @@ std::vector<double> attended(const files::Checkpoint& checkpoint, const models::
   const bool sees_all = model.decoder && model.decoder->encodes;
   std::vector<std::optional<double>> sinks;
   for (const models::Head* const head : all) {
-    sinks.push_back(head->sink ? std::optional(models::read_number(checkpoint, *head->sink)) : std::nullopt);
+    sinks.emplace_back();
+    if (!head->sink) continue;
+    double sink = models::read_number(checkpoint, *head->sink);
+    disturb(disturbance, head->place(), 0, change_of(disturbance, head->sink->tensor), {&sink, 1, 1});
+    sinks.back() = sink;
   }
   parallel_for(all.size(), 1, threads, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {

@@ -35,11 +35,13 @@ void expect_complete(const models::Model& model, bool encoders) {
   }
 }
 
-void expect_head(const models::Head& head, bool encodes) {
+void expect_head(const models::Model& model, const models::Head& head) {
+  const bool encodes = model.decoder->encodes;
   if (!head.not_modelled.empty()) refuse(head.not_modelled);
   if (!head.query || !head.key || !head.value) {
     refuse(head.place() + ", whose weights are not all there");
   }
+  if (models::own_norm(model, *head.value) != nullptr) refuse(head.place() + ", whose values pass a norm");
   if (encodes && head.window) refuse(head.place() + ", which sees a window on both sides");
   if (head.between || !head.later_norms.empty()) refuse("layers that share their weights");
   if (head.rotary && head.rotary->frequencies.empty()) {
@@ -236,7 +238,7 @@ class Planner {
     };
     for (std::size_t i = 0; i < model_.heads.size(); ++i) {
       if (!reads(model_.heads[i])) continue;
-      expect_head(model_.heads[i], model_.decoder->encodes);
+      expect_head(model_, model_.heads[i]);
       branch.heads.push_back(i);
     }
     if (branch.heads.empty()) refuse("the number of heads, which is not stated");

@@ -386,6 +386,7 @@ void Builder::reject(const Parameter& parameter, const std::string& expected) co
 
 void Builder::decoder(const DecoderStyle& style) {
   Decoder decoder{.head_activation = style.head_activation,
+                  .clamped_gate = style.clamped_gate,
                   .embedding_scale = style.embedding_scale,
                   .branch_scale = style.branch_scale,
                   .first_position = style.first_position,
@@ -409,6 +410,9 @@ void Builder::decoder(const DecoderStyle& style) {
     decoder.activation = known->activation;
   } else if (!name.empty()) {
     decoder.not_modelled = fmt::format("{}: {}", field, name);
+  }
+  if (style.clamped_gate && !(style.clamped_gate->limit > 0.0)) {
+    decoder.not_modelled = fmt::format("swiglu_limit: {}", style.clamped_gate->limit);
   }
   model_.decoder = std::move(decoder);
   embedding_times_root_ = style.embedding_times_root;

@@ -84,6 +84,7 @@ struct DecoderStyle {
   bool fixed_activation = false;  ///< whether it needs no configuration
   bool reads_activation = true;   ///< whether the class takes it from the configuration
   std::optional<Activation> head_activation{};
+  std::optional<ClampedGate> clamped_gate{};
   double embedding_scale = 1.0;
   bool embedding_times_root = false;  ///< the token embedding is multiplied by the root of the width
   double branch_scale = 1.0;
@@ -254,6 +255,10 @@ class Builder {
   void reads_part(std::string_view role, std::string_view name, std::uint64_t first, std::uint64_t count);
   /// A matrix whose outputs are parts of equal size, one for each role. Returns the size of a part.
   std::uint64_t reads_parts(std::initializer_list<std::string_view> roles, std::string_view name);
+  /// Likewise, with outputs of the parts in turn.
+  std::uint64_t reads_parts_in_turn(std::initializer_list<std::string_view> roles, std::string_view name);
+  /// A tensor with a learned score for each head described last, which takes a share of their softmax.
+  void sinks(std::string_view name);
   /// From here to the next norm, maps read the stream itself.
   void reads_the_stream() { reading_.reset(); }
   /// More than linear maps reads the last norm.

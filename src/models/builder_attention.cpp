@@ -426,6 +426,18 @@ void Builder::without_values() {
   }
 }
 
+void Builder::sinks(std::string_view name) {
+  const std::optional<Parameter> stored = find(name, {".weight", ""});
+  if (!stored) return miss(full(name));
+  if (counts_.heads != 0 && (stored->shape.size() != 1 || stored->shape[0] != counts_.heads)) {
+    reject(*stored, fmt::format("[{}]", counts_.heads));
+  }
+  for (auto head = model_.heads.rbegin(); head != model_.heads.rend() && head->layer == scope_.layer;
+       ++head) {
+    head->sink = Slice{stored->slice.tensor, static_cast<std::uint64_t>(head->head), 1};
+  }
+}
+
 void Builder::keys_of(int layer) {
   std::vector<Head>& heads = model_.heads;
   const auto of = [&](int wanted) {

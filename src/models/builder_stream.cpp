@@ -494,6 +494,26 @@ std::uint64_t Builder::reads_parts(std::initializer_list<std::string_view> roles
   return part.out;
 }
 
+std::uint64_t Builder::reads_parts_in_turn(std::initializer_list<std::string_view> roles,
+                                           std::string_view name) {
+  const std::optional<Linear> whole = find_linear(*roles.begin(), name, read_width(), 0);
+  if (!whole) {
+    miss_reader(name);
+    return 0;
+  }
+  Linear part = *whole;
+  part.out = whole->out / roles.size();
+  std::uint64_t first = 0;
+  for (const std::string_view role : roles) {
+    part.role = role;
+    part.out_indices.clear();
+    for (std::uint64_t j = 0; j < part.out; ++j) part.out_indices.push_back(first + j * roles.size());
+    add_reader(part);
+    ++first;
+  }
+  return part.out;
+}
+
 void Builder::leads_over(std::string_view role, std::string_view name, std::uint64_t width) {
   const std::optional<Linear> map = find_linear(role, name, read_width(), width);
   if (map) {

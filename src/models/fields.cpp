@@ -191,6 +191,8 @@ constexpr Contained contained[] = {
     {"embedding_multiplier", Described::stream},
     {"residual_multiplier", Described::stream},
     {"num_experts_per_tok", Described::stream},
+    {"swiglu_alpha", Described::stream},
+    {"swiglu_limit", Described::stream},
     {"norm_topk_prob", Described::stream},
 };
 

@@ -348,14 +348,13 @@ void compare_stream_readers(Side& before, Side& after, const View& view, Compari
     note_map(after, new_map.map);
     const ReaderComparison found = compare_readers(old_map, new_map);
     const double change = std::max(found.composite, found.bias);
-    if (!(change <= result.tolerance) && relabelled == nullptr && is_quantization(old_map, new_map, result) &&
-        same_bias(old_map, new_map, result.tolerance)) {
-      continue;
-    }
+    const bool by_blocks = !(change <= result.tolerance) && relabelled == nullptr &&
+                           is_quantization(old_map, new_map, result) &&
+                           same_bias(old_map, new_map, result.tolerance);
     OtherComparison other{old_map.map.weight.selector()};
     if (new_map.map.weight.selector() != other.name) other.new_name = new_map.map.weight.selector();
     other.change = change;
-    other.tolerance = result.tolerance;
+    other.tolerance = by_blocks ? change : result.tolerance;
     result.others.push_back(std::move(other));
   }
 }

@@ -188,7 +188,13 @@ class Configurations {
     if (!old_.decoder || !new_.decoder) return;
     const models::Decoder& before = *old_.decoder;
     const models::Decoder& after = *new_.decoder;
-    if (before.activation != after.activation && before.activation && after.activation) {
+    const bool gates_alike =
+        before.clamped_gate.has_value() == after.clamped_gate.has_value() &&
+        (!before.clamped_gate || (equal_numbers(before.clamped_gate->alpha, after.clamped_gate->alpha) &&
+                                  equal_numbers(before.clamped_gate->limit, after.clamped_gate->limit)));
+    if (!gates_alike) {
+      differ(Described::stream, "the clamped gates of MLPs have other numbers in NEW");
+    } else if (before.activation != after.activation && before.activation && after.activation) {
       differ(Described::stream, "the activation of MLPs is another one in NEW");
     } else if (before.activation != after.activation) {
       result_.not_compared.push_back(

@@ -134,6 +134,8 @@ class Neurons {
 
   /// How an MLP changes if the maps of its neurons are multiplied.
   [[nodiscard]] bool scales(const Mlp& mlp) const {
+    // What is clamped, or has 1 added, has no scale.
+    if (pair_.old_side.model.decoder->clamped_gate) return false;
     return mlp.gate != nullptr || activation() == Activation::relu ||
            activation() == Activation::squared_relu;
   }
@@ -159,7 +161,13 @@ class Neurons {
       result.values.col(column) = from.products.col(probe);
       result.lengths.col(column) = from.lengths;
     };
-    if (mlp.gate != nullptr) {
+    if (mlp.gate != nullptr && !scales(mlp)) {
+      const Probed gate(reader_rows(side, *mlp.gate, norm));
+      copy(0, gate, 0);
+      copy(1, in, 0);
+      copy(2, in, 1);
+      copy(3, out, 0);
+    } else if (mlp.gate != nullptr) {
       const Probed gate(reader_rows(side, *mlp.gate, norm));
       copy(0, gate, 0);
       copy(1, gate, 1);

@@ -95,7 +95,8 @@ Relabelling find_relabelling(const files::Checkpoint& old_file, const models::Mo
   std::optional<forward::Plan> of_old = plan(old_model);
   std::optional<forward::Plan> of_new = plan(new_model);
   if (!of_old || !of_new || of_old->steps.size() != of_new->steps.size() ||
-      old_model.decoder->activation != new_model.decoder->activation) {
+      old_model.decoder->activation != new_model.decoder->activation ||
+      old_model.decoder->clamped_gate != new_model.decoder->clamped_gate) {
     return {};
   }
   const Planned before{old_file, old_model, std::move(*of_old)};

@@ -285,6 +285,15 @@ forward::WeightChanges changes_by_rounding(const models::Model& old_model, const
       take(at->second->bias->selector(), writer.raw, result.tolerance);
     }
   }
+  const auto take_other = [&](const std::string& name, const OtherComparison& other) {
+    if (other.change != 0.0) changes[name] = std::max(changes[name], std::min(other.change, other.tolerance));
+  };
+  for (const OtherComparison& other : result.others) take_other(other.name, other);
+  for (const models::Linear& map : old_model.stream_readers) {
+    for (const OtherComparison& other : result.others) {
+      if (map.bias && other.name == map.weight.selector()) take_other(map.bias->selector(), other);
+    }
+  }
   // In names of another kind, which matrix of OLD is meant is not known.
   if (!all_are_known && !changes.empty()) changes[""] = result.tolerance;
   return changes;

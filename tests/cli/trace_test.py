@@ -165,7 +165,7 @@ class Trace(CommandTest):
         self.assertIn("token 28 is not in the vocabulary, expected 0 to 27", fails(3, OWN_MODEL, "--tokens", "1,28"))
         self.assertIn("the context has 33 tokens, expected at most 32", fails(3, OWN_MODEL, "a" * 33))
         self.assertIn("not modelled: the forward pass of BERT", fails(3, fixture("bert"), "--tokens", "1"))
-        self.assertIn("not modelled: clip_qkv: 0.8", fails(3, fixture("olmo"), "--tokens", "1"))
+        self.assertIn("not modelled: attn_config.alibi_bias_max: 4", fails(3, fixture("mpt_scaled"), "--tokens", "1"))
         self.assertIn("expected either TEXT or --tokens", fails(2, OWN_MODEL))
         self.assertIn("expected either TEXT or --tokens", fails(2, OWN_MODEL, "a", "--tokens", "1"))
         self.assertIn("vocab.json", fails(3, OWN_MODEL, "a", "-o", OWN_MODEL / "vocab.json"))

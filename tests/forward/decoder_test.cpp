@@ -124,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values("arcee", "bloom", "codegen", "cohere", "cohere2", "cohere_qk_norm", "cwm", "ernie4_5",
                     "exaone4", "falcon_11b", "falcon_40b", "falcon_7b", "falcon_alibi", "gemma", "gemma2",
                     "gemma3", "glm", "glm4", "gpt2", "gpt2_scaled", "gpt_bigcode", "gpt_bigcode_multi_head",
-                    "gpt_neo", "gpt_neox", "gpt_neox_sequential", "gptj", "granite", "granitemoe",
+                    "gpt_neo", "gpt_neox", "gpt_neox_sequential", "gpt_oss", "gptj", "granite", "granitemoe",
                     "granitemoeshared", "helium", "jais2", "llama", "llama_biased", "ministral", "mistral",
                     "mixtral", "mpt", "nemotron", "olmo", "olmo2", "olmo3", "olmoe", "opt", "persimmon",
                     "phi", "phi3", "phi_qk_norm", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "seed_oss",
@@ -152,7 +152,7 @@ TEST(Decoder, NeedsTheActivationOfAFileThatStatesNone) {
 TEST(Decoder, RefusesWhatIsNotModelled) {
   const std::vector<std::pair<const char*, const char*>> cases = {
       {"mpt_scaled", "attn_config.alibi_bias_max: 4"},
-      {"bloom_post_residual", "apply_residual_connection_post_layernorm: true"},
+      {"bloom_post_residual", "transformer.h.0.input_layernorm, behind a sum"},
       {"bert", "the forward pass of BERT, RoBERTa or MiniLM"},
       {"phi3_longrope", "a rotary embedding whose frequencies depend on the length of the context"},
       {"phimoe", "the forward pass of Mixtral, Phi-3.5-MoE or MiniMax M2"}};

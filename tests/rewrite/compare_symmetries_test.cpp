@@ -132,8 +132,9 @@ std::set<std::string> kinds(const Comparison& comparison) {
 }
 
 TEST(CompareSymmetries, NeuronsAreFoundInAnyOrderAndScale) {
-  for (const char* const name : {"llama", "gpt2", "gptj", "gpt_neox", "gemma2", "opt", "phi3", "starcoder2",
-                                 "bert", "mixtral", "qwen2_moe", "nemotron"}) {
+  for (const char* const name :
+       {"llama", "gpt2", "gptj", "gpt_neox", "gemma2", "opt", "phi3", "starcoder2", "bert", "mixtral",
+        "qwen2_moe", "nemotron", "olmo", "olmoe", "bloom", "mpt", "olmo2", "exaone4", "gpt_oss"}) {
     const Scratch scratch;
     Disguised model(name);
     bool is_scaled = false;
@@ -146,6 +147,7 @@ TEST(CompareSymmetries, NeuronsAreFoundInAnyOrderAndScale) {
         const models::Activation activation = *model.model.decoder->activation;
         const bool squares = mlp.gate == nullptr && activation == models::Activation::squared_relu;
         if (mlp.gate == nullptr && !squares && activation != models::Activation::relu) continue;
+        if (model.model.decoder->clamped_gate) continue;
         is_scaled = true;
         // Powers of two leave no rounding.
         model.scale_output(*mlp.in, 1, mlp.gate == nullptr ? 4.0 : -4.0);
@@ -160,7 +162,7 @@ TEST(CompareSymmetries, NeuronsAreFoundInAnyOrderAndScale) {
 }
 
 TEST(CompareSymmetries, ANegativeScaleIsNoneOfReluOrOfAGate) {
-  for (const char* const name : {"opt", "llama", "gpt2"}) {
+  for (const char* const name : {"opt", "llama", "gpt2", "bloom", "olmo2"}) {
     const Scratch scratch;
     Disguised model(name);
     model.each_branch([&](const forward::Branch& branch) {
@@ -173,8 +175,24 @@ TEST(CompareSymmetries, ANegativeScaleIsNoneOfReluOrOfAGate) {
   }
 }
 
+TEST(CompareSymmetries, NeuronsThatAreClampedHaveNoScale) {
+  for (const bool of_input : {true, false}) {
+    const Scratch scratch;
+    Disguised model("gpt_oss");
+    model.each_branch([&](const forward::Branch& branch) {
+      for (const Mlp& mlp : branch.experts.mlps) {
+        model.scale_output(of_input ? *mlp.in : *mlp.gate, 1, 2.0);
+        model.scale_input(*mlp.out, 1, 0.5);
+      }
+    });
+    const Comparison comparison = model.compared(scratch, "gpt_oss");
+    EXPECT_EQ(comparison.agreement, Agreement::different);
+    EXPECT_TRUE(comparison.witness);
+  }
+}
+
 TEST(CompareSymmetries, ExpertsAreFoundInAnyOrder) {
-  for (const char* const name : {"mixtral", "qwen2_moe"}) {
+  for (const char* const name : {"mixtral", "qwen2_moe", "olmoe", "gpt_oss"}) {
     const Scratch scratch;
     Disguised model(name);
     for (const bool with_router : {false, true}) {
@@ -193,6 +211,7 @@ TEST(CompareSymmetries, ExpertsAreFoundInAnyOrder) {
               for (std::uint64_t j = 0; j < to.in; ++j) {
                 Disguised::at(model.copy, to, i, j) = Disguised::at(before, from, i, j);
               }
+              if (to.bias) Disguised::bias(model.copy, to, i) = Disguised::bias(before, from, i);
             }
           }
         }
@@ -214,8 +233,8 @@ void each_head(Disguised& model, const Change& change) {
 }
 
 TEST(CompareSymmetries, ValuesMayBeAnyMapThatTheOutputUndoes) {
-  for (const char* const name :
-       {"gpt2", "llama", "gpt_neox", "bert", "phi3", "gemma2", "qwen2", "falcon_40b"}) {
+  for (const char* const name : {"gpt2", "llama", "gpt_neox", "bert", "phi3", "gemma2", "qwen2", "falcon_40b",
+                                 "bloom", "olmo2", "gpt_oss"}) {
     const Scratch scratch;
     Disguised model(name);
     std::set<int> done;
@@ -231,8 +250,26 @@ TEST(CompareSymmetries, ValuesMayBeAnyMapThatTheOutputUndoes) {
   }
 }
 
+// A clamp sees each feature.
+TEST(CompareSymmetries, ValuesThatAreClampedMayNot) {
+  for (const char* const name : {"olmo", "olmoe", "mpt"}) {
+    const Scratch scratch;
+    Disguised model(name);
+    std::set<int> done;
+    each_head(model, [&](const forward::Branch& branch, const models::Head& head, std::size_t h) {
+      const std::size_t first = h * head.head_dim;
+      if (done.insert(head.layer * 1000 + head.key_value_head).second)
+        model.scale_output(*head.value, 0, 8.0);
+      model.scale_input(*branch.mlp.out, first, 0.125);
+    });
+    const Comparison comparison = model.compared(scratch, name);
+    EXPECT_EQ(comparison.agreement, Agreement::different) << name;
+    EXPECT_TRUE(comparison.witness) << name;
+  }
+}
+
 TEST(CompareSymmetries, KeysMayBeAMapThatCommutesWithTheirRotation) {
-  for (const char* const name : {"gpt2", "llama", "gptj", "gpt_neox", "phi3", "qwen2"}) {
+  for (const char* const name : {"gpt2", "llama", "gptj", "gpt_neox", "phi3", "qwen2", "bloom", "gpt_oss"}) {
     for (const bool commutes : {true, false}) {
       const Scratch scratch;
       Disguised model(name);
@@ -258,7 +295,9 @@ TEST(CompareSymmetries, KeysMayBeAMapThatCommutesWithTheirRotation) {
 }
 
 TEST(CompareSymmetries, ConstantsOfValuesMayBeInTheOutputsBias) {
-  for (const char* const name : {"gpt2", "gpt_neox", "bert", "opt"}) {
+  for (const char* const name : {"gpt2", "gpt_neox", "bert", "opt", "bloom", "gpt_oss"}) {
+    // Beside a sink, weights add up to less than 1.
+    const bool adds_up = std::string(name) != "gpt_oss";
     for (const double factor : {1.0, 0.5}) {
       const Scratch scratch;
       Disguised model(name);
@@ -273,43 +312,73 @@ TEST(CompareSymmetries, ConstantsOfValuesMayBeInTheOutputsBias) {
         }
       });
       const Comparison comparison = model.compared(scratch, name);
-      EXPECT_EQ(comparison.agreement == Agreement::equivalent, factor == 1.0) << name;
-      EXPECT_TRUE(kinds(comparison).contains("moved_value_bias")) << name;
+      EXPECT_EQ(comparison.agreement == Agreement::equivalent, factor == 1.0 && adds_up) << name;
+      EXPECT_EQ(kinds(comparison).contains("moved_value_bias"), adds_up) << name;
     }
+  }
+}
+
+/// Puts the heads of each attention in reverse, which keeps groups together; `with_rest`: with their parts of
+/// norms over all heads, and their sinks.
+void reverse_heads(Disguised& model, bool with_rest = true) {
+  const Copy before = model.copy;
+  model.each_branch([&](const forward::Branch& branch) {
+    const std::size_t count = branch.heads.size();
+    for (std::size_t h = 0; h < count; ++h) {
+      const models::Head& to = model.model.heads[branch.heads[h]];
+      const models::Head& from = model.model.heads[branch.heads[count - 1 - h]];
+      for (const auto member : {&models::Head::query, &models::Head::key, &models::Head::value}) {
+        const models::Norm* const norm = own_norm(model.model, *(to.*member));
+        for (std::uint64_t i = 0; i < to.head_dim; ++i) {
+          for (std::uint64_t j = 0; j < (to.*member)->in; ++j) {
+            Disguised::at(model.copy, *(to.*member), i, j) = Disguised::at(before, *(from.*member), i, j);
+          }
+          if (norm != nullptr && norm->width != to.head_dim && with_rest) {
+            const std::string& gain = norm->gain->tensor;
+            model.copy.tensors.at(gain).values[(to.*member)->first_out + i] =
+                before.tensors.at(gain).values[(from.*member)->first_out + i];
+          }
+          if (!(to.*member)->bias) continue;
+          Disguised::bias(model.copy, *(to.*member), i) = Disguised::bias(before, *(from.*member), i);
+        }
+      }
+      if (to.sink && with_rest) {
+        model.copy.tensors.at(to.sink->tensor).values[to.sink->offset] =
+            before.tensors.at(from.sink->tensor).values[from.sink->offset];
+      }
+      const Linear& out = *branch.mlp.out;
+      for (std::uint64_t i = 0; i < to.head_dim; ++i) {
+        for (std::uint64_t k = 0; k < out.out; ++k) {
+          Disguised::at(model.copy, out, k, h * to.head_dim + i) =
+              Disguised::at(before, out, k, (count - 1 - h) * to.head_dim + i);
+        }
+      }
+    }
+  });
+}
+
+// A slope belongs to a place; a sink and a part of a norm's gain belong to a head.
+TEST(CompareSymmetries, HeadsWithoutWhatBelongsToThemAreOthers) {
+  for (const char* const name : {"bloom", "mpt", "falcon_alibi", "olmo2", "olmoe", "gpt_oss"}) {
+    const Scratch scratch;
+    Disguised model(name);
+    reverse_heads(model, false);
+    const Comparison comparison = model.compared(scratch, name);
+    EXPECT_EQ(comparison.agreement, Agreement::different) << name;
+    EXPECT_TRUE(comparison.witness) << name;
   }
 }
 
 // Heads of a group stay together, and a fault behind a permutation is found.
 TEST(CompareSymmetries, HeadsAreFoundInAnyOrderAndAFaultBehindIt) {
-  for (const char* const name : {"gpt2", "llama", "gpt_neox", "gemma2", "qwen2", "bert", "phi3"}) {
+  for (const char* const name : {"gpt2", "llama", "gpt_neox", "gemma2", "qwen2", "bert", "phi3", "olmo",
+                                 "olmoe", "olmo2", "olmo3", "exaone4", "gpt_oss"}) {
     for (const bool with_fault : {false, true}) {
       const Scratch scratch;
       Disguised model(name);
-      const Copy before = model.copy;
+      reverse_heads(model);
       model.each_branch([&](const forward::Branch& branch) {
-        const std::size_t count = branch.heads.size();
-        for (std::size_t h = 0; h < count; ++h) {
-          // In reverse, which keeps groups together.
-          const models::Head& to = model.model.heads[branch.heads[h]];
-          const models::Head& from = model.model.heads[branch.heads[count - 1 - h]];
-          for (const auto member : {&models::Head::query, &models::Head::key, &models::Head::value}) {
-            for (std::uint64_t i = 0; i < to.head_dim; ++i) {
-              for (std::uint64_t j = 0; j < (to.*member)->in; ++j) {
-                Disguised::at(model.copy, *(to.*member), i, j) = Disguised::at(before, *(from.*member), i, j);
-              }
-              if (!(to.*member)->bias) continue;
-              Disguised::bias(model.copy, *(to.*member), i) = Disguised::bias(before, *(from.*member), i);
-            }
-          }
-          const Linear& out = *branch.mlp.out;
-          for (std::uint64_t i = 0; i < to.head_dim; ++i) {
-            for (std::uint64_t k = 0; k < out.out; ++k) {
-              Disguised::at(model.copy, out, k, h * to.head_dim + i) =
-                  Disguised::at(before, out, k, (count - 1 - h) * to.head_dim + i);
-            }
-          }
-          if (with_fault && h == 0) model.scale_input(out, 0, 1.5);
-        }
+        if (!branch.heads.empty() && with_fault) model.scale_input(*branch.mlp.out, 0, 1.5);
       });
       const Comparison comparison = model.compared(scratch, name);
       EXPECT_TRUE(kinds(comparison).contains("permuted_heads")) << name;

@@ -179,6 +179,14 @@ struct Vocabulary {
 /// ReLU, ReLU squared.
 enum class Activation { gelu, gelu_tanh, silu, relu, squared_relu };
 
+/// Of gpt-oss: a gated MLP computes (u + 1) g σ(α g) of its input u, clamped to ±limit, and its gate g, which
+/// is at most `limit`, whatever the activation.
+struct ClampedGate {
+  double alpha = 0.0;
+  double limit = 0.0;
+  [[nodiscard]] bool operator==(const ClampedGate&) const = default;
+};
+
 /// How a mixture of experts uses them: those with the largest outputs of the router, each multiplied by its
 /// softmax over all outputs.
 struct Routing {
@@ -193,6 +201,7 @@ struct Decoder {
   std::optional<Activation> activation{};  ///< empty if neither file nor architecture determine it
   /// That of a language head's own map, where it is not that of the MLPs.
   std::optional<Activation> head_activation{};
+  std::optional<ClampedGate> clamped_gate{};
   double embedding_scale = 1.0;      ///< of the token embedding
   double branch_scale = 1.0;         ///< of the outputs of attention and MLP
   std::uint64_t first_position = 0;  ///< row of the position embedding for the first token

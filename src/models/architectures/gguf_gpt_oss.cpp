@@ -11,7 +11,7 @@ namespace {
 void gguf_gpt_oss_layer(Builder& b) {
   b.norm("attn_norm", "attention input");
   gguf_attention(b);
-  b.other("attn_sinks.weight");
+  b.sinks("attn_sinks");
   b.norm("post_attention_norm", "mlp input");
   gguf_gated_mlp(b);
 }
@@ -20,7 +20,11 @@ void gguf_gpt_oss_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5});
   b.rotary({.theta = 150'000.0, .dims = gguf_rotary_dims(b)});
   b.windows({.period = 2});
-  b.scores_not_modelled("attention sinks (tensor \"attn_sinks.weight\")");
+  // llama.cpp has these numbers in its code.
+  b.decoder({.activation = "silu",
+             .fixed_activation = true,
+             .clamped_gate = ClampedGate{1.702, 7.0},
+             .routing = softmax_routing(b, true)});
   gguf_stack(b, gguf_gpt_oss_layer);
 }
 

@@ -10,14 +10,14 @@ namespace {
 // gate and input of an expert alternate in one of them.
 void gpt_oss_layer(Builder& b) {
   llama_attention(b);
-  b.other("self_attn.sinks");
+  b.sinks("self_attn.sinks");
   b.norm("post_attention_layernorm", "mlp input");
   b.within("mlp.", [&] {
     b.reads("router", "router");
     b.layout(Layout::in_out);
     b.each_expert("experts.gate_up_proj", [&] {
-      b.reads("mlp gate and in", "experts.gate_up_proj");
-      b.writes("mlp out", "experts.down_proj");
+      const std::uint64_t inner = b.reads_parts_in_turn({"mlp gate", "mlp in"}, "experts.gate_up_proj");
+      b.writes("mlp out", "experts.down_proj", inner);
     });
     b.layout(Layout::out_in);
   });
@@ -28,7 +28,13 @@ void gpt_oss_forward(Builder& b) {
   b.grouped_queries();
   b.rotary({.theta = 150'000.0});
   b.windows({.period = 2});
-  b.scores_not_modelled("attention sinks (tensor \"self_attn.sinks\")");
+  const double alpha = b.config().number({"swiglu_alpha"}).value_or(1.702);
+  const double limit = b.config().number({"swiglu_limit"}).value_or(7.0);
+  b.decoder({.activation = "silu",
+             .fixed_activation = true,
+             .reads_activation = false,
+             .clamped_gate = ClampedGate{alpha, limit},
+             .routing = softmax_routing(b, true)});
   llama_stack(b, {.layer = gpt_oss_layer});
 }
 
@@ -41,7 +47,7 @@ extern const Architecture gpt_oss = {
     .signature = {"layers.{}.self_attn.sinks", "layers.{}.self_attn.q_proj.", "layers.{}.mlp.router."},
     .without = {},
     .describe = gpt_oss_forward,
-    .harmless = {"swiglu_alpha", "swiglu_limit", "quantization_config", "initial_context_length"},
+    .harmless = {"quantization_config", "initial_context_length"},
     .rotates_exactly = true,
     .in_llama_cpp = "gguf_gpt_oss",
 };

@@ -669,7 +669,8 @@ bool has_other_parts(const Model& a, const Model& b) {
       [](const Norm& one, const Norm& other) { return one.readers.size() == other.readers.size(); });
 }
 
-/// The number of readers and writers that differ, which a symmetry may explain.
+/// The number of maps that differ, which a symmetry may explain; those that read the stream itself are among
+/// the other tensors.
 std::size_t differing_maps(const Comparison& result) {
   std::size_t count = 0;
   for (const NormComparison& norm : result.norms) {
@@ -679,6 +680,9 @@ std::size_t differing_maps(const Comparison& result) {
   }
   for (const WriterComparison& writer : result.writers) {
     if (!((writer.only_layer_norms ? writer.centered : writer.raw) <= result.tolerance)) ++count;
+  }
+  for (const OtherComparison& other : result.others) {
+    if (!(other.change <= other.tolerance)) ++count;
   }
   return count;
 }

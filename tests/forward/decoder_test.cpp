@@ -152,7 +152,7 @@ TEST(Decoder, NeedsTheActivationOfAFileThatStatesNone) {
 TEST(Decoder, RefusesWhatIsNotModelled) {
   const std::vector<std::pair<const char*, const char*>> cases = {
       {"mpt_scaled", "attn_config.alibi_bias_max: 4"},
-      {"bloom_post_residual", "transformer.h.0.input_layernorm, behind a sum"},
+      {"bloom_post_residual", "the forward pass of BLOOM"},
       {"bert", "the forward pass of BERT, RoBERTa or MiniLM"},
       {"phi3_longrope", "a rotary embedding whose frequencies depend on the length of the context"},
       {"phimoe", "the forward pass of Mixtral, Phi-3.5-MoE or MiniMax M2"}};

@@ -34,7 +34,8 @@ Json supports(const Model& model) {
   const std::size_t bounded =
       count(model.heads, [](const Head& head) { return why_no_scores(head).empty(); });
   const bool is_read = count(model.norms, [](const Norm& norm) { return !norm.readers.empty(); }) != 0;
-  const bool runs = model.decoder && model.decoder->not_modelled.empty();
+  const bool runs = model.decoder && model.decoder->not_modelled.empty() &&
+                    count(model.heads, [](const Head& head) { return !head.not_modelled.empty(); }) == 0;
   const std::string no_logits = why_no_logits(model);
   const bool speaks = model.vocabulary && model.vocabulary->unembedding;
   return {{"architecture", model.architecture},

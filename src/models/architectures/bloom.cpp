@@ -14,7 +14,7 @@ void bloom_forward(Builder& b) {
            .eps_key = "layer_norm_epsilon"});
   if (from_norm) b.scores_not_modelled("apply_residual_connection_post_layernorm: true");
   b.scores({.most_alibi = 8.0});
-  b.decoder({.activation = "gelu_new", .fixed_activation = true, .reads_activation = false});
+  if (!from_norm) b.decoder({.activation = "gelu_new", .fixed_activation = true, .reads_activation = false});
   b.embedding("token embedding", "word_embeddings");
   b.norm("word_embeddings_layernorm", "embedding", Placement::post);
   b.each_layer("h.{}.", [&] {

@@ -28,7 +28,7 @@ CASES = ("bert_encoder", "bloom", "cohere", "deepseek_v2", "falcon_40b", "falcon
          "glm4", "gpt2", "gpt_neox", "gpt_oss", "granite", "granitemoe", "llama", "llama.fused", "llama4", "mamba",
          "mamba2", "mixtral", "mpt", "nomic_bert", "olmo", "olmo2", "olmo3", "olmoe", "phi3", "phi_ungrouped",
          "qwen2", "qwen2_moe_sparse", "qwen2_moe_sparse.fused", "qwen3", "qwen3.fused", "qwen3_moe_sparse",
-         "qwen3_yarn", "seed_oss", "smollm3", "stablelm", "starcoder2", "t5", "t5_gated")
+         "qwen3_yarn", "rwkv6", "rwkv7", "seed_oss", "smollm3", "stablelm", "starcoder2", "t5", "t5_gated")
 
 
 def set_vocab(model) -> None:

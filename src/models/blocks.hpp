@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -160,6 +161,28 @@ void clip_vision_tower(Builder& b, ClipFamily family);
 void clip_text_tower(Builder& b, ClipFamily family);
 /// SigLIP by its model_type, without one by its tensors.
 ClipFamily clip_family(const Builder& b);
+
+/// How a parameter of RWKV is stored: its numbers in one row, a matrix [out, in] or [in, out], or a stack of
+/// either.
+enum class RwkvForm { row, matrix, transposed, stack, transposed_stack };
+
+/// A parameter of RWKV that no norm's reader or writer is.
+struct RwkvPart {
+  std::string_view role;
+  std::string_view name;  ///< relative to the current prefix
+  RwkvForm form = RwkvForm::row;
+  bool not_first = false;  ///< the first layer does not use it
+};
+
+/// What is not listed as a reader, and how inference rescales the stream.
+void rwkv_notes(Builder& b);
+/// The attention of RWKV-6 or RWKV-7, which reads the last norm: `parts`, the norm of its heads' outputs, and
+/// the map that writes them.
+void rwkv_time_mix(Builder& b, std::span<const RwkvPart> parts, std::string_view norm, std::string_view out);
+/// The MLP, which reads the last norm.
+void rwkv_channel_mix(Builder& b, std::span<const RwkvPart> parts, std::string_view out);
+/// Vectors of one stacked tensor, of which each has a role of its own.
+void rwkv_stacked_mixes(Builder& b, std::string_view name, std::span<const char* const> roles);
 
 /// BERT's layers, under "encoder.layer.": attention and an MLP, each behind whose sum stands a norm.
 void bert_layers(Builder& b);

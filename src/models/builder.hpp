@@ -309,6 +309,9 @@ class Builder {
   void stores_head() { stores_head_ = true; }
   /// A parameter that belongs to no norm, linear map or input.
   void other(std::string_view name);
+  /// Likewise, with a role by which files of other names are compared: a matrix in the current layout, or
+  /// all of its numbers as one row.
+  void parameter(std::string_view role, std::string_view name, bool as_row);
   /// A stored causal mask. Returns whether it is there and its last row hides nothing: a mask with a window
   /// does.
   bool causal_mask(std::string_view name);

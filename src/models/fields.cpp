@@ -196,12 +196,23 @@ constexpr Contained contained[] = {
     {"norm_topk_prob", Described::stream},
 };
 
+/// Whether the largest number of positions changes nothing but the frequencies that a description lists:
+/// every head rotates by listed ones, or there are no heads.
+bool contains_positions(const Model& model) {
+  return model.is_known() &&
+         std::all_of(model.heads.begin(), model.heads.end(),
+                     [](const Head& head) { return head.rotary && !head.rotary->frequencies.empty(); });
+}
+
 /// Where the descriptions of both models contain what the field says.
 Described described(const std::string& path, const Model& old_model, const Model& new_model) {
+  const std::string_view key = key_of(path);
+  if (key == "max_position_embeddings" && contains_positions(old_model) && contains_positions(new_model)) {
+    return Described::heads;
+  }
   if (!old_model.fields_read.contains(path) && !new_model.fields_read.contains(path)) {
     return Described::nowhere;
   }
-  const std::string_view key = key_of(path);
   if (key.ends_with("eps") || key.ends_with("epsilon")) return Described::norms;
   for (const Contained& one : contained) {
     if (one.key != key) continue;

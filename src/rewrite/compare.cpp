@@ -449,6 +449,37 @@ void compare_others(const Side& before, const Side& after, Comparison& result) {
   }
 }
 
+/// Compares parameters that both descriptions list by their roles, whatever their names and layouts.
+void compare_roles(Side& before, Side& after, Comparison& result) {
+  const NormSpec none;
+  const auto of_role = [](const Model& model, const std::string& role) {
+    std::vector<const Linear*> found;
+    for (const Linear& map : model.others) {
+      if (map.role == role) found.push_back(&map);
+    }
+    return found;
+  };
+  std::set<std::string, std::less<>> roles;
+  for (const Linear& map : before.model.others) roles.insert(map.role);
+  for (const std::string& role : roles) {
+    const std::vector<const Linear*> of_old = of_role(before.model, role);
+    const std::vector<const Linear*> of_new = of_role(after.model, role);
+    if (of_old.size() != of_new.size()) continue;
+    for (std::size_t k = 0; k < of_old.size(); ++k) {
+      if (!same_shape(*of_old[k], *of_new[k])) continue;
+      note_map(before, *of_old[k]);
+      note_map(after, *of_new[k]);
+      const MapOfFile old_map{before.file, *of_old[k], none};
+      const MapOfFile new_map{after.file, *of_new[k], none};
+      OtherComparison other{of_old[k]->weight.selector(), of_new[k]->weight.selector()};
+      other.change = compare_readers(old_map, new_map).raw;
+      other.tolerance = result.tolerance;
+      if (!(other.change <= other.tolerance) && is_quantization(old_map, new_map, result)) continue;
+      result.others.push_back(std::move(other));
+    }
+  }
+}
+
 /// Compares the other tensors of a graph with names of its own: they are matched by name if it exists,
 /// otherwise by values.
 void compare_others_by_values(const Side& before, const Side& after, Comparison& result) {
@@ -618,6 +649,7 @@ Comparison compare_models(const Checkpoint& old_file, const Model& old_model, co
     compare_sinks(before, after, view, result);
     if (old_file.graph() != nullptr || new_file.graph() != nullptr ||
         old_model.architecture != new_model.architecture) {
+      compare_roles(before, after, result);
       compare_others_by_values(before, after, result);
     } else {
       compare_others(before, after, result);

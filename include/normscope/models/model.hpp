@@ -242,6 +242,9 @@ struct Model {
   std::vector<Head> heads;
   std::optional<Vocabulary> vocabulary{};
   std::optional<Decoder> decoder{};
+  /// Parameters that no norm's reader or writer is, as matrices, or as one row each, in the order of the
+  /// forward pass. Their roles tell which are the same in files of other names. Listed for RWKV.
+  std::vector<Linear> others{};
   /// What may act anywhere, such as a configuration field that is not known; part of the `not_modelled` of
   /// each map, head and decoder and of the vocabulary.
   std::string not_modelled{};

@@ -312,11 +312,26 @@ void find_conventions(const Report& report, Findings& findings) {
   }
 }
 
+// That a usual class's gains are as described is no finding.
+void find_gains_on_text(const Report& report, Findings& findings) {
+  const GainConsistency& found = report.gains_on_text;
+  const bool adds_one = std::any_of(report.norms.begin(), report.norms.end(),
+                                    [](const NormReport& norm) { return norm.shifts.has_value(); });
+  if (report.norms.empty() || (found.shift.value_or(0) == 0 && !adds_one)) return;
+  const std::size_t first = found.norms.empty() ? 0 : found.norms.front();
+  findings.push_back({first,
+                      found.shift.value_or(0) != 0 ? 0.95
+                      : found.shift                ? 0.2
+                                                   : 0.1,
+                      GainsOnText{found}});
+}
+
 void find_assumptions(const Report& report, Findings& findings) {
   find_group<GainOffset>(
       report, findings, 0.6, [](const NormReport& norm) { return norm.norm.gain_offset != 0.0; },
       [](const NormReport& first) { return first.norm.gain_offset; });
   find_conventions(report, findings);
+  find_gains_on_text(report, findings);
   std::set<double> eps;
   for (const NormReport& norm : report.norms) {
     if (norm.norm.eps_source == models::Source::assumed) eps.insert(norm.norm.eps);

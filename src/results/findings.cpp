@@ -280,6 +280,33 @@ class Description {
                     found.offset, names(found.norms)));
   }
 
+  FindingText operator()(const analysis::GainsOnText& found) const {
+    const analysis::GainConsistency& measured = found.found;
+    if (!measured.shift) {
+      return {"gain_convention_undecided",
+              fmt::format("Whether gains are off by 1 does not show in what the model makes of a text: {}.",
+                          measured.undecided)};
+    }
+    const auto& gains = measured.gains;
+    const char* const begins = *measured.shift == 0 ? "are those that the model was trained with"
+                               : *measured.shift < 0
+                                   ? "are 1 too large, as if 1 had been added once too often"
+                                   : "are 1 too small, as if 1 had not been added";
+    return about(
+        measured.norms,
+        *measured.shift == 0  ? "gain_convention"
+        : *measured.shift < 0 ? "gain_shifted_twice"
+                              : "gain_not_shifted",
+        fmt::format(
+            "The gains of {} {}: the next of {} tokens of a text surprises the model by {:.2f} nats with the "
+            "gains as described, {:.2f} with 1 less and {:.2f} with 1 more (equally likely tokens: {:.2f}; "
+            "the same tokens in another order, with the best of these gains: {:.2f}), and the stream grows "
+            "{:.3g}, {:.3g} and {:.3g} times. This is evidence, no proof.",
+            names(measured.norms), begins, measured.tokens, gains[0].loss, gains[1].loss, gains[2].loss,
+            measured.uniform, measured.shuffled, gains[0].growth, gains[1].growth, gains[2].growth),
+        *measured.shift == 0 ? "" : "A gain that is off by 1 is that of another model.");
+  }
+
   FindingText operator()(const analysis::GainConvention& found) const {
     using Kind = analysis::GainConvention::Kind;
     const models::GainShifts& shifts = found.shifts;

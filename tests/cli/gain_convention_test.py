@@ -1,10 +1,11 @@
 """Whether a gain is stored as w or as 1 + w: exact against the original, by what its entries tell without one."""
 
+import re
 import unittest
 
 import numpy as np
 
-from command import CommandTest, fixture, safetensors
+from command import SOURCE, CommandTest, fixture, safetensors
 from forward_pass import tensors
 
 SHIFTED = (".input_layernorm.weight", ".post_attention_layernorm.weight", "model.norm.weight", ".q_norm.weight", ".k_norm.weight")
@@ -57,6 +58,19 @@ class GainConvention(CommandTest):
         found = self.json("compare", fixture("gemma"), self.folder_of("twice", "gemma", weights))
         self.assertIn("is shifted twice", " ".join(one["text"] for one in found["findings"]))
 
+    def test_what_mlx_lm_converts_is_equivalent_and_a_further_1_is_named(self):
+        """Converted by mlx-lm's own classes: scripts/mlx_oracle/convert.py."""
+        for case in ("gemma", "qwen3_5", "qwen3_next"):
+            original, converted = fixture(case), fixture(f"mlx_{case}")
+            found = self.json("compare", original, converted)
+            self.assertIn(found["agreement"], ("same", "equivalent"), found)
+            self.assertEqual([one["kind"] for one in found["findings"]], [], case)
+            twice = {name: array + np.float32(name.endswith(SHIFTED)) for name, array in tensors(converted / "model.safetensors").items()}
+            found = self.json("compare", original, self.folder_of(f"twice_{case}", f"mlx_{case}", twice))
+            self.assertNotIn(found["agreement"], ("same", "equivalent"), case)
+            self.assertEqual([one["kind"] for one in found["findings"]], ["offset"], case)
+            self.assertIn("is shifted twice: it is that of OLD plus 1", found["findings"][0]["text"])
+
     def conventions(self, gains):
         """The findings about conventions in the report of a Gemma with these gains, as float16."""
         weights = {name: array.astype(np.float16) for name, array in self.weights("gemma").items()}
@@ -87,6 +101,28 @@ class GainConvention(CommandTest):
         found, inspected = self.conventions(draws.uniform(1, 2, (5, 16)))
         self.assertEqual(inspected.count("no entry tells how often 1 was added before"), 5)
         self.assertEqual(found.keys() & {"gain_convention", "gain_shifted_twice", "gain_not_shifted"}, set())
+
+    def test_a_text_decides_for_a_trained_model(self):
+        """Of LayerNorms whose class adds nothing: the model is ours, and runs on the bundled sentence."""
+        own = SOURCE / "models/kjv_gpt"
+        weights = tensors(own / "model.safetensors")
+        for excess, kind, words in ((0, None, ""), (1, "gain_shifted_twice", "1 too large"), (-1, "gain_not_shifted", "1 too small")):
+            folder = self.folder / f"by{excess}"
+            folder.mkdir()
+            safetensors(folder / "model.safetensors", {
+                name: array + np.float32(excess) if re.search(r"ln_(1|2|f)\.weight$", name) else array for name, array in weights.items()})
+            for name in ("config.json", "tokenizer.json"):
+                (folder / name).write_bytes((own / name).read_bytes())
+            texts = {one["kind"]: one["text"] for one in self.json("report", folder, "--no-vocabulary")["findings"]
+                     if one["kind"].startswith("gain_") and "of a text" in one["text"]}
+            self.assertEqual(list(texts), [kind] if kind else [], excess)
+            if kind:
+                self.assertIn(words, texts[kind])
+                self.assertIn("tokens of a text surprises the model by", texts[kind])
+
+    def test_a_text_decides_nothing_for_random_weights(self):
+        found = {one["kind"]: one["text"] for one in self.json("report", fixture("gemma"), "--no-vocabulary")["findings"]}
+        self.assertIn("there is no tokenizer beside the file", found["gain_convention_undecided"])
 
 
 if __name__ == "__main__":

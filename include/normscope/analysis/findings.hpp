@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include <normscope/analysis/gain_consistency.hpp>
 #include <normscope/models/model.hpp>
 
 /// What is remarkable in a report, as values: one struct for each kind of finding, with its numbers. The
@@ -200,6 +201,12 @@ struct GainConvention {
   std::size_t undecided = 0;    ///< norms of which no entry tells
 };
 
+/// What the model makes of a text with its gains as described and off by 1: decided, or undecided for a class
+/// that stores the gain minus 1.
+struct GainsOnText {
+  GainConsistency found{};
+};
+
 /// No file states eps.
 struct AssumedEps {
   std::vector<double> eps{};  ///< the values assumed, ascending
@@ -265,8 +272,9 @@ using Property =
     std::variant<NoNorms, StretchedAxis, StretchedAxesCount, ConcentratedImage, ConditionRange, NullDirection,
                  ImageChange, LargeBias, NormalizationOff, ElementwiseNorm, SharedOutlier, SwitchedOff,
                  GainRange, ZeroGain, NegativeGain, NotMeasured, NotFinite, ImageOutOfRange, BiasNotFinite,
-                 ConstantGain, HugeEps, GainOffset, GainConvention, AssumedEps, MissingTensors, RemovedWeight,
-                 FeatureReader, NeverUniform, NeverSharp, UnreachableTokens, TiedTokens, ImprobableToken>;
+                 ConstantGain, HugeEps, GainOffset, GainConvention, GainsOnText, AssumedEps, MissingTensors,
+                 RemovedWeight, FeatureReader, NeverUniform, NeverSharp, UnreachableTokens, TiedTokens,
+                 ImprobableToken>;
 
 /// A remarkable property of norms, heads or the vocabulary.
 struct Finding {

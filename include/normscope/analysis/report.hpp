@@ -180,6 +180,7 @@ struct Report {
   std::vector<heads::HeadReach> heads;   ///< in the order of `model.heads`
   ModelRanges ranges{};                  ///< in the order of `norms`
   selectability::VocabularyReach vocabulary{};
+  GainConsistency gains_on_text{};
   std::vector<Finding> findings;            ///< most severe first
   std::vector<ComparedMeasure> measures{};  ///< beside reference models
   std::vector<Cause> causes{};              ///< what the report begins with, most severe first

@@ -1,0 +1,103 @@
+#include <normscope/analysis/gain_consistency.hpp>
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <normscope/core/random.hpp>
+#include <normscope/forward/decoder.hpp>
+
+#include "support/data.hpp"
+#include "support/fixtures.hpp"
+
+namespace normscope::analysis {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path own_model() { return fs::path(NORMSCOPE_SOURCE_DIR) / "models/kjv_gpt"; }
+
+/// As if the file stored gains with `excess` added, and the class added `offset` to them.
+models::Model stored_with(models::Model model, double excess, double offset) {
+  for (models::Norm& norm : model.norms) norm.gain_offset = excess + offset;
+  if (offset != 0.0) {
+    // The measure takes norms of such a class, and the others keep theirs.
+    for (models::Norm& norm : model.norms) norm.gain_was_shifted = true;
+  }
+  return model;
+}
+
+void expect_shifts(const fs::path& path) {
+  const files::Checkpoint checkpoint(path);
+  const models::Model model = models::describe(checkpoint);
+  for (const auto& [excess, shift] : {std::pair{0.0, 0}, {1.0, -1}, {-1.0, 1}}) {
+    for (const double offset : {0.0, 1.0}) {
+      const models::Model stored = stored_with(model, excess - offset, offset);
+      const GainConsistency found = gain_consistency(checkpoint, stored);
+      EXPECT_EQ(found.undecided, "");
+      EXPECT_EQ(found.shift, shift) << excess << " " << offset;
+      ASSERT_EQ(found.gains.size(), 3U);
+      EXPECT_EQ(found.gains[0].shift, 0.0);
+      EXPECT_GT(found.gains[0].growth, 1.0);
+    }
+  }
+}
+
+TEST(GainConsistency, NamesTheShiftOfOurOwnModel) { expect_shifts(own_model()); }
+
+TEST(GainConsistency, NamesTheShiftOfATrainedLlama) {
+  NORMSCOPE_NEED_DATA(path, "checkpoints/llama2c_stories260K.safetensors");
+  expect_shifts(path);
+}
+
+// Of both measures: with the loss alone, a model that knows which tokens are frequent would decide.
+TEST(GainConsistency, TokensWithoutOrderDecideNothing) {
+  const files::Checkpoint checkpoint(own_model());
+  const models::Model model = models::describe(checkpoint);
+  std::vector<std::size_t> tokens;
+  Random random(3);
+  for (std::size_t i = 0; i < 100; ++i) tokens.push_back(random.below(1024));
+  const GainConsistency found = gain_consistency(checkpoint, model, tokens);
+  EXPECT_EQ(found.shift, std::nullopt);
+  EXPECT_NE(found.undecided, "");
+  const std::vector<std::size_t> one_token(100, 17);
+  EXPECT_EQ(gain_consistency(checkpoint, model, one_token).shift, std::nullopt);
+}
+
+TEST(GainConsistency, RandomWeightsAreUndecided) {
+  std::size_t run = 0;
+  for (const std::string& name : test::fixtures_with("truth.json")) {
+    const files::Checkpoint checkpoint(test::fixture(name));
+    const models::Model model = models::describe(checkpoint);
+    std::size_t vocabulary = 0;
+    try {
+      vocabulary = forward::Decoder(checkpoint, model).vocabulary();
+    } catch (const std::exception&) {
+      continue;
+    }
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+      Random random(seed);
+      std::vector<std::size_t> tokens;
+      for (std::size_t i = 0; i < 60; ++i) tokens.push_back(random.below(vocabulary));
+      const GainConsistency found = gain_consistency(checkpoint, model, tokens);
+      EXPECT_EQ(found.shift, std::nullopt) << name;
+      EXPECT_NE(found.undecided, "") << name;
+    }
+    ++run;
+  }
+  EXPECT_GT(run, 30U);
+}
+
+TEST(GainConsistency, WithoutATokenizerNothingIsRun) {
+  const files::Checkpoint checkpoint(test::fixture("llama"));
+  const GainConsistency found = gain_consistency(checkpoint, models::describe(checkpoint));
+  EXPECT_EQ(found.shift, std::nullopt);
+  EXPECT_EQ(found.undecided, "there is no tokenizer beside the file");
+  EXPECT_TRUE(found.gains.empty());
+}
+
+}  // namespace
+}  // namespace normscope::analysis

@@ -121,12 +121,13 @@ void state_space_mixer(Builder& b, StateNorms norms, const MixerNames& names) {
 
 void delta_net(Builder& b) {
   for (const char* name :
-       {"conv1d.weight", "conv1d.bias", "q_conv1d.weight", "k_conv1d.weight", "v_conv1d.weight", "A_log"})
-    b.other(name);
+       {"conv1d.weight", "conv1d.bias", "q_conv1d.weight", "k_conv1d.weight", "v_conv1d.weight", "A_log"}) {
+    if (b.has(name)) b.parameter(name, name, true);
+  }
   if (b.has("in_proj_qkvz.")) {
     b.reads("mixer in", "in_proj_qkvz");
     b.reads("state parameters", "in_proj_ba");
-    b.other("dt_bias");
+    b.parameter("dt_bias", "dt_bias", true);
   } else if (b.has("in_proj_qkv.")) {
     b.reads("mixer in", "in_proj_qkv");
     b.reads("mixer gate", "in_proj_z");

@@ -24,11 +24,12 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from model_oracle.fixtures import fixture  # noqa: E402
 
 MODELS = ROOT / "tests" / "models" / "gguf"
-CASES = ("bert_encoder", "bloom", "cohere", "deepseek_v2", "falcon_40b", "falcon_7b", "gemma", "gemma2", "gemma3",
-         "glm4", "gpt2", "gpt_neox", "gpt_oss", "granite", "granitemoe", "llama", "llama.fused", "llama4", "mamba",
-         "mamba2", "mixtral", "mpt", "nomic_bert", "olmo", "olmo2", "olmo3", "olmoe", "phi3", "phi_ungrouped",
-         "qwen2", "qwen2_moe_sparse", "qwen2_moe_sparse.fused", "qwen3", "qwen3.fused", "qwen3_moe_sparse",
-         "qwen3_yarn", "rwkv6", "rwkv7", "seed_oss", "smollm3", "stablelm", "starcoder2", "t5", "t5_gated")
+CASES = ("bert_encoder", "bloom", "cohere", "cohere2_period", "deepseek_v2", "falcon_40b", "falcon_7b", "gemma",
+         "gemma2", "gemma3", "glm4", "glm4_moe", "gpt2", "gpt_neox", "gpt_oss", "granite", "granitemoe", "llama",
+         "llama.fused", "llama4", "mamba", "mamba2", "mixtral", "mpt", "nemotron", "nomic_bert", "olmo", "olmo2",
+         "olmo3", "olmoe", "phi3", "phi_ungrouped", "qwen2", "qwen2_moe_sparse", "qwen2_moe_sparse.fused", "qwen3",
+         "qwen3.fused", "qwen3_moe_sparse", "qwen3_yarn", "rwkv6", "rwkv7", "seed_oss", "smollm3", "stablelm",
+         "starcoder2", "t5", "t5_gated")
 
 
 def set_vocab(model) -> None:
@@ -63,6 +64,13 @@ def as_published(config: dict) -> None:
                    "qkv_proj_bias": False, "mlp_fc1_bias": False, "mlp_fc2_bias": False, "rotary_emb_fraction": 1.0,
                    "rotary_emb_interleaved": False, "rotary_emb_scale_base": None,
                    "rotary_emb_base": config["rope_parameters"]["rope_theta"]}
+    if config["model_type"] in ("cohere2", "nemotron"):  # the converter takes heads to be as wide as the stream together
+        wider = config["head_dim"] * config["num_attention_heads"] / config["hidden_size"]
+        if config["model_type"] == "cohere2":
+            config["rotary_pct"] = wider
+        else:
+            config["rope_parameters"]["partial_rotary_factor"] *= wider
+    config.pop("num_nextn_predict_layers", None)  # transformers saves no such layers
     config["architectures"] = [name.replace("MptFor", "MPTFor") for name in config["architectures"]]
 
 

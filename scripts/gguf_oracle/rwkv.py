@@ -52,7 +52,8 @@ def shapes_6() -> dict[str, tuple[int, ...]]:
             shapes[f"{block}.attention.time_maa_{part}"] = (1, 1, WIDTH)
         shapes |= {f"{block}.attention.{name}": shape for name, shape in {
             "time_maa_w1": (WIDTH, 5 * RANK), "time_maa_w2": (5, RANK, WIDTH), "time_decay": (1, 1, WIDTH),
-            "time_decay_w1": (WIDTH, RANK + 1), "time_decay_w2": (RANK + 1, WIDTH), "time_faaaa": (WIDTH // HEAD, HEAD)}.items()}
+            "time_decay_w1": (WIDTH, RANK + 1), "time_decay_w2": (RANK + 1, WIDTH),
+            "time_faaaa": (WIDTH // HEAD, HEAD)}.items()}
         for name in ("receptance", "key", "value", "gate", "output"):
             shapes[f"{block}.attention.{name}.weight"] = (WIDTH, WIDTH)
         shapes |= {f"{block}.feed_forward.{name}": shape for name, shape in {
@@ -81,7 +82,8 @@ def class_7(folder: str) -> tuple[dict, dict[str, tuple[int, ...]]]:
 
 def values(name: str, shape: tuple[int, ...]) -> np.ndarray:
     random = np.random.default_rng(zlib.crc32(name.encode()))
-    mean = 1.0 if name.endswith(("norm.weight", "ln.weight", "ln1.weight", "ln2.weight", "ln_x.weight", "ln_out.weight")) else 0.0
+    gains = ("norm.weight", "ln.weight", "ln1.weight", "ln2.weight", "ln_x.weight", "ln_out.weight")
+    mean = 1.0 if name.endswith(gains) else 0.0
     return (mean + 0.3 * random.standard_normal(shape)).astype(np.float32)
 
 

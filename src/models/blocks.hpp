@@ -137,6 +137,10 @@ void gguf_plain_mlp(Builder& b);
 /// A layer in llama.cpp's names with a norm before attention and one before such an MLP.
 void gguf_plain_layer(Builder& b);
 
+/// A layer in llama.cpp's names whose attention and MLP, with a gate or without, read one norm, unless the
+/// file has a second one.
+void gguf_parallel_layer(Builder& b);
+
 /// A gated MLP in llama.cpp's names, whose gate and input may be one matrix, or stacked experts with one that
 /// every token passes.
 void gguf_gated_mlp(Builder& b);

@@ -25,9 +25,17 @@ void gguf_plain_layer(Builder& b) {
   gguf_plain_mlp(b);
 }
 
+void gguf_parallel_layer(Builder& b) {
+  b.norm("attn_norm", "attention input");
+  gguf_attention(b);
+  if (b.has("ffn_norm.")) b.norm("ffn_norm", "mlp input");
+  b.has("ffn_gate.") ? gguf_gated_mlp(b) : gguf_plain_mlp(b);
+}
+
 void gguf_gated_mlp(Builder& b) {
   if (b.has("ffn_gate_inp.")) {
     b.reads("router", "ffn_gate_inp");
+    b.other("exp_probs_b.bias");  // added to the router's scores when experts are chosen
     b.each_expert("ffn_gate_exps.weight",
                   [&] { gated_mlp(b, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"); });
     if (b.has("ffn_gate_shexp.")) gated_mlp(b, "ffn_gate_shexp", "ffn_up_shexp", "ffn_down_shexp");
@@ -53,6 +61,7 @@ namespace {
 
 // "post_attention_norm" is of attention's output, or in some families the norm before the MLP.
 void gguf_gated_layer(Builder& b) {
+  if (b.has("nextn.")) return;  // a layer that predicts further tokens
   const bool of_output = b.has("ffn_norm.") && b.has("post_attention_norm.");
   b.norm("attn_norm", "attention input");
   gguf_attention(b);

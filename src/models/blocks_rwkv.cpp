@@ -67,7 +67,8 @@ void rwkv_time_mix(Builder& b, std::span<const RwkvPart> parts, std::string_view
   const std::uint64_t width = gain.empty() ? b.width() : gain[0];
   const std::uint64_t heads = number_of_heads(b, parts, width);
   const bool divides = heads != 0 && width % heads == 0;
-  if (!divides) b.note("the number of heads, and so of the groups of the norm of their outputs, is not known");
+  if (!divides)
+    b.note("the number of heads, and so of the groups of the norm of their outputs, is not known");
   b.norm_inside(norm, "attention heads", width, divides ? heads : 1);
   // The published code's eps is 64e-5; flash-linear-attention multiplies that of the other norms by the width
   // of a head.

@@ -102,6 +102,15 @@ void read_windows(Json& config) {
   config["layer_types"] = std::move(kinds);
 }
 
+/// The number of layers of the forward pass: "block_count" includes those that predict further tokens.
+void read_layers(Json& config) {
+  const Json layers = config.value("num_hidden_layers", Json());
+  const Json further = config.value("nextn_predict_layers", Json());
+  if (!layers.is_number_unsigned() || !further.is_number_unsigned() || further >= layers) return;
+  config["num_hidden_layers"] = layers.get<std::uint64_t>() - further.get<std::uint64_t>();
+  config.erase("nextn_predict_layers");
+}
+
 /// "rope_scaling" of a linear type, which is also the default, and of YaRN without factors of its own; other
 /// types keep their fields.
 void read_scaling(Json& config) {
@@ -528,6 +537,7 @@ Json gguf_config(const std::map<std::string, std::string, std::less<>>& metadata
   }
   read_scaling(config);
   read_windows(config);
+  read_layers(config);
   // Entries without information: zero means "none", and values are usually as long as keys.
   for (const char* key : {"clip_qkv", "attention_scale", "num_attention_heads", "intermediate_size"}) {
     if (config.contains(key) && config[key] == 0.0) config.erase(key);

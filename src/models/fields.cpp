@@ -199,9 +199,9 @@ constexpr Contained contained[] = {
 /// Whether the largest number of positions changes nothing but the frequencies that a description lists:
 /// every head rotates by listed ones, or there are no heads.
 bool contains_positions(const Model& model) {
-  return model.is_known() &&
-         std::all_of(model.heads.begin(), model.heads.end(),
-                     [](const Head& head) { return head.rotary && !head.rotary->frequencies.empty(); });
+  return model.is_known() && std::all_of(model.heads.begin(), model.heads.end(), [](const Head& head) {
+           return head.rotary && !head.rotary->frequencies.empty();
+         });
 }
 
 /// Where the descriptions of both models contain what the field says.

@@ -1,8 +1,10 @@
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <normscope/files/checkpoint.hpp>
@@ -114,7 +116,9 @@ void expect_twin(const std::string& name, const std::string& architecture, const
     EXPECT_EQ(norm.layer, other.layer);
     EXPECT_EQ(norm.kind, other.kind);
     EXPECT_EQ(norm.eps, lossy.no_eps ? 1e-5 : other.eps);
-    EXPECT_EQ(norm.eps_source, Source::metadata);
+    if (norm.role != "attention heads") {  // RWKV's, which llama.cpp takes for granted
+      EXPECT_EQ(norm.eps_source, Source::metadata);
+    }
     EXPECT_EQ(norm.placement, other.placement);
     EXPECT_EQ(norm.connections_known, other.connections_known);
     expect_near(read_norm(file, norm).gain, read_norm(twin, other).gain);
@@ -170,6 +174,11 @@ TEST(GgufModel, QwenMoeIsThatOfItsSafetensorsFile) {
   expect_twin("qwen3_moe_sparse", "gguf_llama");
 }
 TEST(GgufModel, Glm4IsThatOfItsSafetensorsFile) { expect_twin("glm4", "gguf_llama"); }
+TEST(GgufModel, Glm45IsThatOfItsSafetensorsFile) { expect_twin("glm4_moe", "gguf_llama"); }
+TEST(GgufModel, NemotronIsThatOfItsSafetensorsFile) { expect_twin("nemotron", "gguf_starcoder2"); }
+TEST(GgufModel, CommandR7BIsThatOfItsSafetensorsFile) {
+  expect_twin("cohere2_period", "gguf_command_r");
+}
 TEST(GgufModel, Phi2IsThatOfItsSafetensorsFile) { expect_twin("phi_ungrouped", "gguf_phi2"); }
 TEST(GgufModel, OlmoIsThatOfItsSafetensorsFile) {
   expect_twin("olmo", "gguf_olmo", {.pairs_are_neighbours = true});
@@ -192,6 +201,28 @@ TEST(GgufModel, T5IsThatOfItsSafetensorsFile) {
 TEST(GgufModel, MambaIsThatOfItsSafetensorsFile) {
   expect_twin("mamba", "gguf_mamba");
   expect_twin("mamba2", "gguf_mamba");
+}
+TEST(GgufModel, RwkvIsThatOfItsSafetensorsFile) {
+  for (const char* name : {"rwkv6", "rwkv7"}) {
+    expect_twin(name, "gguf_rwkv");
+    const Checkpoint file(fs::path(NORMSCOPE_SOURCE_DIR) / fmt::format("tests/models/gguf/{}.gguf", name));
+    const Checkpoint twin(test::fixture(name));
+    const Model model = describe(file);
+    const Model expected = describe(twin);
+    ASSERT_EQ(model.others.size(), expected.others.size());
+    std::map<std::string, std::vector<const Linear*>> by_role;
+    for (const Linear& map : model.others) by_role[map.role].push_back(&map);
+    std::map<std::string, std::size_t> next;
+    for (const Linear& other : expected.others) {
+      const Linear& map = *by_role.at(other.role).at(next[other.role]++);
+      ASSERT_EQ(map.out, other.out) << other.weight.selector();
+      EXPECT_EQ(read_weight(file, map, 0, map.out), read_weight(twin, other, 0, other.out))
+          << other.weight.selector();
+    }
+    EXPECT_EQ(model.norms[2].role, "attention heads");
+    EXPECT_EQ(model.norms[2].groups, 2U);
+    EXPECT_EQ(model.norms[2].eps, 64e-5);
+  }
 }
 TEST(GgufModel, GemmaIsThatOfItsSafetensorsFile) { expect_twin("gemma", "gguf_gemma"); }
 TEST(GgufModel, Gemma2IsThatOfItsSafetensorsFile) { expect_twin("gemma2", "gguf_gemma", {.no_scale = true}); }

@@ -39,7 +39,6 @@ void gguf_deepseek2_layer(Builder& b) {
            b.heads().heads * b.config().count({"value_length_mla"}).value_or(0));
   b.norm("ffn_norm", "mlp input");
   gguf_gated_mlp(b);
-  b.other("exp_probs_b.bias");  // added to the router's scores when experts are chosen
 }
 
 // YaRN's factor also multiplies the scores.

@@ -7,17 +7,11 @@ namespace normscope::models::architectures {
 namespace {
 
 // Attention and MLP read the single norm of a layer.
-void gguf_phi2_layer(Builder& b) {
-  b.norm("attn_norm", "attention input");
-  gguf_attention(b);
-  gguf_plain_mlp(b);
-}
-
 void gguf_phi2_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
   b.decoder({.activation = "gelu_new", .fixed_activation = true});
   b.rotary({.dims = gguf_rotary_dims(b)});
-  gguf_stack(b, gguf_phi2_layer);
+  gguf_stack(b, gguf_parallel_layer);
 }
 
 }  // namespace

@@ -48,12 +48,15 @@ constexpr RwkvPart time_mix_of_7[] = {
     {"value", "time_mix_value", RwkvForm::matrix},
 };
 
-constexpr RwkvPart channel_mix[] = {
+constexpr RwkvPart channel_mix_of_6[] = {
     {"mlp mix of keys", "channel_mix_lerp_k"},
-    {"mlp mix of receptances", "channel_mix_lerp_r", RwkvForm::row, true},
-    {"mlp receptance", "channel_mix_receptance", RwkvForm::matrix, true},
+    {"mlp mix of receptances", "channel_mix_lerp_r"},
+    {"mlp receptance", "channel_mix_receptance", RwkvForm::matrix},
     {"mlp in", "channel_mix_key", RwkvForm::matrix},
 };
+
+constexpr RwkvPart channel_mix_of_7[] = {{"mlp mix of keys", "channel_mix_lerp_k"},
+                                         {"mlp in", "channel_mix_key", RwkvForm::matrix}};
 
 void gguf_rwkv_forward(Builder& b) {
   const bool sixth = b.model_type() == "rwkv6";
@@ -68,7 +71,8 @@ void gguf_rwkv_forward(Builder& b) {
     rwkv_time_mix(b, sixth ? std::span<const RwkvPart>(time_mix_of_6) : time_mix_of_7, "time_mix_ln",
                   "time_mix_output");
     b.norm("attn_norm_2", "mlp input");
-    rwkv_channel_mix(b, channel_mix, "channel_mix_value");
+    rwkv_channel_mix(b, sixth ? std::span<const RwkvPart>(channel_mix_of_6) : channel_mix_of_7,
+                     "channel_mix_value");
   });
   b.norm("output_norm", "final");
   b.unembedding({"output"}, false);

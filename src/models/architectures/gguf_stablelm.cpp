@@ -6,19 +6,12 @@ namespace normscope::models::architectures {
 
 namespace {
 
-void gguf_stablelm_layer(Builder& b) {
-  b.norm("attn_norm", "attention input");
-  gguf_attention(b);
-  if (b.has("ffn_norm.")) b.norm("ffn_norm", "mlp input");
-  gguf_gated_mlp(b);
-}
-
 // Without a second norm in a layer, attention and MLP read the first one side by side.
 void gguf_stablelm_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
   b.decoder({.activation = "silu", .fixed_activation = true});
   b.rotary({.dims = gguf_rotary_dims(b)});
-  gguf_stack(b, gguf_stablelm_layer);
+  gguf_stack(b, gguf_parallel_layer);
 }
 
 }  // namespace

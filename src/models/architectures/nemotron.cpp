@@ -47,6 +47,7 @@ extern const Architecture nemotron = {
     .by_model_type_only = true,
     .centres_exactly = true,
     .rotates_exactly = true,
+    .in_llama_cpp = "gguf_starcoder2",
 };
 
 }  // namespace normscope::models::architectures

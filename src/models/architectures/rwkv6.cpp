@@ -7,7 +7,7 @@ namespace normscope::models::architectures {
 namespace {
 
 // Vectors of the mix of two tokens are stored one by one.
-constexpr RwkvPart time_mix[] = {
+constexpr RwkvPart rwkv6_time_mix[] = {
     {"mix", "time_maa_x"},
     {"mix of decays", "time_maa_w"},
     {"mix of keys", "time_maa_k"},
@@ -26,7 +26,7 @@ constexpr RwkvPart time_mix[] = {
     {"gate", "gate", RwkvForm::matrix},
 };
 
-constexpr RwkvPart channel_mix[] = {
+constexpr RwkvPart rwkv6_channel_mix[] = {
     {"mlp mix of keys", "time_maa_k"},
     {"mlp mix of receptances", "time_maa_r"},
     {"mlp receptance", "receptance", RwkvForm::matrix},
@@ -41,9 +41,9 @@ void rwkv6_forward(Builder& b) {
   b.each_layer("blocks.{}.", [&] {
     if (b.has("pre_ln.")) b.norm("pre_ln", "embedding", Placement::post);
     b.norm("ln1", "attention input");
-    b.within("attention.", [&] { rwkv_time_mix(b, time_mix, "ln_x", "output"); });
+    b.within("attention.", [&] { rwkv_time_mix(b, rwkv6_time_mix, "ln_x", "output"); });
     b.norm("ln2", "mlp input");
-    b.within("feed_forward.", [&] { rwkv_channel_mix(b, channel_mix, "value"); });
+    b.within("feed_forward.", [&] { rwkv_channel_mix(b, rwkv6_channel_mix, "value"); });
   });
   b.norm("ln_out", "final");
   b.unembedding({"head"}, false);

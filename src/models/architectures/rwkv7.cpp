@@ -8,7 +8,7 @@ namespace {
 
 // Names of flash-linear-attention, in which the published models are converted. The first layer has no
 // residual of values.
-constexpr RwkvPart time_mix[] = {
+constexpr RwkvPart rwkv7_time_mix[] = {
     {"mix of receptances", "x_r"},
     {"mix of decays", "x_w"},
     {"mix of keys", "x_k"},
@@ -34,7 +34,7 @@ constexpr RwkvPart time_mix[] = {
     {"value", "v_proj", RwkvForm::matrix},
 };
 
-constexpr RwkvPart channel_mix[] = {{"mlp mix of keys", "x_k"}, {"mlp in", "key", RwkvForm::matrix}};
+constexpr RwkvPart rwkv7_channel_mix[] = {{"mlp mix of keys", "x_k"}, {"mlp in", "key", RwkvForm::matrix}};
 
 void rwkv7_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "norm_eps"});
@@ -43,9 +43,9 @@ void rwkv7_forward(Builder& b) {
   b.each_layer("layers.{}.", [&] {
     if (b.has("pre_norm.")) b.norm("pre_norm", "embedding", Placement::post);
     b.norm("attn_norm", "attention input");
-    b.within("attn.", [&] { rwkv_time_mix(b, time_mix, "g_norm", "o_proj"); });
+    b.within("attn.", [&] { rwkv_time_mix(b, rwkv7_time_mix, "g_norm", "o_proj"); });
     b.norm("ffn_norm", "mlp input");
-    b.within("ffn.", [&] { rwkv_channel_mix(b, channel_mix, "value"); });
+    b.within("ffn.", [&] { rwkv_channel_mix(b, rwkv7_channel_mix, "value"); });
   });
   b.norm("norm", "final");
   b.unembedding({"lm_head"}, false);
@@ -57,10 +57,12 @@ extern const Architecture rwkv7 = {
     .name = "rwkv7",
     .title = "RWKV-7",
     .model_types = {"rwkv7"},
-    .signature = {"layers.{}.attn.x_r", "layers.{}.attn.r_k", "layers.{}.attn.g_norm.", "layers.{}.ffn_norm."},
+    .signature = {"layers.{}.attn.x_r", "layers.{}.attn.r_k", "layers.{}.attn.g_norm.",
+                  "layers.{}.ffn_norm."},
     .without = {},
     .describe = rwkv7_forward,
-    .harmless = {"*_low_rank_dim", "attn_mode", "fuse_*", "hidden_ratio", "norm_bias", "use_l2warp", "value_dim"},
+    .harmless = {"*_low_rank_dim", "attn_mode", "fuse_*", "hidden_ratio", "norm_bias", "norm_first",
+                 "use_l2warp", "value_dim"},
     .in_llama_cpp = "gguf_rwkv",
 };
 

@@ -1,7 +1,12 @@
 #include <normscope/analysis/gain_consistency.hpp>
 
+#include <cmath>
+#include <cstdint>
+#include <exception>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -47,6 +52,30 @@ void expect_shifts(const fs::path& path) {
 }
 
 TEST(GainConsistency, NamesTheShiftOfOurOwnModel) { expect_shifts(own_model()); }
+
+// What transformers 5.24's GPT2LMHeadModel computes in float64 with these gains.
+TEST(GainConsistency, HasTheLossesAndTheGrowthOfTransformers) {
+  const files::Checkpoint checkpoint(own_model());
+  const GainConsistency found = gain_consistency(checkpoint, models::describe(checkpoint));
+  EXPECT_EQ(found.tokens, 38U);
+  EXPECT_NEAR(found.uniform, std::log(1024.0), 1e-12);
+  ASSERT_EQ(found.gains.size(), 3U);
+  for (const auto& [index, shift, loss, growth] :
+       {std::tuple{0, 0.0, 3.822, 6.3}, {1, -1.0, 7.250, 7.8}, {2, 1.0, 11.012, 19.3}}) {
+    EXPECT_EQ(found.gains[index].shift, shift);
+    EXPECT_NEAR(found.gains[index].loss, loss, 5e-4);
+    EXPECT_NEAR(found.gains[index].growth, growth, 0.05);
+  }
+}
+
+TEST(GainConsistency, LargeModelsAreNotRun) {
+  const files::Checkpoint checkpoint(own_model());
+  models::Model model = models::describe(checkpoint);
+  model.parameters = 10'000'000'000;
+  const GainConsistency found = gain_consistency(checkpoint, model);
+  EXPECT_EQ(found.undecided, "the model has 10000000000 parameters, too many to be run here");
+  EXPECT_TRUE(found.gains.empty());
+}
 
 TEST(GainConsistency, NamesTheShiftOfATrainedLlama) {
   NORMSCOPE_NEED_DATA(path, "checkpoints/llama2c_stories260K.safetensors");

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -35,11 +34,11 @@ struct GainConsistency {
 };
 
 /// Nats of the whole text that count as overwhelming. A model that knows nothing of the text gives it such an
-/// advantage over what it should not prefer in one of e^20 cases.
+/// advantage over what it should not prefer in about one of e^20 cases.
 inline constexpr double telling_nats = 20.0;
 
 /// The largest number of multiplications that `gain_consistency` does of its own accord.
-inline constexpr double most_consistency_work = 1e11;
+inline constexpr double most_consistency_work = 5e10;
 
 /// An English sentence of plain words, for models with a tokenizer.
 [[nodiscard]] std::string_view consistency_text();

@@ -16,6 +16,8 @@ from .weights import SavedTensors, is_norm_class
 
 EPS_NAMES = ("eps", "variance_epsilon", "epsilon", "layer_norm_eps", "norm_eps", "rms_norm_eps")
 TOLERANCE = 3e-5
+# A BatchNorm that does not train is an affine map.
+NO_NORMS = ("Linear", "Embedding", "Conv1D", "Dropout", "BatchNorm1d", "BatchNorm2d")
 
 
 @dataclass
@@ -197,7 +199,7 @@ def find(model: torch.nn.Module, graph: Graph) -> list[Norm]:
         if call.module in norms:
             norms[call.module].calls.append(call)
             continue
-        if type(module).__name__ in ("Linear", "Embedding", "Conv1D", "Dropout") or not module_may_be_norm(module):
+        if type(module).__name__ in NO_NORMS or not module_may_be_norm(module):
             continue
         found = fit(module, graph, call)
         if found is None:

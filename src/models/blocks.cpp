@@ -228,11 +228,11 @@ void torch_finish(Builder& b) {
 
 namespace {
 
-void bart_mlp(Builder& b, bool before) {
-  if (before) b.norm("final_layer_norm", "mlp input");
-  const std::uint64_t inner = b.reads("mlp in", "fc1");
-  b.writes("mlp out", "fc2", inner);
-  if (!before) b.norm("final_layer_norm", "mlp output");
+void bart_mlp(Builder& b, const BartStyle& style) {
+  if (style.before) b.norm("final_layer_norm", "mlp input");
+  const std::uint64_t inner = b.reads("mlp in", style.mlp_in);
+  b.writes("mlp out", style.mlp_out, inner);
+  if (!style.before) b.norm("final_layer_norm", "mlp output");
 }
 
 void bart_self_attention(Builder& b, bool before) {
@@ -254,7 +254,7 @@ void bart_encoder_layers(Builder& b, const BartStyle& style) {
   bart_heads(b, {"encoder_attention_heads"});
   const auto layer = [&] {
     bart_self_attention(b, style.before);
-    bart_mlp(b, style.before);
+    bart_mlp(b, style);
   };
   b.each_layer("layers.{}.", layer, {"encoder_layers"});
 }
@@ -268,7 +268,7 @@ void bart_decoder_layers(Builder& b, const BartStyle& style) {
         b.cross_attention("encoder_attn.q_proj", "encoder_attn.k_proj", "encoder_attn.v_proj");
     b.writes("cross-attention out", "encoder_attn.out_proj", attended);
     if (!style.before) b.norm("encoder_attn_layer_norm", "cross-attention output");
-    bart_mlp(b, style.before);
+    bart_mlp(b, style);
   };
   b.each_layer("layers.{}.", layer, {"decoder_layers"});
 }

@@ -88,6 +88,7 @@ void torch_finish(Builder& b);
 /// The encoder and decoder layers that BART, its relatives and Whisper have in common.
 struct BartStyle {
   bool before = false;  ///< whether norms precede their branches; else they follow the addition
+  std::string_view mlp_in = "fc1", mlp_out = "fc2";
 };
 
 /// "layers.{}." of an encoder, under the current prefix.
@@ -187,6 +188,21 @@ void rwkv_time_mix(Builder& b, std::span<const RwkvPart> parts, std::string_view
 void rwkv_channel_mix(Builder& b, std::span<const RwkvPart> parts, std::string_view out);
 /// Vectors of one stacked tensor, of which each has a role of its own.
 void rwkv_stacked_mixes(Builder& b, std::string_view name, std::span<const char* const> roles);
+
+/// The vision tower of AIMv2 and its text tower, under the current prefix.
+void aimv2_vision_tower(Builder& b);
+void aimv2_text_tower(Builder& b);
+
+/// A GroupNorm over all positions: a note, and no norm.
+void norm_over_positions(Builder& b, std::string_view name);
+/// Convolutions of the samples under `under`, with an activation behind each; `each`: and a norm of channels.
+void speech_features(Builder& b, std::string_view under, bool each);
+/// From these features to the stream of `width`: a norm, if the file has one, and a map.
+void speech_projection(Builder& b, std::string_view under, std::uint64_t width);
+/// Positions that convolutions of the stream make, which are added to it.
+void speech_positions(Builder& b, std::string_view under);
+/// A layer of wav2vec 2.0's encoder.
+void speech_layer(Builder& b, bool before);
 
 /// BERT's layers, under "encoder.layer.": attention and an MLP, each behind whose sum stands a norm.
 void bert_layers(Builder& b);

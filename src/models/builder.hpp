@@ -214,6 +214,8 @@ class Builder {
     branch_from_ = writers_.size();
     branch_norms_from_ = writing_norms_.size();
   }
+  /// What is not described reads the stream, and with it the norms whose output is part of it.
+  void stream_has_other_readers();
   /// Another operation lies between the last writer and the stream.
   void writes_are_indirect() { writers_known_ = false; }
 
@@ -323,6 +325,11 @@ class Builder {
   /// `harmless`.
   void finish(std::span<const std::string_view> harmless = {});
   [[nodiscard]] bool used(const files::Tensor& tensor) const { return used_.contains(&tensor); }
+  /// Whether sections of several towers were described.
+  [[nodiscard]] bool has_towers() const { return !earlier_towers_.empty(); }
+  /// Before `finish`: tensors that another description uses, or that stand between towers.
+  void leaves(const Builder& other) { used_.insert(other.used_.begin(), other.used_.end()); }
+  void leaves(const files::Tensor& tensor) { used_.insert(&tensor); }
 
  private:
   bool stores_head_ = false;

@@ -469,6 +469,10 @@ void Builder::reads_part(std::string_view role, std::string_view name, std::uint
   add_reader(*reader);
 }
 
+void Builder::stream_has_other_readers() {
+  for (const std::string& name : writing_norms_) model_.norms[norm_indices_.at(name)].readers_known = false;
+}
+
 void Builder::new_stream() {
   led_.reset();
   reading_.reset();

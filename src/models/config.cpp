@@ -231,14 +231,17 @@ struct Config::Contents {
   }
 
   const Json* own_section(Tower tower) const {
-    return section(*root, tower == Tower::text ? "text_config" : "vision_config");
+    if (tower == Tower::text) return section(*root, "text_config");
+    if (tower == Tower::vision) return section(*root, "vision_config");
+    const Json* const own = section(*root, "audio_config");
+    return own != nullptr ? own : section(*root, "encoder_config");
   }
 
   void look_in(Tower tower) {
     sections.clear();
     if (const Json* own = own_section(tower)) {
       sections.push_back(own);
-      if (tower == Tower::vision) return;
+      if (tower != Tower::text) return;
     }
     if (const Json* model = child(*root, "model"); model != nullptr && model->is_object()) {
       if (const Json* encoder = section(*model, "encoder")) sections.push_back(encoder);

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <set>
 #include <span>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -93,7 +95,7 @@ void note_names_of_graph(const Match& match, Model& model) {
 std::optional<Match> recognise(const std::vector<const Architecture*>& architectures, const Config& config,
                                const Inventory& inventory) {
   std::string type;
-  for (const Tower tower : {Tower::text, Tower::vision}) {
+  for (const Tower tower : {Tower::text, Tower::vision, Tower::audio}) {
     if (const Architecture* named = named_by(architectures, config, inventory, tower, type)) {
       return Match{named, fmt::format("{} model_type {}", config.where(), type)};
     }
@@ -170,10 +172,89 @@ void keep_resemblance(const Match& match, const Config& config, Model& model) {
       config.where(), match.other_type, looks_like, one_has_offset ? "1" : "0"));
 }
 
+/// A tower beside the text model, as a model of its own.
+struct TowerPart {
+  const Architecture* architecture = nullptr;
+  Model model{};
+  std::optional<Builder> builder{};
+};
+
+// The towers that have a section of the configuration: those described, and a note for each.
+std::vector<std::unique_ptr<TowerPart>> other_towers(const std::vector<const Architecture*>& architectures,
+                                                     const Checkpoint& checkpoint, const Config& whole,
+                                                     const Inventory& inventory, Model& text) {
+  std::vector<std::unique_ptr<TowerPart>> parts;
+  for (const auto& [tower, words] : {std::pair{Tower::vision, "vision"}, {Tower::audio, "audio"}}) {
+    if (!whole.has_section(tower)) continue;
+    const Config config = whole.of(tower);
+    std::string type;
+    auto part = std::make_unique<TowerPart>();
+    part->architecture = named_by(architectures, whole, inventory, tower, type);
+    std::string why = fmt::format("model_type {} is not known", type);
+    if (part->architecture != nullptr) {
+      const std::string prefix = *inventory.prefix_of(part->architecture->signature);
+      part->builder.emplace(checkpoint, config, inventory, prefix, part->model);
+      try {
+        part->architecture->describe(*part->builder);
+        text.notes.push_back(fmt::format("beside the text model: {}, {}", part->architecture->title,
+                                         prefix.empty() ? "without a prefix" : with_stars(prefix)));
+        parts.push_back(std::move(part));
+        continue;
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::Shape && error.code() != ErrorCode::Format) throw;
+        why = error.what();
+      }
+    }
+    text.notes.push_back(fmt::format("the {} tower is not modelled: {}", words, why));
+  }
+  return parts;
+}
+
+// Maps between towers read the end of one and write to the beginning of the other.
+bool is_between_towers(std::string_view tensor) {
+  for (const std::string_view word : {"projector.", "connector.", "merger.", "vision_adapter.", "aligner.",
+                                      "embed_vision.", "embed_audio."}) {
+    if (tensor.find(word) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+// Each tower's maps are none of the other's, and neither are those between them.
+void set_apart(const Checkpoint& checkpoint, std::span<Builder* const> builders) {
+  for (Builder* const one : builders) {
+    for (const Builder* const other : builders) {
+      if (other != one) one->leaves(*other);
+    }
+    for (const Tensor& tensor : checkpoint.tensors()) {
+      if (tensor.shape.size() >= 2 && is_between_towers(tensor.name)) one->leaves(tensor);
+    }
+  }
+}
+
+// Norms of towers stand before those of the text model, whose stream begins with what they give.
+void join(const TowerPart& part, Model& text) {
+  for (Norm& norm : text.norms) {
+    const bool begins = std::any_of(norm.writers.begin(), norm.writers.end(),
+                                    [](const Linear& writer) { return writer.role == "token embedding"; });
+    if (begins) norm.connections_known = false;
+  }
+  const Model& tower = part.model;
+  text.norms.insert(text.norms.begin(), tower.norms.begin(), tower.norms.end());
+  text.heads.insert(text.heads.begin(), tower.heads.begin(), tower.heads.end());
+  text.missing.insert(text.missing.end(), tower.missing.begin(), tower.missing.end());
+  text.buffers.insert(tower.buffers.begin(), tower.buffers.end());
+  text.layers += tower.layers;
+  text.centres_exactly = text.rotates_exactly = false;
+  for (const std::string& note : tower.notes) {
+    if (std::find(text.notes.begin(), text.notes.end(), note) == text.notes.end()) text.notes.push_back(note);
+  }
+}
+
 // An architecture is described completely, or not at all if it was only guessed and the shapes contradict it.
 // A file that states its norms itself can omit the description: exporters keep names but transpose matrices.
-bool describe_as(const Match& match, const Checkpoint& checkpoint, const Config& whole,
-                 const Inventory& inventory, std::span<const StatedNorm> stated_norms, Model& model) {
+bool describe_as(const std::vector<const Architecture*>& architectures, const Match& match,
+                 const Checkpoint& checkpoint, const Config& whole, const Inventory& inventory,
+                 std::span<const StatedNorm> stated_norms, Model& model) {
   Model described;
   described.architecture = match.architecture->name;
   described.title = match.architecture->title;
@@ -197,7 +278,18 @@ bool describe_as(const Match& match, const Checkpoint& checkpoint, const Config&
         fmt::format("not {}, though the tensor names fit: {}", match.architecture->title, error.what()));
     return false;
   }
+  std::vector<std::unique_ptr<TowerPart>> towers;
+  if (match.architecture->tower == Tower::text && match.other_type.empty() && !builder->has_towers()) {
+    towers = other_towers(architectures, checkpoint, whole, inventory, described);
+    std::vector<Builder*> builders = {&*builder};
+    for (const auto& part : towers) builders.push_back(&*part->builder);
+    if (!towers.empty()) set_apart(checkpoint, builders);
+  }
   builder->finish(match.architecture->harmless);
+  for (const auto& part : towers) {
+    part->builder->finish(part->architecture->harmless);
+    join(*part, described);
+  }
   if (!match.other_type.empty()) keep_resemblance(match, whole, described);
   take_stated_eps(stated_norms, described);
   const std::vector<StatedNorm> others = not_described(stated_norms, described);
@@ -342,7 +434,8 @@ Model describe_as_one_of(const std::vector<const Architecture*>& architectures, 
     note_names_of_graph(*match, model);
     match.reset();
   }
-  const bool is_described = match && describe_as(*match, checkpoint, config, inventory, norms, model);
+  const bool is_described =
+      match && describe_as(architectures, *match, checkpoint, config, inventory, norms, model);
   if (!is_described) describe_unknown(checkpoint, config, norms, model);
   note_not_understood(graph.not_understood, model);
   if (norms_of_modules) take_norms_of_modules(*norms_of_modules, model);

@@ -1,0 +1,88 @@
+"""Vision, video, audio, time series, and checkpoints of several towers."""
+
+from __future__ import annotations
+
+from .case import Case
+from .encoders import TEXT_AND_IMAGE, TWO_TOWERS
+from .others import AUDIO, IMAGE, VISION, VIT, WAV2VEC2
+
+HIDDEN = ("last_hidden_state",)
+VIDEO = {"pixel_values": (1, 2, 3, 8, 8)}
+ROTATED = VIT | dict(hidden_size=24)  # heads of 8
+
+CASES = [
+    Case("vit_msn", "ViTMSNModel", VIT, IMAGE, HIDDEN, VISION),
+    Case("ast", "ASTForAudioClassification",
+         dict(hidden_size=12, intermediate_size=20, num_hidden_layers=2, num_attention_heads=3, patch_size=4,
+              frequency_stride=3, time_stride=3, max_length=12, num_mel_bins=8, layer_norm_eps=3e-4, num_labels=7),
+         {"input_values": (1, 12, 8)}, towers={"": "audio"}),
+    Case("vivit", "VivitForVideoClassification",
+         {k: v for k, v in VIT.items() if k != "patch_size"} | dict(num_frames=2, tubelet_size=[2, 4, 4]), VIDEO, towers=VISION),
+    Case("timesformer", "TimesformerForVideoClassification", VIT | dict(num_frames=2), VIDEO, towers=VISION),
+    Case("yolos", "YolosForObjectDetection",
+         VIT | dict(image_size=[8, 8], num_detection_tokens=3, use_mid_position_embeddings=True), IMAGE, towers=VISION),
+    Case("dinov3_vit", "DINOv3ViTModel", ROTATED | dict(num_register_tokens=2, layer_norm_eps=3e-4), IMAGE, HIDDEN, VISION),
+    Case("dinov3_vit_gated", "DINOv3ViTModel", ROTATED | dict(use_gated_mlp=True), IMAGE, HIDDEN, VISION),
+    Case("aimv2_vision", "Aimv2VisionModel",
+         {k: v for k, v in VIT.items() if k != "layer_norm_eps"} | dict(rms_norm_eps=3e-4), IMAGE,
+         ("last_hidden_state", "pooler_output"), VISION),
+    Case("aimv2", "Aimv2Model",
+         dict(text_config=dict(vocab_size=29, hidden_size=12, intermediate_size=20, num_hidden_layers=2, num_attention_heads=3,
+                               max_position_embeddings=10, rms_norm_eps=3e-4, eos_token_id=28),
+              vision_config=dict(hidden_size=16, intermediate_size=28, num_hidden_layers=2, num_attention_heads=2, image_size=8,
+                                 patch_size=4, rms_norm_eps=2e-4), projection_dim=10),
+         TEXT_AND_IMAGE, ("text_embeds", "image_embeds"), TWO_TOWERS),
+    Case("siglip2_vision", "Siglip2VisionModel",
+         dict(hidden_size=16, intermediate_size=28, num_hidden_layers=2, num_attention_heads=2, num_patches=4, patch_size=4,
+              layer_norm_eps=2e-4),
+         {"pixel_values": (1, 4, 48), "pixel_attention_mask": [1, 1, 1, 1], "spatial_shapes": [2, 2]},
+         ("last_hidden_state", "pooler_output"), VISION),
+    Case("pixtral", "PixtralVisionModel",
+         dict(hidden_size=24, intermediate_size=20, num_hidden_layers=2, num_attention_heads=3, image_size=8, patch_size=4),
+         IMAGE, HIDDEN, VISION),
+    Case("sam_vision", "SamVisionModel",
+         dict(hidden_size=12, output_channels=10, num_hidden_layers=2, num_attention_heads=3, image_size=16, patch_size=4,
+              mlp_dim=20, window_size=4, global_attn_indexes=[1], layer_norm_eps=3e-4),
+         {"pixel_values": (1, 3, 16, 16)}, HIDDEN, VISION),
+    Case("swinv2", "Swinv2ForImageClassification",
+         dict(image_size=8, patch_size=2, num_channels=3, embed_dim=6, depths=[2, 1], num_heads=[2, 3], window_size=2,
+              pretrained_window_sizes=[0, 0], layer_norm_eps=3e-4, num_labels=7), IMAGE, towers=VISION),
+    Case("segformer", "SegformerForImageClassification",
+         dict(num_encoder_blocks=2, depths=[1, 2], sr_ratios=[2, 1], hidden_sizes=[8, 12], patch_sizes=[3, 3], strides=[2, 2],
+              num_attention_heads=[2, 3], mlp_ratios=[2, 2], num_labels=7, layer_norm_eps=3e-4), IMAGE, towers=VISION),
+    Case("wavlm", "WavLMForCTC", WAV2VEC2 | dict(feat_extract_norm="group", do_stable_layer_norm=False, num_buckets=8), AUDIO,
+         towers={"": "audio"}),
+    Case("wavlm_stable", "WavLMForCTC", WAV2VEC2 | dict(feat_extract_norm="layer", do_stable_layer_norm=True, num_buckets=8),
+         AUDIO, towers={"": "audio"}),
+    Case("data2vec_audio", "Data2VecAudioForCTC",
+         {k: v for k, v in WAV2VEC2.items() if k != "num_conv_pos_embeddings"} | dict(num_conv_pos_embeddings=2, conv_pos_kernel_size=3),
+         AUDIO, towers={"": "audio"}),
+    Case("parakeet_ctc", "ParakeetForCTC",
+         dict(vocab_size=29, pad_token_id=28, encoder_config=dict(
+             hidden_size=12, num_hidden_layers=2, num_attention_heads=3, intermediate_size=20, conv_kernel_size=3,
+             subsampling_factor=4, subsampling_conv_channels=5, num_mel_bins=8, max_position_embeddings=32)),
+         {"input_features": (1, 24, 8)}, towers={"": "audio"}),
+    Case("moonshine", "MoonshineForConditionalGeneration",
+         dict(vocab_size=29, hidden_size=24, intermediate_size=20, encoder_num_hidden_layers=2, decoder_num_hidden_layers=2,
+              encoder_num_attention_heads=3, decoder_num_attention_heads=3, max_position_embeddings=32, pad_token_id=0,
+              rope_parameters=dict(rope_type="default", rope_theta=300.0, partial_rotary_factor=0.75), bos_token_id=1, eos_token_id=2, decoder_start_token_id=1),
+         {"input_values": (1, 2000), "decoder_input_ids": [1, 13, 6, 20, 9, 17]},
+         towers={"model.encoder": "encoder", "model.decoder": "decoder"}),
+    Case("speecht5", "SpeechT5ForSpeechToText",
+         {k: v for k, v in WAV2VEC2.items() if k not in ("intermediate_size", "num_hidden_layers", "num_attention_heads", "vocab_size")}
+         | dict(vocab_size=29, encoder_layers=2, decoder_layers=2, encoder_attention_heads=3, decoder_attention_heads=2,
+                encoder_ffn_dim=20, decoder_ffn_dim=28, feat_extract_norm="group", encoder_max_relative_position=4,
+                max_text_positions=12),
+         AUDIO | {"decoder_input_ids": [2, 13, 6, 20, 9, 17]}, towers={"speecht5.encoder": "encoder", "speecht5.decoder": "decoder"}),
+    Case("moshi", "MoshiForCausalLM",
+         dict(vocab_size=29, hidden_size=24, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+              max_position_embeddings=32, ffn_dim=20, rms_norm_eps=3e-4, sliding_window=32, head_dim=6)),
+    Case("timesfm", "TimesFmModelForPrediction",
+         dict(patch_length=4, context_length=16, horizon_length=8, num_hidden_layers=2, hidden_size=24, intermediate_size=20,
+              head_dim=6, num_attention_heads=4, rms_norm_eps=3e-4),
+         {"past_values": (1, 16), "freq": [0]}, ("mean_predictions",)),
+    Case("patchtst", "PatchTSTForPrediction",
+         dict(num_input_channels=2, context_length=16, patch_length=4, patch_stride=4, num_hidden_layers=2, d_model=12,
+              num_attention_heads=3, ffn_dim=20, norm_type="layernorm", norm_eps=3e-4, prediction_length=5, loss="mse"),
+         {"past_values": (1, 16, 2)}, ("prediction_outputs",)),
+]

@@ -1,0 +1,56 @@
+// Parts of vision towers that several architectures share.
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "blocks.hpp"
+#include "builder.hpp"
+
+namespace normscope::models {
+
+namespace {
+
+void aimv2_norms(Builder& b) {
+  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5, .eps_key = "rms_norm_eps"});
+}
+
+void aimv2_layers(Builder& b) {
+  b.each_layer("encoder.layers.{}.", [&] {
+    b.norm("rms_norm1", "attention input");
+    const std::uint64_t attended = b.attention("attention.q_proj", "attention.k_proj", "attention.v_proj");
+    b.writes("attention out", "attention.out_proj", attended);
+    b.norm("rms_norm2", "mlp input");
+    gated_mlp(b, "ffn.gate_proj", "ffn.up_proj", "ffn.down_proj");
+  });
+  b.norm("rms_norm", "final");
+}
+
+}  // namespace
+
+void aimv2_vision_tower(Builder& b) {
+  aimv2_norms(b);
+  b.stack("vision");
+  b.input_map("patch embedding", "embeddings.patch_embed");
+  b.norm("embeddings.rms_norm", "embedding", Placement::post);
+  b.embedding("position embedding", "embeddings.position_embedding", Need::optional);  // else computed
+  aimv2_layers(b);
+  if (!b.has("head.")) return;
+  // A learned query pools the tokens: keys and values read their norm.
+  b.reads("pooling key", "head.k_proj");
+  b.reads("pooling value", "head.v_proj");
+  for (const char* name : {"head.cls_token", "head.output_proj.weight", "head.output_proj.bias"})
+    b.other(name);
+}
+
+void aimv2_text_tower(Builder& b) {
+  aimv2_norms(b);
+  b.stack("text");
+  b.buffer("embeddings.position_ids");
+  b.embedding("token embedding", "embeddings.token_embedding");
+  b.embedding("position embedding", "embeddings.position_embedding");
+  aimv2_layers(b);
+}
+
+}  // namespace normscope::models

@@ -43,6 +43,8 @@ struct Architecture {
   std::string_view in_llama_cpp{};
   /// Whether TransformerLens' names describe models of this family.
   bool in_transformer_lens = false;
+  /// Whether what another tower gives is read by layers of this one, and does not stand in for tokens.
+  bool attends_to_towers = false;
 };
 
 /// Every architecture of src/models/architectures; generated from the folder.

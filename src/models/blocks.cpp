@@ -393,6 +393,7 @@ void clip_vision_tower(Builder& b, ClipFamily family) {
     if (b.has("head.")) pooling_head(b);
   });
   b.where("visual_projection", [&] { b.reads("projection", ""); });
+  b.where("multi_modal_projector.linear", [&] { b.reads("projection", "", 0, Need::optional); });
 }
 
 void clip_text_tower(Builder& b, ClipFamily family) {

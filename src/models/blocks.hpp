@@ -189,6 +189,9 @@ void rwkv_channel_mix(Builder& b, std::span<const RwkvPart> parts, std::string_v
 /// Vectors of one stacked tensor, of which each has a role of its own.
 void rwkv_stacked_mixes(Builder& b, std::string_view name, std::span<const char* const> roles);
 
+/// A layer of Llama's vision towers, whose branches may be multiplied by a learned number.
+void llama_vision_layer(Builder& b);
+
 /// The vision tower of AIMv2 and its text tower, under the current prefix.
 void aimv2_vision_tower(Builder& b);
 void aimv2_text_tower(Builder& b);

@@ -29,6 +29,17 @@ void aimv2_layers(Builder& b) {
 
 }  // namespace
 
+void llama_vision_layer(Builder& b) {
+  b.norm("input_layernorm", "attention input");
+  const std::uint64_t attended = b.attention("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj");
+  b.writes("attention out", "self_attn.o_proj", attended);
+  branch_scale(b, "gate_attn");
+  b.norm("post_attention_layernorm", "mlp input");
+  const std::uint64_t inner = b.reads("mlp in", "mlp.fc1");
+  b.writes("mlp out", "mlp.fc2", inner);
+  branch_scale(b, "gate_ffn");
+}
+
 void aimv2_vision_tower(Builder& b) {
   aimv2_norms(b);
   b.stack("vision");

@@ -240,7 +240,8 @@ std::uint64_t Builder::cross_attention(std::string_view query, std::string_view 
   }
   std::swap(reading_, memory_);
   const auto part = [&](std::size_t i, std::string_view name) {
-    std::optional<Linear> map = find_linear(kParts[i], name, read_width(), queries ? queries->out : 0);
+    std::optional<Linear> map =
+        find_linear(kParts[i], name, read_width(), queries && !grouped_ ? queries->out : 0);
     if (map) {
       add_reader(*map);
     } else {

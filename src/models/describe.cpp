@@ -232,10 +232,11 @@ void set_apart(const Checkpoint& checkpoint, std::span<Builder* const> builders)
 }
 
 // Norms of towers stand before those of the text model, whose stream begins with what they give.
-void join(const TowerPart& part, Model& text) {
+void join(const TowerPart& part, bool replaces_tokens, Model& text) {
   for (Norm& norm : text.norms) {
-    const bool begins = std::any_of(norm.writers.begin(), norm.writers.end(),
-                                    [](const Linear& writer) { return writer.role == "token embedding"; });
+    const bool begins =
+        replaces_tokens && std::any_of(norm.writers.begin(), norm.writers.end(),
+                                       [](const Linear& writer) { return writer.role == "token embedding"; });
     if (begins) norm.connections_known = false;
   }
   const Model& tower = part.model;
@@ -288,7 +289,7 @@ bool describe_as(const std::vector<const Architecture*>& architectures, const Ma
   builder->finish(match.architecture->harmless);
   for (const auto& part : towers) {
     part->builder->finish(part->architecture->harmless);
-    join(*part, described);
+    join(*part, !match.architecture->attends_to_towers, described);
   }
   if (!match.other_type.empty()) keep_resemblance(match, whole, described);
   take_stated_eps(stated_norms, described);

@@ -51,7 +51,8 @@ constexpr auto inert_fields = std::to_array<std::string_view>(
 // Other fields that never affect scores or logits as functions of a norm's output: sizes that are known from
 // the tensors, activations and inputs of the stream.
 constexpr auto harmless_fields = std::to_array<std::string_view>(
-    {"architectures", "model_type", "tie_encoder_decoder", "*_token_index", "pad_token_id",
+    {"architectures", "model_type", "vision_config", "audio_config", "tie_encoder_decoder", "*_token_index",
+     "pad_token_id",
      // sizes
      "vocab_size", "vocab_size_*", "hidden_size", "n_embd", "d_model", "intermediate_size", "n_inner",
      "ffn_dim", "d_ff", "ffn_hidden_size", "num_attention_heads", "n_head", "num_heads", "n_heads", "nhead",
@@ -143,7 +144,8 @@ constexpr auto rules = std::to_array<Rule>({
 
 /// The name by which a field is known, without the section that it stands in and what it contains.
 std::string_view key_of(std::string_view path) {
-  for (const std::string_view section : {"text_config.", "vision_config.", "model.encoder."}) {
+  for (const std::string_view section :
+       {"text_config.", "vision_config.", "audio_config.", "model.encoder."}) {
     if (path.starts_with(section)) path.remove_prefix(section.size());
   }
   return path.substr(0, path.find('.'));

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from .case import Case
-from .encoders import TEXT_AND_IMAGE, TWO_TOWERS
+from .encoders import CLIP_VISION, TEXT_AND_IMAGE, TWO_TOWERS
+from .known import GROUPED
 from .others import AUDIO, IMAGE, VISION, VIT, WAV2VEC2
 
 HIDDEN = ("last_hidden_state",)
 VIDEO = {"pixel_values": (1, 2, 3, 8, 8)}
 ROTATED = VIT | dict(hidden_size=24)  # heads of 8
+
+TEXT = {k: v for k, v in GROUPED.items() if k != "head_dim"} | dict(hidden_size=24, rms_norm_eps=3e-4)
+LLAMA = TEXT | dict(model_type="llama", head_dim=6, rope_theta=500.0)
+TOWERS = {"model.language_model": "text", "model.vision_tower": "vision", "model.visual": "vision",
+          "model.vision_model": "vision", "model.audio_tower": "audio", "model.multi_modal_projector": "projector"}
+SEEN = {"input_ids": [28, 28, 28, 28, 7, 19, 3, 26], "pixel_values": (1, 3, 8, 8)}
+# An image of 16 patches of 2 frames, which become 4 tokens.
+GRID = {"input_ids": [25, 28, 28, 28, 28, 24, 7, 19], "mm_token_type_ids": [0, 1, 1, 1, 1, 0, 0, 0], "pixel_values": (16, 24),
+        "image_grid_thw": [1, 4, 4]}
+QWEN_VL = dict(image_token_id=28, video_token_id=27, vision_start_token_id=25, vision_end_token_id=24,
+               text_config=TEXT | dict(rope_parameters=dict(rope_type="default", rope_theta=300.0, mrope_section=[1, 1, 1])))
 
 CASES = [
     Case("vit_msn", "ViTMSNModel", VIT, IMAGE, HIDDEN, VISION),
@@ -81,8 +93,38 @@ CASES = [
          dict(patch_length=4, context_length=16, horizon_length=8, num_hidden_layers=2, hidden_size=24, intermediate_size=20,
               head_dim=6, num_attention_heads=4, rms_norm_eps=3e-4),
          {"past_values": (1, 16), "freq": [0]}, ("mean_predictions",)),
-    Case("patchtst", "PatchTSTForPrediction",
-         dict(num_input_channels=2, context_length=16, patch_length=4, patch_stride=4, num_hidden_layers=2, d_model=12,
-              num_attention_heads=3, ffn_dim=20, norm_type="layernorm", norm_eps=3e-4, prediction_length=5, loss="mse"),
-         {"past_values": (1, 16, 2)}, ("prediction_outputs",)),
+    Case("llava", "LlavaForConditionalGeneration",
+         dict(text_config=LLAMA, vision_config=CLIP_VISION | dict(model_type="clip_vision_model"), image_token_index=28,
+              image_seq_length=4), SEEN, towers=TOWERS, note="what the last layer but one gives is projected"),
+    Case("paligemma", "PaliGemmaForConditionalGeneration",
+         dict(text_config=TEXT | dict(model_type="gemma", head_dim=6),
+              vision_config=CLIP_VISION | dict(model_type="siglip_vision_model", vision_use_head=False, projection_dim=24),
+              image_token_index=28, projection_dim=24, hidden_size=24),
+         SEEN | {"token_type_ids": [0] * 8}, towers=TOWERS, note="the prefix is seen from both sides"),
+    Case("mistral3", "Mistral3ForConditionalGeneration",
+         dict(text_config=TEXT | dict(model_type="mistral", head_dim=6),
+              vision_config=dict(model_type="pixtral", hidden_size=24, intermediate_size=20, num_hidden_layers=2,
+                                 num_attention_heads=3, image_size=16, patch_size=4), image_token_index=28, spatial_merge_size=2),
+         {"input_ids": [28, 28, 28, 28, 7, 19, 3, 26], "pixel_values": (1, 3, 16, 16), "image_sizes": [16, 16]}, towers=TOWERS),
+    Case("qwen2_vl_whole", "Qwen2VLForConditionalGeneration",
+         QWEN_VL | dict(vision_config=dict(depth=2, embed_dim=16, hidden_size=24, num_heads=2, mlp_ratio=2, patch_size=2)), GRID,
+         towers=TOWERS),
+    Case("qwen2_5_vl_whole", "Qwen2_5_VLForConditionalGeneration",
+         QWEN_VL | dict(vision_config=dict(depth=2, hidden_size=16, intermediate_size=20, num_heads=2, out_hidden_size=24,
+                                           patch_size=2, window_size=8, fullatt_block_indexes=[1])), GRID, towers=TOWERS),
+    Case("voxtral", "VoxtralForConditionalGeneration",
+         dict(text_config=LLAMA, audio_token_id=28,
+              audio_config=dict(hidden_size=12, intermediate_size=48, num_hidden_layers=2, num_attention_heads=3, num_mel_bins=5,
+                                max_source_positions=8, vocab_size=29)),
+         {"input_ids": [28, 28, 7, 19, 3, 26], "input_features": (1, 5, 16)},
+         towers={"language_model": "text", "audio_tower": "audio", "model.language_model": "text", "model.audio_tower": "audio"}),
+    Case("llama4_vision", "Llama4VisionModel",
+         dict(hidden_size=16, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2, image_size=8, patch_size=2,
+              vision_output_dim=12, projector_input_dim=12, projector_output_dim=12), IMAGE, HIDDEN, VISION),
+    Case("mllama", "MllamaForConditionalGeneration",
+         dict(text_config=TEXT | dict(num_hidden_layers=3, cross_attention_layers=[1], rope_parameters=dict(rope_type="default", rope_theta=500.0)),
+              vision_config=dict(hidden_size=16, intermediate_size=28, num_hidden_layers=3, num_global_layers=2, attention_heads=2,
+                                 image_size=8, patch_size=4, max_num_tiles=1, supported_aspect_ratios=[[1, 1]],
+                                 intermediate_layers_indices=[1], vision_output_dim=32), image_token_index=28),
+         {"input_ids": [28, 7, 19, 3, 26], "pixel_values": (1, 1, 1, 3, 8, 8), "aspect_ratio_ids": [1], "aspect_ratio_mask": [[1]]}, towers=TOWERS),
 ]

@@ -57,6 +57,8 @@ def save(case: Case, model: torch.nn.Module, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         tensors = {name: tensor.clone().contiguous() for name, tensor in model.state_dict().items()}
         save_file(tensors, folder / "model.safetensors")
+        if hasattr(model, "save_config"):  # of diffusers
+            model.save_config(folder)
         return
     model.save_pretrained(folder)
     for path in folder.iterdir():

@@ -246,8 +246,9 @@ class Builder {
   void gains_as_stored(const std::function<void()>& body);
   /// The norms that `body` describes have no parameters.
   void without_parameters(const std::function<void()>& body);
-  /// The last norm has an eps of its own, assumed unless the configuration has one of `keys`.
-  void last_eps(double eps, Config::Keys keys);
+  /// The last norm has an eps of its own, assumed unless the configuration, or `from`, has one of `keys`.
+  void last_eps(double eps, Config::Keys keys) { last_eps(eps, keys, config_); }
+  void last_eps(double eps, Config::Keys keys, const Config& from);
   /// A linear map of the last norm. Returns the number of its outputs, 0 if it is missing.
   std::uint64_t reads(std::string_view role, std::string_view name, std::uint64_t out = 0,
                       Need need = Need::required);

@@ -414,11 +414,11 @@ void Builder::norm_beside(std::string_view name, std::string_view role) {
   writers_known_ = later_known;
 }
 
-void Builder::last_eps(double eps, Config::Keys keys) {
+void Builder::last_eps(double eps, Config::Keys keys, const Config& from) {
   if (!reading_) return;
-  const std::optional<double> configured = config_.number(keys);
+  const std::optional<double> configured = from.number(keys);
   model_.norms[*reading_].eps = configured.value_or(eps);
-  model_.norms[*reading_].eps_source = configured ? config_.source() : Source::assumed;
+  model_.norms[*reading_].eps_source = configured ? from.source() : Source::assumed;
 }
 
 std::uint64_t Builder::read_width() const { return reading_ ? model_.norms[*reading_].width : width_; }

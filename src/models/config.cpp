@@ -312,6 +312,9 @@ std::vector<std::string> Config::model_types() const {
     if (!value->is_string()) contents_->reject("model_type", *value, "a string");
     types.push_back(value->get<std::string>());
   }
+  // diffusers names a class in place of a type.
+  const Json* const named = types.empty() ? contents_->child(*contents_->root, "_class_name") : nullptr;
+  if (named != nullptr && named->is_string()) types.push_back(named->get<std::string>());
   return types;
 }
 

@@ -49,7 +49,7 @@ class Config {
 
   using Keys = std::initializer_list<const char*>;
 
-  /// The values of "model_type": the top level's, then the tower's own.
+  /// The values of "model_type": the top level's, then the tower's own; without any, "_class_name".
   [[nodiscard]] std::vector<std::string> model_types() const;
   /// An integer from 1 to 1,000,000, the value of the first of `keys` that exists.
   [[nodiscard]] std::optional<std::uint64_t> count(Keys keys) const;

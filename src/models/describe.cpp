@@ -309,7 +309,8 @@ void describe_unknown(const Checkpoint& checkpoint, const Config& config,
   const std::vector<std::string> types = config.model_types();
   model.title = unknown_title(types.empty() ? "" : types.back());
   const std::optional<std::string> type = config.text({"_class_name"});
-  if (types.empty() && type) model.title += fmt::format(" ({})", *type);  // diffusers
+  if (type && !config.has({"model_type"}))
+    model.title = fmt::format("unknown architecture ({})", *type);  // diffusers
   const bool states_norms = checkpoint.graph() != nullptr;
   model.evidence = states_norms ? "ONNX graph" : "no known tensor names";
   const std::set<std::string_view> stated = parameters_of(stated_norms);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .. import diffusion_models as diffusion
 from .case import Case
 from .encoders import CLIP_VISION, TEXT_AND_IMAGE, TWO_TOWERS
 from .known import GROUPED
@@ -102,7 +103,7 @@ CASES = [
               image_token_index=28, projection_dim=24, hidden_size=24),
          SEEN | {"token_type_ids": [0] * 8}, towers=TOWERS, note="the prefix is seen from both sides"),
     Case("mistral3", "Mistral3ForConditionalGeneration",
-         dict(text_config=TEXT | dict(model_type="mistral", head_dim=6),
+         dict(text_config=TEXT | dict(model_type="mistral", head_dim=6, sliding_window=4),
               vision_config=dict(model_type="pixtral", hidden_size=24, intermediate_size=20, num_hidden_layers=2,
                                  num_attention_heads=3, image_size=16, patch_size=4), image_token_index=28, spatial_merge_size=2),
          {"input_ids": [28, 28, 28, 28, 7, 19, 3, 26], "pixel_values": (1, 3, 16, 16), "image_sizes": [16, 16]}, towers=TOWERS),
@@ -127,4 +128,16 @@ CASES = [
                                  image_size=8, patch_size=4, max_num_tiles=1, supported_aspect_ratios=[[1, 1]],
                                  intermediate_layers_indices=[1], vision_output_dim=32), image_token_index=28),
          {"input_ids": [28, 7, 19, 3, 26], "pixel_values": (1, 1, 1, 3, 8, 8), "aspect_ratio_ids": [1], "aspect_ratio_mask": [[1]]}, towers=TOWERS),
+    Case("dit", diffusion.dit, inputs=dict(hidden_states=(1, 2, 4, 4), timestep=diffusion.STEP, class_labels=diffusion.STEP),
+         outputs=("sample",), towers=VISION, prepare=diffusion.gently, note="norms without gain, modulated by a condition"),
+    Case("pixart", diffusion.pixart,
+         inputs=dict(hidden_states=(1, 2, 4, 4), encoder_hidden_states=(1, 3, 5), timestep=diffusion.STEP),
+         options=dict(added_cond_kwargs={"resolution": None, "aspect_ratio": None}), outputs=("sample",), towers=VISION,
+         prepare=diffusion.gently),
+    Case("sd3", diffusion.sd3,
+         inputs=dict(hidden_states=(1, 2, 4, 4), encoder_hidden_states=(1, 3, 5), pooled_projections=(1, 5), timestep=diffusion.STEP),
+         outputs=("sample",), towers=VISION),
+    Case("flux", diffusion.flux,
+         inputs=dict(hidden_states=(1, 4, 4), encoder_hidden_states=(1, 3, 5), pooled_projections=(1, 5), timestep=diffusion.STEP,
+                     img_ids=(4, 3), txt_ids=(3, 3)), outputs=("sample",), towers=VISION),
 ]

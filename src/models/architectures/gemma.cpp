@@ -83,7 +83,7 @@ extern const Architecture gemma = {
                   "layers.{}.post_feedforward_layernorm."},
     .without = {"layers.{}.altup.", "layers.{}.layer_scalar"},
     .describe = gemma_forward,
-    .harmless = {"sliding_window_size"},
+    .harmless = {"num_image_tokens", "sliding_window_size"},
     .rotates_exactly = true,
     .in_llama_cpp = "gguf_gemma",
 };

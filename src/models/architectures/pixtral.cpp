@@ -6,7 +6,15 @@ namespace normscope::models::architectures {
 
 namespace {
 
-// What reads the tower is another model's projector, so the stream behind the last layer has no norm.
+// The stream behind the last layer has no norm of the tower's own: Mistral 3's projector has one, with the
+// eps of its text model.
+void norm_of_projector(Builder& b) {
+  if (!b.has("norm.")) return;
+  b.norm("norm", "final");
+  b.last_eps(1e-5, {"rms_norm_eps"}, b.config().of(Tower::text));
+  b.reads_are_indirect();  // several patches beside each other
+}
+
 void pixtral_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5, .eps_key = ""});
   b.stack("vision");
@@ -20,6 +28,7 @@ void pixtral_forward(Builder& b) {
     b.norm("ffn_norm", "mlp input");
     gated_mlp(b, "feed_forward.gate_proj", "feed_forward.up_proj", "feed_forward.down_proj");
   });
+  b.where("multi_modal_projector.", [&] { norm_of_projector(b); });
 }
 
 }  // namespace

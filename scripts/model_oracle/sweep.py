@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Describes every class of transformers: a sparse file as its default configuration would be saved, read by `normscope`.
 
-usage: scripts/model_oracle/sweep.py [--command PATH] [--report] [--json FILE] [MODEL_TYPE ...]    (default: all types)
+usage: scripts/model_oracle/sweep.py [--command PATH] [--report] [--json FILE] [--keep] [MODEL_TYPE ...]    (default: all types)
+
+--keep writes what the tables of docs/models.md need to tests/models/sweep.json, where rows of other types stay; table.py
+makes the page of it.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 # The class with most of a published file, first.
 HEADS = ("SEQ_TO_SEQ_CAUSAL_LM", "IMAGE_TEXT_TO_TEXT", "SPEECH_SEQ_2_SEQ", "MASKED_LM", "CAUSAL_LM", "CTC", "PRETRAINING",
          "IMAGE_CLASSIFICATION", "UNIVERSAL_SEGMENTATION", "OBJECT_DETECTION", "TIME_SERIES_PREDICTION")
+KEPT = ROOT / "tests/models/sweep.json"
 DTYPES = {torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16", torch.int64: "I64", torch.int32: "I32",
           torch.bool: "BOOL", torch.uint8: "U8", torch.complex64: "C64"}
 
@@ -84,17 +88,20 @@ def build(model_type: str, folder: Path) -> dict[str, Any]:
 
 
 def run(command: list[str]) -> dict[str, Any]:
-    """Exit status, seconds and MiB of a command, and what it printed."""
-    began = time.monotonic()
+    """Exit status, seconds of processor time and MiB of a command, and what it printed."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(command, stdout=out, stderr=errors)
         peak = 0
-        while process.poll() is None:  # what wait4 says includes this process, before exec
+        while True:
             held = re.search(r"RssAnon:\s+(\d+)", Path(f"/proc/{process.pid}/status").read_text())
             peak = max(peak, int(held[1]) if held else 0)
+            done, status, usage = os.wait4(process.pid, os.WNOHANG)  # its memory includes this process, before exec
+            if done:
+                process.returncode = os.waitstatus_to_exitcode(status)
+                break
             time.sleep(0.02)
         out.seek(0), errors.seek(0)
-        return {"seconds": round(time.monotonic() - began, 1), "mib": peak // 1024, "exit": process.returncode,
+        return {"seconds": round(usage.ru_utime + usage.ru_stime, 1), "mib": peak // 1024, "exit": process.returncode,
                 "out": out.read(), "error": errors.read().decode().strip()[-300:]}
 
 
@@ -121,7 +128,18 @@ def sweep(model_type: str, command: str, report: bool) -> dict[str, Any]:
         if report:
             done = run([command, "report", str(folder), "--no-vocabulary", "-q", "-o", f"{scratch}/report.html"])
             row |= {key: done[key] for key in ("seconds", "mib", "exit", "error")}
+            if done["exit"] != 0:
+                row["state"] = "failed"
         return row
+
+
+def keep(rows: list[dict[str, Any]]) -> None:
+    """Adds what docs/models.md says of these types to the file that table.py reads."""
+    known = json.loads(KEPT.read_text())["types"] if KEPT.exists() else {}
+    fields = ("state", "class", "architecture", "bytes", "tensors", "norms", "seconds", "mib")
+    known |= {row["type"]: {key: row[key] for key in fields if key in row} for row in rows}
+    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in sorted(known.items()))
+    KEPT.write_text(f'{{"transformers": {json.dumps(transformers.__version__)}, "types": {{\n{lines}}}}}\n')
 
 
 def main() -> int:
@@ -130,14 +148,18 @@ def main() -> int:
     parser.add_argument("--command", default=str(ROOT / "build-dev/bin/normscope"))
     parser.add_argument("--report", action="store_true", help="also time `report --no-vocabulary`")
     parser.add_argument("--json", type=Path, help="one line for each type")
+    parser.add_argument("--keep", action="store_true", help="write tests/models/sweep.json")
     arguments = parser.parse_args()
     transformers.logging.set_verbosity_error()
     states: Counter[str] = Counter()
-    lines = []
+    rows, lines = [], []
     for model_type in arguments.types or CONFIG_MAPPING_NAMES:
         row = sweep(model_type, arguments.command, arguments.report)
         states[row["state"]] += 1
+        rows.append(row)
         lines.append(json.dumps(row))
+        if arguments.keep:
+            keep(rows)
         print(row["state"], model_type, row.get("class", ""), *(row[key] for key in ("architecture", "norms", "exit", "seconds", "mib", "error") if row.get(key)), flush=True)
         if arguments.json:
             arguments.json.write_text("\n".join(lines) + "\n")

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,8 @@ reads them, of heads and of logits unless `--arch` states the architecture.
 layers read them is not taken from it. Of a TensorFlow Lite file it takes the constants and not the graph: norms are found
 by their names, and their kind and eps are assumed.
 
+@SWEEP@
+
 ## Models that descriptions were compared with
 
 "GGUF: yes" means that the fixture was converted by llama.cpp's converter or as it does, and that the description of that
@@ -124,6 +127,30 @@ def matrix() -> str:
     return "\n".join(lines)
 
 
+def sweep() -> str:
+    """The section about every class of transformers, from what sweep.py kept."""
+    kept = json.loads((ROOT / "tests/models/sweep.json").read_text())
+    types = kept["types"]
+    counts = Counter(row["state"] for row in types.values())
+    ran = [row for row in types.values() if "seconds" in row]
+    largest = sorted((name for name in types if "seconds" in types[name]), key=lambda name: -types[name]["bytes"])[:12]
+    lines = [f"| {name} | {types[name]['class']} | {types[name]['bytes'] / 1e9:.1f} | {types[name]['tensors']:,} | {types[name]['norms']:,} "
+             f"| {types[name]['seconds']:.1f} | {types[name]['mib']} |" for name in largest]
+    words = {"described": "described", "incomplete": "described but for tensors that the file lacks",
+             "fitted": "unknown, with the names of a known one", "unknown": "unknown", "no class": "without a class",
+             "not built": "whose class refuses its defaults or needs another package", "failed": "failed"}
+    stated = "; ".join(f"{counts[state]} {text}" for state, text in words.items())
+    return f"""## Every class of transformers
+
+[sweep.py](../scripts/model_oracle/README.md#sweep) describes every class of transformers {kept["transformers"]} at the widths of its
+default configuration, from a sparse file as `save_pretrained` would write it. Of {len(types)} types, {stated}. `report` ran on
+{len(ran)} of them, with at most {max(row["mib"] for row in ran)} MiB. The largest:
+
+| type | class | GB of the file | tensors | norms | processor seconds of `report` | MiB |
+|---|---|---|---|---|---|---|
+""" + "\n".join(lines)
+
+
 def page() -> str:
     text = (ROOT / "tests/models/oracle_test.cpp").read_text()
     listed = re.search(r"not_described = \{(.*?)\};", text, re.DOTALL)
@@ -139,7 +166,7 @@ def page() -> str:
         gguf = "yes" if (ROOT / f"tests/models/gguf/{truth['case']}.gguf").exists() else ""
         rows.append(f"| {truth['case']} | {truth['class'] or '-'} | {len(truth['norms'])} | {kinds} | {heads} | {described} | {gguf} |")
     count = sum("| yes | " in row for row in rows)
-    return HEAD.replace("@MATRIX@", matrix()) + "\n".join(rows) + f"\n\n{count} of {len(rows)} are described.\n"
+    return HEAD.replace("@MATRIX@", matrix()).replace("@SWEEP@", sweep()) + "\n".join(rows) + f"\n\n{count} of {len(rows)} are described.\n"
 
 
 def main() -> int:

@@ -390,6 +390,23 @@ TEST(Towers, TakeTheirOwnSectionsEps) {
   EXPECT_EQ(test::norm_named(silent, "vision_tower.vision_model.post_layernorm").eps_source, Source::assumed);
 }
 
+TEST(Towers, OfAnUnknownTypeAreSaidNotToBeModelled) {
+  Synthetic file = tiny_llama({.prefix = "language_model.model."});
+  file.norm("vision_tower.norm", 8);
+  const auto described = [&](const char* type) {
+    return file
+        .config(
+            std::string(R"({"model_type": "llava", "text_config": {"model_type": "llama", "hidden_size": 8,
+                "num_attention_heads": 1, "head_dim": 16, "rms_norm_eps": 1e-6}, "vision_config": {"model_type": ")") +
+            type + "\"}}")
+        .describe();
+  };
+  const Model model = described("nothing_known");
+  EXPECT_EQ(model.architecture, "llama");
+  EXPECT_TRUE(
+      notes_mention(model, "the vision tower is not modelled: model_type nothing_known is not known"));
+}
+
 TEST(Towers, AVisionTransformerTakesHeadsAndEpsFromItsSection) {
   Synthetic vit;
   vit.add("vision_model.embeddings.cls_token", {1, 1, 8});

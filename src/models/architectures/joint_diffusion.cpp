@@ -33,10 +33,8 @@ void joint_norm(Builder& b, const std::string& name, const char* role) {
   b.writes_are_indirect();
 }
 
-// Everything of a block but its norms: maps of modulated rows, and gates on what branches add.
-void leave_out(Builder& b, const char* prefix) { b.partial_input(prefix); }
-
-// Images and text are two streams, each with norms of its own.
+// Images and text are two streams, each with norms of its own. Maps read modulated rows, and a condition
+// gates what branches add.
 void joint_block(Builder& b) {
   joint_norm(b, "norm1.norm", "attention input");
   joint_norm(b, "norm1_context.norm", "attention input of the text");
@@ -44,7 +42,7 @@ void joint_block(Builder& b) {
                            {"norm_k", "key", "to_k"},
                            {"norm_added_q", "query of the text", "add_q_proj"},
                            {"norm_added_k", "key of the text", "add_k_proj"}});
-  leave_out(b, "");
+  b.partial_input("");
   joint_norm(b, "norm2", "mlp input");
   if (b.has("ff_context.")) joint_norm(b, "norm2_context", "mlp input of the text");
 }
@@ -53,26 +51,25 @@ void joint_block(Builder& b) {
 void joined_block(Builder& b) {
   joint_norm(b, "norm.norm", "attention and mlp input");
   joint_norms_of_heads(b, {{"norm_q", "query", "to_q"}, {"norm_k", "key", "to_k"}});
-  leave_out(b, "");
+  b.partial_input("");
 }
 
 void joint_diffusion_forward(Builder& b) {
   norms_of_kind(b, NormKind::layer);
   b.note("heads are not modelled: they attend to images and text together");
   b.note(
-      "not modelled: what a condition makes multiplies and shifts the outputs of the norms, which have no "
-      "gain "
+      "not modelled: what a condition makes multiplies and shifts the outputs of the norms, which have no gain "
       "(adaptive norms)");
   b.stream(b.config().count({"num_attention_heads"}).value_or(0) *
            b.config().count({"attention_head_dim"}).value_or(0));
   for (const char* part : {"pos_embed.", "x_embedder.", "context_embedder.", "time_text_embed."})
-    leave_out(b, part);
+    b.partial_input(part);
   b.each_layer("transformer_blocks.{}.", [&] { joint_block(b); });
   if (b.has("single_transformer_blocks.")) {
     b.each_layer("single_transformer_blocks.{}.", [&] { joined_block(b); }, {"num_single_layers"});
   }
   joint_norm(b, "norm_out.norm", "final");
-  for (const char* part : {"norm_out.", "proj_out."}) leave_out(b, part);
+  for (const char* part : {"norm_out.", "proj_out."}) b.partial_input(part);
 }
 
 }  // namespace

@@ -1,12 +1,16 @@
 // Which tokens are reachable, against the plain screening: all of A A^T and the largest entry of each row, in
-// float32 on the same threads. Both must find the tokens planted in the hull of five others.
+// float32 on the same threads. Both must find the tokens planted in the hull of five others. Where rows differ
+// in length, or in the size of their columns, many tokens do not lead in the direction of their own row; then
+// the peer is one product A A^T by OpenBLAS, which answers nothing.
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include <cblas.h>
 #include <fmt/core.h>
 
 #include <normscope/core/linear_algebra.hpp>
@@ -26,12 +30,20 @@ struct Case {
   std::size_t tokens;
   std::size_t width;
   std::size_t planted;
+  double lengths = 0.0;  ///< standard deviation of the logarithm of a row's length
+  double decay = 0.0;    ///< column k is (k + 1)^-decay times as large as the first
 };
 
 std::shared_ptr<selectability::Logits> logits_of(const Case& what) {
   Random random(what.width);
   std::vector<double> weights(what.tokens * what.width);
   for (double& weight : weights) weight = random.normal();
+  for (std::size_t token = 0; token < what.tokens; ++token) {
+    const double length = what.lengths > 0.0 ? std::exp(what.lengths * random.normal()) : 1.0;
+    for (std::size_t i = 0; i < what.width; ++i) {
+      weights[token * what.width + i] *= length * std::pow(static_cast<double>(i + 1), -what.decay);
+    }
+  }
   for (std::size_t token = 0; token < what.planted; ++token) {
     std::vector<double> row(what.width, 0.0);
     for (std::size_t k = 0; k < carriers; ++k) {
@@ -98,6 +110,26 @@ bench::Contender product(const std::shared_ptr<selectability::Logits>& logits, u
   return {"A A^T", run, [leads] { return *leads; }};
 }
 
+/// One product of all rows with each other, in strips that are not kept.
+bench::Contender openblas(const std::shared_ptr<selectability::Logits>& logits, unsigned threads) {
+  const auto rows = std::make_shared<std::vector<float>>(logits->rows.begin(), logits->rows.end());
+  const auto products = std::make_shared<std::vector<float>>();
+  const auto run = [logits, rows, products, threads] {
+    constexpr std::size_t strip = 1024;
+    openblas_set_num_threads(static_cast<int>(threads));
+    const int width = static_cast<int>(logits->width);
+    products->resize(strip * logits->tokens);
+    for (std::size_t i = 0; i < logits->tokens; i += strip) {
+      const int count = static_cast<int>(std::min(strip, logits->tokens - i));
+      const int tokens = static_cast<int>(logits->tokens);
+      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, count, tokens, width, 1.0F,
+                  rows->data() + i * logits->width, width, rows->data(), width, 0.0F, products->data(),
+                  tokens);
+    }
+  };
+  return {"A A^T, OpenBLAS", run, {}};
+}
+
 void rows(bool quick, const bench::Show& show) {
   std::vector<Case> cases;
   for (const std::size_t planted : {0, 1, 10, 100, 1000}) {
@@ -111,6 +143,19 @@ void rows(bool quick, const bench::Show& show) {
         .dtype = "float32",
         .threads = threads};
     show(bench::compare("reach", shape, ours(logits, threads), {product(logits, threads)}, quick ? 3 : 1,
+                        0.0));
+  }
+  cases.clear();
+  for (const auto& [lengths, decay] : {std::pair(0.5, 0.0), std::pair(0.0, 0.7)}) {
+    cases.push_back({quick ? 4096U : 32000U, quick ? 256U : 768U, 0, lengths, decay});
+  }
+  for (const Case& what : cases) {
+    const auto logits = logits_of(what);
+    const bench::Shape shape{.text = fmt::format("{} x {}, lengths e^({} N), columns k^-{}", what.tokens,
+                                                 what.width, what.lengths, what.decay),
+                             .dtype = "float32",
+                             .threads = threads};
+    show(bench::compare("reach", shape, ours(logits, threads), {openblas(logits, threads)}, quick ? 3 : 1,
                         0.0));
   }
 }

@@ -23,10 +23,13 @@ struct TokenSearch {
   double least_tie =
       std::numeric_limits<double>::infinity();  ///< smallest tie threshold of the solver's rows
 
-  TokenSearch(const LeadOracle& oracle, std::size_t token)
-      : outcome{.token = token},
-        evaluation{.token = token, .point = own_direction(*oracle.logits, token)},
-        solver(oracle.logits->width) {}
+  /// Starts at the token's own direction.
+  TokenSearch(const LeadOracle& oracle, const Start& start, double relative)
+      : outcome{.token = start.token},
+        evaluation{.token = start.token, .point = own_direction(*oracle.logits, start.token)},
+        solver(oracle.logits->width) {
+    for (const std::size_t constraint : start.constraints) meet(oracle, constraint, relative);
+  }
 
   TokenSearch(const LeadOracle& oracle, Start start)
       : outcome{.token = start.token},
@@ -153,11 +156,11 @@ std::vector<Outcome> solve(const LeadOracle& oracle, std::vector<TokenSearch> se
 
 }  // namespace
 
-std::vector<Outcome> decide_tokens(const LeadOracle& oracle, const std::vector<std::size_t>& tokens,
+std::vector<Outcome> decide_tokens(const LeadOracle& oracle, const std::vector<Start>& starts,
                                    const ReachOptions& options) {
   std::vector<TokenSearch> searches;
-  searches.reserve(tokens.size());
-  for (const std::size_t token : tokens) searches.emplace_back(oracle, token);
+  searches.reserve(starts.size());
+  for (const Start& start : starts) searches.emplace_back(oracle, start, options.tolerance);
   constexpr double any = std::numeric_limits<double>::infinity();
   return solve(oracle, std::move(searches), any, any, options);
 }

@@ -28,7 +28,7 @@ struct Outcome {
   bool largest = false;
 };
 
-/// Known bounds of a token's largest lead before the solver runs.
+/// What is known of a token before the solver runs.
 struct Start {
   std::size_t token = 0;
   double lower = 0.0;
@@ -38,9 +38,8 @@ struct Start {
 
 /// Decides a batch of tokens. Each token keeps a working set of constraints, solves the
 /// subproblem over it, and evaluates all tokens at the resulting point, until no constraint is violated or
-/// the weights prove that no such point exists.
-[[nodiscard]] std::vector<Outcome> decide_tokens(const LeadOracle& oracle,
-                                                 const std::vector<std::size_t>& tokens,
+/// the weights prove that no such point exists. Only the token and constraints of a start are used.
+[[nodiscard]] std::vector<Outcome> decide_tokens(const LeadOracle& oracle, const std::vector<Start>& starts,
                                                  const ReachOptions& options);
 
 /// Continues from known bounds of a lead until the bounds of the largest lead are at most `gap` apart, only

@@ -9,6 +9,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/rounding.hpp>
 
+#include "ascent.hpp"
 #include "decide_tokens.hpp"
 #include "lead_oracle.hpp"
 
@@ -19,6 +20,12 @@ using proof::Answer;
 
 /// Tokens decided together: enough for a matrix product, few enough for the memory of their working sets.
 std::size_t batch_size(std::size_t width) { return std::clamp<std::size_t>(65536 / width, 16, 64); }
+/// Tokens that ascend together, which need no working sets: fewer if a product with all tokens takes long,
+/// because Ctrl-C and the limit of work take effect between batches.
+std::size_t ascent_batch_size(const Logits& logits) {
+  constexpr std::size_t operations = std::size_t{1} << 34U;
+  return std::clamp<std::size_t>(operations / (logits.tokens * logits.width), 64, 512);
+}
 
 void decide_alone(TokenReach& token) {
   token.done = true;
@@ -46,6 +53,12 @@ void decide_screened(const Logits& logits, const SinglePrecision& single, std::v
     // The lead over this one token bounds the lead over all.
     token.upper = upper_bound({.logits = &logits, .single = &single}, i, {{token.runner_up, 1.0}});
   }
+}
+
+/// The indices [begin, begin + count) of `items`, as far as there are so many.
+std::vector<std::size_t> batch_of(const std::vector<std::size_t>& items, std::size_t begin, std::size_t count) {
+  return {items.begin() + static_cast<std::ptrdiff_t>(begin),
+          items.begin() + static_cast<std::ptrdiff_t>(std::min(items.size(), begin + count))};
 }
 
 /// The work of the `rounds` of all members of a team, each a product of a point with all tokens.
@@ -116,7 +129,9 @@ class Unbounded {
       single_ = single_precision(cone_);
     }
     const LeadOracle oracle{.logits = &cone_, .single = &single_, .last_is_positive = true};
-    for (Outcome& outcome : decide_tokens(oracle, asked, options)) {
+    std::vector<Start> starts;
+    for (const std::size_t token : asked) starts.push_back({.token = token});
+    for (Outcome& outcome : decide_tokens(oracle, starts, options)) {
       TokenReach& token = tokens[outcome.token];
       token.unbounded = outcome.answer;
       if (outcome.answer == Answer::no) {
@@ -136,6 +151,108 @@ class Unbounded {
   SinglePrecision single_{};
 };
 
+/// Decides the tokens that the first product leaves open, within the limit of work: those that a few steps
+/// decide, then the others.
+class Decision {
+ public:
+  Decision(const Logits& logits, const SinglePrecision& single, std::vector<TokenReach>& tokens,
+           const ReachOptions& options)
+      : logits_(logits),
+        oracle_{.logits = &logits, .single = &single},
+        tokens_(tokens),
+        options_(options),
+        team_(*options.team),
+        starts_(logits.tokens) {
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      if (!tokens[i].done) open_.push_back(i);
+    }
+  }
+
+  void ascend_all() {
+    each_batch("token", ascent_batch_size(logits_), [this](const std::vector<std::size_t>& own) {
+      std::vector<std::size_t> runners_up;
+      for (const std::size_t token : own) runners_up.push_back(tokens_[token].runner_up);
+      std::size_t rounds = 0;
+      for (Ascent& ascent : ascend(oracle_, own, runners_up, options_)) {
+        rounds += ascent.outcome.rounds;
+        const std::size_t index = ascent.outcome.token;
+        starts_[index] = std::move(ascent.constraints);
+        if (ascent.outcome.answer != Answer::yes) continue;
+        TokenReach& token = tokens_[index];
+        // The lead over one token bounds the lead over all; several may do so better.
+        token.upper = upper_bound(oracle_, index, {{token.runner_up, 1.0}});
+        take(token, std::move(ascent.outcome));
+        token.unbounded = Answer::yes;
+        token.done = true;
+      }
+      return rounds;
+    });
+    std::erase_if(open_, [this](std::size_t token) { return tokens_[token].done; });
+  }
+
+  void solve_all() {
+    Unbounded unbounded(oracle_);
+    each_batch("hard token", batch_size(logits_.width), [&](const std::vector<std::size_t>& own) {
+      std::vector<Start> starts;
+      for (const std::size_t token : own) {
+        starts.push_back({.token = token, .constraints = std::move(starts_[token])});
+      }
+      std::size_t rounds = 0;
+      for (Outcome& outcome : decide_tokens(oracle_, starts, options_)) {
+        rounds += outcome.rounds;
+        TokenReach& token = tokens_[outcome.token];
+        take(token, std::move(outcome));
+      }
+      unbounded.decide(own, tokens_, options_);
+      for (const std::size_t token : own) tokens_[token].done = true;
+      return rounds;
+    });
+  }
+
+ private:
+  /// Calls `decide(tokens)`, which returns the number of its products, for this member's part of each batch
+  /// of open tokens, until work runs out.
+  template <typename Decide>
+  void each_batch(const char* what, std::size_t for_one, const Decide& decide) {
+    const std::size_t batch = for_one * team_.size();
+    for (std::size_t begin = 0; begin < open_.size(); begin += batch) {
+      together(team_, [&] { options_.progress(what, begin, open_.size()); });
+      if (spent_ >= options_.work) return;
+      const std::vector<std::size_t> some = batch_of(open_, begin, batch);
+      const std::size_t rounds = decide(own_part(some, team_));
+      exchange(some, tokens_, team_);
+      share_starts(some);
+      spent_ += work_of_team(logits_, rounds, team_);
+    }
+    together(team_, [&] { options_.progress(what, open_.size(), open_.size()); });
+  }
+
+  /// Completes `starts_`, since the tokens left are dealt out again.
+  void share_starts(const std::vector<std::size_t>& some) {
+    if (team_.size() == 1) return;
+    Packer own;
+    for (const std::size_t token : own_part(some, team_)) own.put(starts_[token]);
+    const std::vector<std::vector<std::byte>> all = gathered(own.bytes(), team_);
+    for (std::size_t member = 0; member < team_.size(); ++member) {
+      Unpacker from(all[member]);
+      for (std::size_t i = team_.first_of(member, some.size()); i < team_.first_of(member + 1, some.size());
+           ++i) {
+        from.get(starts_[some[i]]);
+      }
+      from.finish();
+    }
+  }
+
+  const Logits& logits_;
+  LeadOracle oracle_;
+  std::vector<TokenReach>& tokens_;
+  const ReachOptions& options_;
+  const Team& team_;
+  std::vector<std::size_t> open_{};
+  std::vector<std::vector<std::size_t>> starts_;  ///< per token: where the ascent left it
+  double spent_ = 0.0;
+};
+
 }  // namespace
 
 void decide(const Logits& logits, std::vector<TokenReach>& tokens, const ReachOptions& options) {
@@ -150,34 +267,9 @@ void decide(const Logits& logits, std::vector<TokenReach>& tokens, const ReachOp
   const SinglePrecision single = single_precision(logits);
   if (options.screen) decide_screened(logits, single, tokens, options);
 
-  std::vector<std::size_t> left;
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    if (!tokens[i].done) left.push_back(i);
-  }
-  const LeadOracle oracle{.logits = &logits, .single = &single};
-  Unbounded unbounded(oracle);
-  const Team& team = *options.team;
-  const std::size_t batch = batch_size(logits.width) * team.size();
-  double spent = 0.0;
-  for (std::size_t begin = 0; begin < left.size(); begin += batch) {
-    together(team, [&] { options.progress("token", begin, left.size()); });
-    if (spent >= options.work) return;
-    const std::vector<std::size_t> some(
-        left.begin() + static_cast<std::ptrdiff_t>(begin),
-        left.begin() + static_cast<std::ptrdiff_t>(std::min(left.size(), begin + batch)));
-    const std::vector<std::size_t> own = own_part(some, team);
-    std::size_t rounds = 0;
-    for (Outcome& outcome : decide_tokens(oracle, own, options)) {
-      rounds += outcome.rounds;
-      TokenReach& token = tokens[outcome.token];
-      take(token, std::move(outcome));
-    }
-    unbounded.decide(own, tokens, options);
-    for (const std::size_t token : own) tokens[token].done = true;
-    exchange(some, tokens, team);
-    spent += work_of_team(logits, rounds, team);
-  }
-  together(team, [&] { options.progress("token", left.size(), left.size()); });
+  Decision decision(logits, single, tokens, options);
+  decision.ascend_all();
+  decision.solve_all();
 }
 
 namespace {

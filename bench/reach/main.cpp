@@ -1,7 +1,7 @@
 // Which tokens are reachable, against the plain screening: all of A A^T and the largest entry of each row, in
-// float32 on the same threads. Both must find the tokens planted in the hull of five others. Where rows differ
-// in length, or in the size of their columns, many tokens do not lead in the direction of their own row; then
-// the peer is one product A A^T by OpenBLAS, which answers nothing.
+// float32 on the same threads. Both must find the tokens planted in the hull of five others. Where rows
+// differ in length, or in the size of their columns, many tokens do not lead in the direction of their own
+// row; then the peer is one product A A^T by OpenBLAS, which answers nothing.
 
 #include <algorithm>
 #include <cmath>

@@ -17,6 +17,8 @@ using proof::PointWeight;
 
 /// Steps after which the token is left to `decide_tokens`, which needs more time for each of its own.
 constexpr std::size_t most_steps = 8;
+/// Steps before these, which look at the front alone.
+constexpr std::size_t steps_of_front = 2;
 /// Tokens that a step takes weight from all others for.
 constexpr std::size_t tokens_of_step = 32;
 /// Tokens whose logit is below the token's own by no more than this part of its row's length count as in the
@@ -47,6 +49,13 @@ struct AscentSearch {
     if (runner_up != token) look_within(lower_bound(oracle, token, evaluation.point, runner_up));
   }
 
+  /// Uses the result of an evaluation over the front: the next point, unless none of its tokens is in the
+  /// way.
+  void advance_over_front(const LeadOracle& oracle) {
+    open = !(evaluation.lower > 0.0) && !evaluation.constraints.empty() && step(oracle);
+    look_within(evaluation.lower);
+  }
+
   /// Uses the result of the last evaluation: the answer, or the next point.
   void advance(const LeadOracle& oracle) {
     ++outcome.rounds;
@@ -68,7 +77,8 @@ struct AscentSearch {
 
   [[nodiscard]] double proved(const LeadOracle& oracle) const {
     if (!oracle.logits->sphere) return evaluation.lower;
-    return evaluation.lower - 2.0 * oracle.logits->scale * distance_to_sphere(*oracle.logits, evaluation.point);
+    return evaluation.lower -
+           2.0 * oracle.logits->scale * distance_to_sphere(*oracle.logits, evaluation.point);
   }
 
   /// The upper bound that the weights of single tokens prove.
@@ -88,8 +98,7 @@ struct AscentSearch {
       const std::span<const double> a = oracle.logits->view().row(outcome.token);
       const std::span<const double> b = oracle.logits->view().row(other);
       for (std::size_t i = 0; i < change.size(); ++i) change[i] += share.weight * (a[i] - b[i]);
-      offset_change +=
-          share.weight * (oracle.logits->offsets[outcome.token] - oracle.logits->offsets[other]);
+      offset_change += share.weight * (oracle.logits->offsets[outcome.token] - oracle.logits->offsets[other]);
     }
     for (std::size_t i = 0; i < change.size(); ++i) change[i] -= sum[i];
     offset_change -= offset;
@@ -149,19 +158,27 @@ struct AscentSearch {
 }  // namespace
 
 std::vector<Ascent> ascend(const LeadOracle& oracle, const std::vector<std::size_t>& tokens,
-                           const std::vector<std::size_t>& runners_up, const ReachOptions& options) {
+                           const std::vector<std::size_t>& runners_up, const Front& front,
+                           const ReachOptions& options) {
   std::vector<AscentSearch> searches;
   searches.reserve(tokens.size());
   for (std::size_t i = 0; i < tokens.size(); ++i) searches.emplace_back(oracle, tokens[i], runners_up[i]);
-  run_working_sets(
-      searches, most_steps, options.threads,
-      [&](std::vector<AscentSearch*>& open) {
-        std::vector<EvaluationPoint> evaluations;
-        for (AscentSearch* const search : open) evaluations.push_back(std::move(search->evaluation));
-        evaluate_leads(oracle, evaluations, options.threads);
-        for (std::size_t i = 0; i < open.size(); ++i) open[i]->evaluation = std::move(evaluations[i]);
-      },
-      [&](AscentSearch& search) { search.advance(oracle); });
+  const auto run = [&](std::size_t steps, const Front* among, const auto& advance) {
+    run_working_sets(
+        searches, steps, options.threads,
+        [&](std::vector<AscentSearch*>& open) {
+          std::vector<EvaluationPoint> evaluations;
+          for (AscentSearch* const search : open) evaluations.push_back(std::move(search->evaluation));
+          evaluate_leads(oracle, evaluations, options.threads, among);
+          for (std::size_t i = 0; i < open.size(); ++i) open[i]->evaluation = std::move(evaluations[i]);
+        },
+        advance);
+  };
+  if (!front.tokens.empty()) {
+    run(steps_of_front, &front, [&](AscentSearch& search) { search.advance_over_front(oracle); });
+    for (AscentSearch& search : searches) search.open = true;
+  }
+  run(most_steps, nullptr, [&](AscentSearch& search) { search.advance(oracle); });
   std::vector<Ascent> results;
   for (AscentSearch& search : searches) {
     Ascent& result = results.emplace_back();

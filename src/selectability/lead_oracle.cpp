@@ -34,42 +34,47 @@ double own_score(const LeadOracle& oracle, const EvaluationPoint& evaluation) {
   return total.value();
 }
 
-/// A block of tokens.
+/// A block of rows.
 struct TokenBlock {
   const float* offsets;
   std::size_t first;
   std::size_t count;
+  const std::size_t* tokens;  ///< of the rows of a front
 };
 
+/// The rows of all tokens, or of a front.
 struct TokenRows {
-  const Logits& logits;
-  const SinglePrecision& single;
+  const float* rows;
+  const float* offsets;
+  std::size_t count;
+  std::size_t of_width;
+  const std::size_t* tokens = nullptr;
 
-  [[nodiscard]] std::size_t size() const { return logits.tokens; }
-  [[nodiscard]] std::size_t width() const { return logits.width; }
-  [[nodiscard]] const float* values(std::size_t token) const { return single.rows.data() + token * width(); }
-  [[nodiscard]] TokenBlock block_at(std::size_t first, std::size_t count) const {
-    return {single.offsets.data() + first, first, count};
+  [[nodiscard]] std::size_t size() const { return count; }
+  [[nodiscard]] std::size_t width() const { return of_width; }
+  [[nodiscard]] const float* values(std::size_t row) const { return rows + row * of_width; }
+  [[nodiscard]] TokenBlock block_at(std::size_t first, std::size_t size) const {
+    return {offsets + first, first, size, tokens == nullptr ? nullptr : tokens + first};
   }
 };
 
 /// The tokens whose score at a point is at least the threshold.
 struct PointState {
-  std::size_t token = 0;
+  std::size_t own = 0;  ///< the row of the token itself
   float threshold = lowest;
   std::vector<Candidate> candidates{};
-  float best = lowest;  ///< the highest score of all tokens
+  float best = lowest;  ///< the highest score of all other rows
 
   void meet(float* scores, const TokenBlock& met) {
     for (std::size_t i = 0; i < met.count; ++i) scores[i] += met.offsets[i];
-    if (token >= met.first && token - met.first < met.count) scores[token - met.first] = lowest;
+    if (own >= met.first && own - met.first < met.count) scores[own - met.first] = lowest;
     visit_high(
         scores, met.count, [this] { return threshold; },
         [this](float highest) { best = std::max(best, highest); },
         [&](std::size_t i) {
           best = std::max(best, scores[i]);
-          if (scores[i] >= threshold && met.first + i != token) {
-            candidates.push_back({scores[i], met.first + i});
+          if (scores[i] >= threshold && met.first + i != own) {
+            candidates.push_back({scores[i], met.tokens == nullptr ? met.first + i : met.tokens[i]});
           }
         });
   }
@@ -136,7 +141,17 @@ std::vector<double> own_direction(const Logits& logits, std::size_t token) {
   return point;
 }
 
-void evaluate_leads(const LeadOracle& oracle, std::vector<EvaluationPoint>& evaluations, unsigned threads) {
+Front::Front(const Logits& logits, const SinglePrecision& single, std::vector<std::size_t> in_order)
+    : tokens(std::move(in_order)) {
+  for (const std::size_t token : tokens) {
+    const auto row = single.rows.begin() + static_cast<std::ptrdiff_t>(token * logits.width);
+    rows.insert(rows.end(), row, row + static_cast<std::ptrdiff_t>(logits.width));
+    offsets.push_back(single.offsets[token]);
+  }
+}
+
+void evaluate_leads(const LeadOracle& oracle, std::vector<EvaluationPoint>& evaluations, unsigned threads,
+                    const Front* front) {
   const int exponent = oracle.single->exponent;
   std::vector<float> points;
   std::vector<double> own;
@@ -146,9 +161,21 @@ void evaluate_leads(const LeadOracle& oracle, std::vector<EvaluationPoint>& eval
     own.push_back(own_score(oracle, evaluation));
     // Twice the float32 error: of the token's own score and of the other one.
     const double threshold = own.back() - evaluation.within - 2.0 * oracle.single->error;
-    states.push_back({evaluation.token, static_cast<float>(std::scalbn(threshold, -exponent))});
+    std::size_t row = evaluation.token;
+    if (front != nullptr) {
+      const auto at = std::lower_bound(front->tokens.begin(), front->tokens.end(), evaluation.token);
+      const bool is_in = at != front->tokens.end() && *at == evaluation.token;
+      row = is_in ? static_cast<std::size_t>(at - front->tokens.begin()) : front->tokens.size();
+    }
+    states.push_back({row, static_cast<float>(std::scalbn(threshold, -exponent))});
   }
-  scan(points, TokenRows{*oracle.logits, *oracle.single}, threads, states);
+  const std::size_t width = oracle.logits->width;
+  const TokenRows rows =
+      front == nullptr
+          ? TokenRows{oracle.single->rows.data(), oracle.single->offsets.data(), oracle.logits->tokens, width}
+          : TokenRows{front->rows.data(), front->offsets.data(), front->tokens.size(), width,
+                      front->tokens.data()};
+  scan(points, rows, threads, states);
   parallel_for(evaluations.size(), 1, threads, [&](std::size_t begin, std::size_t end) {
     for (std::size_t s = begin; s < end; ++s) {
       std::vector<Candidate>& candidates = states[s].candidates;

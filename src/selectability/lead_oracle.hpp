@@ -60,10 +60,21 @@ struct EvaluationPoint {
   double lower = 0.0;           ///< proved lower bound of the lead over all tokens
 };
 
+/// Some of the tokens, in order, with copies of their rows and offsets in float32.
+struct Front {
+  Front() = default;
+  Front(const Logits& logits, const SinglePrecision& single, std::vector<std::size_t> in_order);
+
+  std::vector<std::size_t> tokens{};
+  std::vector<float> rows{};
+  std::vector<float> offsets{};
+};
+
 /// Fills `constraints`, `leads` and `lower` of each point: one float32 product of all points with all tokens,
 /// then float64 for the smallest leads and for all that could be smaller still. Every token counts in
-/// `lower`.
-void evaluate_leads(const LeadOracle& oracle, std::vector<EvaluationPoint>& evaluations, unsigned threads);
+/// `lower`; with a front, only its tokens do.
+void evaluate_leads(const LeadOracle& oracle, std::vector<EvaluationPoint>& evaluations, unsigned threads,
+                    const Front* front = nullptr);
 
 /// A proved upper bound on the lead of `token` over the ball, from weights on others.
 [[nodiscard]] double upper_bound(const LeadOracle& oracle, std::size_t token,

@@ -34,8 +34,28 @@ void decide_alone(TokenReach& token) {
   token.lower = std::numeric_limits<double>::infinity();
 }
 
-void decide_screened(const Logits& logits, const SinglePrecision& single, std::vector<TokenReach>& tokens,
-                     const ReachOptions& options) {
+/// The tokens most often in the way of those that do not lead at their own direction. They depend on the
+/// logits alone, not on the tokens that are decided already.
+Front front_of(const Logits& logits, const SinglePrecision& single, const std::vector<Lead>& leads) {
+  const std::size_t most = std::min<std::size_t>(1024, logits.tokens / 16);
+  std::vector<std::size_t> times(logits.tokens);
+  for (const Lead& lead : leads) {
+    if (!(lead.lower > 0.0)) ++times[lead.constraint];
+  }
+  std::vector<std::size_t> tokens;
+  for (std::size_t token = 0; token < logits.tokens; ++token) {
+    if (times[token] > 0) tokens.push_back(token);
+  }
+  std::stable_sort(tokens.begin(), tokens.end(),
+                   [&](std::size_t a, std::size_t b) { return times[a] > times[b]; });
+  tokens.resize(std::min(tokens.size(), most));
+  std::sort(tokens.begin(), tokens.end());
+  return {logits, single, std::move(tokens)};
+}
+
+/// Returns the front of those that are left.
+Front decide_screened(const Logits& logits, const SinglePrecision& single, std::vector<TokenReach>& tokens,
+                      const ReachOptions& options) {
   const std::vector<Lead> leads = screen(logits, single, options.threads, options.progress, *options.team);
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     TokenReach& token = tokens[i];
@@ -53,10 +73,12 @@ void decide_screened(const Logits& logits, const SinglePrecision& single, std::v
     // The lead over this one token bounds the lead over all.
     token.upper = upper_bound({.logits = &logits, .single = &single}, i, {{token.runner_up, 1.0}});
   }
+  return front_of(logits, single, leads);
 }
 
 /// The indices [begin, begin + count) of `items`, as far as there are so many.
-std::vector<std::size_t> batch_of(const std::vector<std::size_t>& items, std::size_t begin, std::size_t count) {
+std::vector<std::size_t> batch_of(const std::vector<std::size_t>& items, std::size_t begin,
+                                  std::size_t count) {
   return {items.begin() + static_cast<std::ptrdiff_t>(begin),
           items.begin() + static_cast<std::ptrdiff_t>(std::min(items.size(), begin + count))};
 }
@@ -168,12 +190,12 @@ class Decision {
     }
   }
 
-  void ascend_all() {
+  void ascend_all(const Front& front) {
     each_batch("token", ascent_batch_size(logits_), [this](const std::vector<std::size_t>& own) {
       std::vector<std::size_t> runners_up;
       for (const std::size_t token : own) runners_up.push_back(tokens_[token].runner_up);
       std::size_t rounds = 0;
-      for (Ascent& ascent : ascend(oracle_, own, runners_up, options_)) {
+      for (Ascent& ascent : ascend(oracle_, own, runners_up, front, options_)) {
         rounds += ascent.outcome.rounds;
         const std::size_t index = ascent.outcome.token;
         starts_[index] = std::move(ascent.constraints);
@@ -265,10 +287,10 @@ void decide(const Logits& logits, std::vector<TokenReach>& tokens, const ReachOp
   const auto open = [](const TokenReach& token) { return !token.done; };
   if (std::none_of(tokens.begin(), tokens.end(), open)) return;
   const SinglePrecision single = single_precision(logits);
-  if (options.screen) decide_screened(logits, single, tokens, options);
-
+  Front front;
+  if (options.screen) front = decide_screened(logits, single, tokens, options);
   Decision decision(logits, single, tokens, options);
-  decision.ascend_all();
+  decision.ascend_all(front);
   decision.solve_all();
 }
 

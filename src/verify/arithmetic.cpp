@@ -616,70 +616,146 @@ std::size_t rank_of_differences_at_least(const std::vector<MatrixView<const doub
 
 namespace {
 
-/// Claims whose scores are computed in one product.
-constexpr std::size_t block = 32;
+/// Claims whose scores are computed in one product, and rows: their scores fit into the second-level cache.
+constexpr std::size_t block = 128;
+constexpr std::size_t tile = 512;
+
+/// A matrix in float32, each row or all of it divided by a power of two.
+void append_single(std::vector<float>& to, std::span<const double> row, const BinaryScale& scale) {
+  for (const double value : row) to.push_back(static_cast<float>(scale.divide(value)));
+}
+
+/// A lower bound of the lead, in twice the precision of float64.
+double exact_lead(MatrixView<const double> rows, const LeadClaim& claim, std::size_t row) {
+  const std::span<const double> a = rows.row(claim.index);
+  const std::span<const double> b = rows.row(row);
+  ExactSum sum;
+  double error = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const DoubleDouble difference = two_sum(a[i], -b[i]);
+    sum.add(difference, claim.direction[i]);
+    if (!claim.rest.empty()) sum.add(difference, claim.rest[i]);
+    if (!claim.error.empty()) error += claim.error[i] * std::abs(a[i] - b[i]);
+  }
+  const double terms = static_cast<double>(a.size()) + 4.0;
+  return sum.result().low() - error * (1.0 + 2.0 * terms * unit);
+}
 
 class LeadChecker {
  public:
-  explicit LeadChecker(MatrixView<const double> rows) : rows_(rows) {
-    for (std::size_t row = 0; row < rows.rows(); ++row) lengths_.push_back(up(euclidean_norm(rows.row(row))));
+  explicit LeadChecker(MatrixView<const double> rows) : rows_(rows), scale_(BinaryScale::of(rows)) {
+    single_.reserve(rows.rows() * rows.width());
+    for (std::size_t row = 0; row < rows.rows(); ++row) {
+      lengths_.push_back(up(euclidean_norm(rows.row(row))));
+      append_single(single_, rows.row(row), scale_);
+    }
   }
 
   void check(const std::vector<LeadClaim>& claims, std::size_t first, std::size_t count,
              const DecideLead& decide, char* holds) const {
     const std::size_t width = rows_.width();
-    std::vector<double> directions;
+    std::vector<float> directions;
+    std::vector<Limit> limits;
     for (std::size_t k = first; k < first + count; ++k) {
-      directions.insert(directions.end(), claims[k].direction.begin(), claims[k].direction.end());
+      const BinaryScale scale = BinaryScale::of(claims[k].direction);
+      append_single(directions, claims[k].direction, scale);
+      limits.push_back(limit_of(claims[k], scale));
     }
-    std::vector<double> scores(count * rows_.rows());
-    const MatrixView<double> score(scores.data(), count, rows_.rows());
-    multiply(MatrixView<const double>(directions.data(), count, width), Factor<double>(rows_).transposed(),
-             score);
-    for (std::size_t k = 0; k < count; ++k) {
-      holds[k] = leads_all(claims[first + k], score.row(k),
-                           [&](std::size_t row) { return decide && decide(first + k, row); });
+    std::fill(holds, holds + count, char{1});
+    std::vector<float> scores(count * tile);
+    for (std::size_t begin = 0; begin < rows_.rows(); begin += tile) {
+      const std::size_t columns = std::min(tile, rows_.rows() - begin);
+      multiply(Factor<float>(directions.data(), count, width, width),
+               Factor<float>(single_.data() + begin * width, columns, width, width).transposed(),
+               MatrixView<float>(scores.data(), count, columns));
+      for (std::size_t k = 0; k < count; ++k) {
+        if (holds[k] == 0) continue;
+        const float* const products = scores.data() + k * columns;
+        holds[k] = leads_all(claims[first + k], limits[k], products, begin, columns,
+                             [&](std::size_t row) { return decide && decide(first + k, row); });
+      }
     }
   }
 
  private:
-  template <typename Decide>
-  [[nodiscard]] bool leads_all(const LeadClaim& claim, std::span<const double> products,
-                               const Decide& decide) const {
+  /// What a float32 score has to stay below: `factor` score + `part` length of the row <= `most`.
+  struct Limit {
+    double factor = 1.0;
+    double part = 0.0;
+    double most = 0.0;
+    double length = 0.0;  ///< of the direction
+    double error = 0.0;   ///< of the direction
+  };
+
+  [[nodiscard]] Limit limit_of(const LeadClaim& claim, const BinaryScale& scale) const {
+    const double width = static_cast<double>(rows_.width());
     const std::size_t own = claim.index;
-    const double length = up(euclidean_norm(claim.direction));
-    const double error = up(euclidean_norm(claim.error) + euclidean_norm(claim.rest));
-    // Rounding of a product and the few operations around it, relative to the sizes of their terms.
-    const double part = rounding(static_cast<std::ptrdiff_t>(rows_.width())) + 16.0 * unit;
-    const double tiny = 4.0 * static_cast<double>(rows_.width() + 4) * std::numeric_limits<double>::min();
-    for (std::size_t row = 0; row < products.size(); ++row) {
-      if (row == own) continue;
-      const double reach = lengths_[own] + lengths_[row];
-      const double rounded = part * length * reach + error * reach + tiny;
-      // NaN and infinity, where products overflow, decide nothing.
-      if (products[own] - products[row] - up(rounded) >= claim.least) continue;
-      if (exact_lead(claim, row) >= claim.least) continue;
-      if (!decide(row)) return false;
+    Limit limit;
+    limit.factor = std::scalbn(1.0, scale_.exponent() + scale.exponent());
+    limit.length = up(euclidean_norm(claim.direction));
+    limit.error = up(euclidean_norm(claim.error) + euclidean_norm(claim.rest));
+    // The bound of the product in float32, and the rounding of its factors.
+    const double single = 1.01 * (width + width / 256.0 + 8.0) * 0x1p-24;
+    limit.part = up(single * limit.length + limit.error);
+    double score = 0.0;
+    for (std::size_t i = 0; i < claim.direction.size(); ++i) {
+      score += claim.direction[i] * rows_.row(own)[i];
+    }
+    // Numbers divided by their scales are less than 2; what underflows in float32 is less than 2⁻¹²⁶.
+    const double tiny = 4.0 * width * 0x1p-126 * limit.factor + least_of_products();
+    limit.most = score - claim.least - (relative() * limit.length + limit.error) * lengths_[own] - tiny;
+    limit.most -= 16.0 * unit * (std::abs(score) + std::abs(limit.most));
+    return limit;
+  }
+
+  template <typename Decide>
+  [[nodiscard]] bool leads_all(const LeadClaim& claim, const Limit& limit, const float* products,
+                               std::size_t begin, std::size_t count, const Decide& decide) const {
+    const auto is_clear = [&](std::size_t i) {
+      return limit.factor * static_cast<double>(products[i]) + limit.part * lengths_[begin + i] <= limit.most;
+    };
+    constexpr std::size_t lanes = 16;
+    for (std::size_t i = 0; i < count; i += lanes) {
+      const std::size_t end = std::min(count, i + lanes);
+      bool all = true;
+      for (std::size_t j = i; j < end; ++j) all = all & is_clear(j);
+      if (all) continue;
+      for (std::size_t j = i; j < end; ++j) {
+        const std::size_t row = begin + j;
+        // NaN and infinity, where products overflow, decide nothing.
+        if (row == claim.index || is_clear(j) || quick_lead(claim, limit, row) >= claim.least) continue;
+        if (exact_lead(rows_, claim, row) >= claim.least) continue;
+        if (!decide(row)) return false;
+      }
     }
     return true;
   }
 
-  [[nodiscard]] double exact_lead(const LeadClaim& claim, std::size_t row) const {
+  /// Rounding of a product in float64 and the few operations around it, relative to the sizes of its terms.
+  [[nodiscard]] double relative() const {
+    return rounding(static_cast<std::ptrdiff_t>(rows_.width())) + 16.0 * unit;
+  }
+  [[nodiscard]] double least_of_products() const {
+    return 4.0 * static_cast<double>(rows_.width() + 4) * std::numeric_limits<double>::min();
+  }
+
+  /// A lower bound of the lead, in float64.
+  [[nodiscard]] double quick_lead(const LeadClaim& claim, const Limit& limit, std::size_t row) const {
     const std::span<const double> a = rows_.row(claim.index);
     const std::span<const double> b = rows_.row(row);
-    ExactSum sum;
-    double error = 0.0;
+    double own = 0.0;
+    double other = 0.0;
     for (std::size_t i = 0; i < a.size(); ++i) {
-      const DoubleDouble difference = two_sum(a[i], -b[i]);
-      sum.add(difference, claim.direction[i]);
-      if (!claim.rest.empty()) sum.add(difference, claim.rest[i]);
-      if (!claim.error.empty()) error += claim.error[i] * std::abs(a[i] - b[i]);
+      own += claim.direction[i] * a[i];
+      other += claim.direction[i] * b[i];
     }
-    const double terms = static_cast<double>(a.size()) + 4.0;
-    return sum.result().low() - error * (1.0 + 2.0 * terms * unit);
+    const double reach = lengths_[claim.index] + lengths_[row];
+    return own - other - up((relative() * limit.length + limit.error) * reach + least_of_products());
   }
 
   MatrixView<const double> rows_;
+  BinaryScale scale_;
+  std::vector<float> single_{};  ///< the rows in float32, divided by the scale
   std::vector<double> lengths_{};
 };
 
@@ -702,6 +778,13 @@ std::vector<char> proved_leads(MatrixView<const double> rows, const std::vector<
   }
   progress("claim", claims.size(), claims.size());
   return holds;
+}
+
+bool is_proved_lead(MatrixView<const double> rows, const LeadClaim& claim,
+                    std::span<const std::size_t> others, const std::function<bool(std::size_t row)>& decide) {
+  return std::all_of(others.begin(), others.end(), [&](std::size_t row) {
+    return exact_lead(rows, claim, row) >= claim.least || decide(row);
+  });
 }
 
 }  // namespace normscope::verify

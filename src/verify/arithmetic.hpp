@@ -267,9 +267,9 @@ struct LeadClaim {
 /// Decides whether claim `claim` leads row `row` as claimed, without rounding.
 using DecideLead = std::function<bool(std::size_t claim, std::size_t row)>;
 
-/// For each claim, whether it holds for all rows but its own. One product in float64 with an error bound,
-/// then sums in twice the precision; rows that these leave open are decided by `decide`, or, without one,
-/// against the claim.
+/// For each claim, whether it holds for all rows but its own. One product in float32 with an error bound,
+/// then sums in float64 and in twice its precision; rows that these leave open are decided by `decide`, or,
+/// without one, against the claim.
 ///
 /// Errors    Cancelled
 ///
@@ -277,5 +277,11 @@ using DecideLead = std::function<bool(std::size_t claim, std::size_t row)>;
 [[nodiscard]] std::vector<char> proved_leads(MatrixView<const double> rows,
                                              const std::vector<LeadClaim>& claims, const DecideLead& decide,
                                              unsigned threads, const Progress& progress);
+
+/// Whether the claim holds for those rows, other than its own, in float64 and twice its precision; rows that
+/// these leave open are decided by `decide`.
+[[nodiscard]] bool is_proved_lead(MatrixView<const double> rows, const LeadClaim& claim,
+                                  std::span<const std::size_t> others,
+                                  const std::function<bool(std::size_t row)>& decide);
 
 }  // namespace normscope::verify

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <span>
 
 #include <fmt/core.h>
 
@@ -12,6 +13,7 @@
 #include <normscope/verify/verify.hpp>
 
 #include "document.hpp"
+#include "own_directions.hpp"
 #include "tokens.hpp"
 
 namespace normscope::verify {
@@ -211,8 +213,8 @@ class ReachCheck {
   }
 
   void check_reachable() {
-    std::vector<LeadClaim> claims;
-    std::vector<std::vector<double>> points;
+    std::vector<OwnLead> own;
+    std::vector<std::size_t> others;
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
       const TokenClaims& stated = tokens_[i];
       if (stated.answer != Answer::yes) {
@@ -230,35 +232,83 @@ class ReachCheck {
         missing(place("lead.lower", i), "witness");
         continue;
       }
-      const std::vector<double> u =
-          stated.witness == Point::own_direction ? head_.own_direction(i) : stated.witness_point;
-      if (!in_ball(u) || !(stated.lower > 0.0) || !std::isfinite(stated.lower)) {
+      if (!in_ball(witness(i)) || !(stated.lower > 0.0) || !std::isfinite(stated.lower)) {
         found_.check(false, place("lead.lower", i),
                      "its witness lies outside the ball, or its lead is not positive");
         continue;
       }
-      claims.push_back(head_.claim(i, u, std::max(positive, up(head_.in_units(stated.lower)))));
-      points.push_back(u);
+      if (stated.witness == Point::own_direction && !head_.sphere()) {
+        own.push_back({i, least_lead(i)});
+      } else {
+        others.push_back(i);
+      }
     }
-    const auto decide = [&](std::size_t claim, std::size_t other) {
-      const std::size_t index = claims[claim].index;
-      return head_.leads_by(index, other, points[claim], 1.0, Head::Where::norm, tokens_[index].lower);
-    };
-    check_leads(claims, decide,
-                "leads by less than stated at its witness in proofs, a point of the ball or, with eps 0, of "
-                "the sphere",
-                true);
+    check_own_directions(own, others);
+    // The claims of some tokens at a time, since each has a direction in twice the precision.
+    const std::size_t at_once = std::max<std::size_t>(128, (std::size_t{1} << 22U) / head_.width());
+    for (std::size_t begin = 0; begin < others.size(); begin += at_once) {
+      check_witnesses(std::span(others).subspan(begin, std::min(at_once, others.size() - begin)));
+    }
   }
 
-  void check_leads(const std::vector<LeadClaim>& claims, const DecideLead& decide, const char* reason,
-                   bool at_witness) {
+  [[nodiscard]] std::vector<double> witness(std::size_t index) const {
+    const TokenClaims& stated = tokens_[index];
+    return stated.witness == Point::own_direction ? head_.own_direction(index) : stated.witness_point;
+  }
+
+  [[nodiscard]] double least_lead(std::size_t index) const {
+    return std::max(positive, up(head_.in_units(tokens_[index].lower)));
+  }
+
+  /// Adds to `others` those tokens whose leads one product of each two tokens leaves open over many others.
+  void check_own_directions(const std::vector<OwnLead>& own, std::vector<std::size_t>& others) {
+    const std::vector<OpenRivals> rivals = open_rivals(head_, own, options_.threads, options_.progress);
+    std::vector<char> holds(own.size());
+    parallel_for(own.size(), 1, options_.threads, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t k = begin; k < end; ++k) {
+        if (rivals[k].all) continue;
+        holds[k] = 1;
+        if (rivals[k].tokens.empty()) continue;
+        const std::size_t index = own[k].token;
+        const std::vector<double> u = witness(index);
+        holds[k] = is_proved_lead(head_.rows(), head_.claim(index, u, own[k].least), rivals[k].tokens,
+                                  [&](std::size_t other) { return leads_at_witness(index, other, u); });
+      }
+    });
+    for (std::size_t k = 0; k < own.size(); ++k) {
+      if (rivals[k].all) {
+        others.push_back(own[k].token);
+      } else {
+        note_lead(own[k].token, holds[k] != 0);
+      }
+    }
+  }
+
+  void check_witnesses(std::span<const std::size_t> some) {
+    std::vector<LeadClaim> claims;
+    std::vector<std::vector<double>> points;
+    for (const std::size_t index : some) {
+      points.push_back(witness(index));
+      claims.push_back(head_.claim(index, points.back(), least_lead(index)));
+    }
+    const auto decide = [&](std::size_t claim, std::size_t other) {
+      return leads_at_witness(claims[claim].index, other, points[claim]);
+    };
     const std::vector<char> holds =
         proved_leads(head_.rows(), claims, decide, options_.threads, options_.progress);
-    for (std::size_t k = 0; k < claims.size(); ++k) {
-      const std::size_t index = claims[k].index;
-      found_.check(holds[k] != 0, at_witness ? place("lead.lower", index) : without_ball(index), reason);
-      if (at_witness && holds[k] != 0) lower_[index] = tokens_[index].lower;
-    }
+    for (std::size_t k = 0; k < some.size(); ++k) note_lead(some[k], holds[k] != 0);
+  }
+
+  [[nodiscard]] bool leads_at_witness(std::size_t index, std::size_t other,
+                                      const std::vector<double>& u) const {
+    return head_.leads_by(index, other, u, 1.0, Head::Where::norm, tokens_[index].lower);
+  }
+
+  void note_lead(std::size_t index, bool holds) {
+    found_.check(holds, place("lead.lower", index),
+                 "leads by less than stated at its witness in proofs, a point of the ball or, with eps 0, of "
+                 "the sphere");
+    if (holds) lower_[index] = tokens_[index].lower;
   }
 
   void check_upper_ends() {
@@ -359,7 +409,12 @@ class ReachCheck {
              head_.leads_by(claims[claim].index, other, stated.far_point, stated.far_height,
                             Head::Where::point, std::numeric_limits<double>::denorm_min());
     };
-    check_leads(claims, decide, "does not lead at its witness without the ball", false);
+    const std::vector<char> holds =
+        proved_leads(head_.rows(), claims, decide, options_.threads, options_.progress);
+    for (std::size_t k = 0; k < claims.size(); ++k) {
+      found_.check(holds[k] != 0, without_ball(claims[k].index),
+                   "does not lead at its witness without the ball");
+    }
   }
 
   /// With weights of sum one: Σ λ_j (A_i − A_j) is zero and Σ λ_j (a_i − a_j) is at most zero. A weight on

@@ -324,12 +324,35 @@ bool Head::is_lead_at_most(std::size_t index, const std::vector<Weight>& weights
              width * width * rest * rest;
 }
 
-std::vector<double> Head::own_direction(std::size_t index) const {
+std::vector<double> Head::turned(std::size_t index) const {
   std::vector<double> result(norm_.width);
   for (std::size_t i = 0; i < result.size(); ++i) {
     result[i] = norm_.gain_at(i) * (weights_of(index)[i] - mean_[i]);
   }
   if (norm_.centers()) center(result);
+  return result;
+}
+
+Head::Turned Head::turned_sizes(std::size_t index) const {
+  const std::span<const double> values = rows_.row(index);
+  CompensatedSum shift;
+  double square = 0.0;
+  Turned sizes;
+  shift.add(values.back() - mean_.back());
+  sizes.offset = std::abs(values.back()) + std::abs(mean_.back());
+  for (std::size_t i = 0; i < norm_.width; ++i) {
+    const double size = std::abs(values[i]) + std::abs(mean_[i]);
+    shift.add(norm_.bias_at(i) * (values[i] - mean_[i]));
+    sizes.offset += std::abs(norm_.bias_at(i)) * size;
+    square += norm_.gain_at(i) * norm_.gain_at(i) * size * size;
+  }
+  sizes.shift = shift.value();
+  sizes.length = std::sqrt(square);
+  return sizes;
+}
+
+std::vector<double> Head::own_direction(std::size_t index) const {
+  std::vector<double> result = turned(index);
   const double length = euclidean_norm(result);
   for (double& value : result) value = length > 0.0 ? value / length * (1.0 - 0x1p-49) : 0.0;
   return result;

@@ -33,7 +33,7 @@ class Head {
   [[nodiscard]] double soft_cap() const { return soft_cap_; }
   /// eps = 0: a point stands for the nearest point of the sphere.
   [[nodiscard]] bool sphere() const { return norm_.eps == 0.0; }
-  /// Dimension of the space of hidden states.
+  [[nodiscard]] double radius() const { return norm_.radius(); }
 
   /// The claim that token `index` leads all others by `least` at the output of the norm for the point u.
   [[nodiscard]] LeadClaim claim(std::size_t index, std::span<const double> u, double least) const;
@@ -49,8 +49,18 @@ class Head {
   /// Whether |Σ λ_j (A_i − A_j)| + Σ λ_j (a_i − a_j) <= most Σ λ_j logits, without rounding.
   [[nodiscard]] bool is_lead_at_most(std::size_t index, const std::vector<Weight>& weights,
                                      double most) const;
-  /// A_i divided by its length, with the mean of all tokens subtracted; zero if there is no direction.
+  /// Π (g ⊙ W_i), which is A_i over the radius, with the mean of all tokens subtracted.
+  [[nodiscard]] std::vector<double> turned(std::size_t index) const;
+  /// That divided by its length; zero if there is no direction.
   [[nodiscard]] std::vector<double> own_direction(std::size_t index) const;
+  /// The offset W_i·β + c_i less that of the mean, and the sizes of the terms of it and of `turned`, before
+  /// the mean is subtracted from them.
+  struct Turned {
+    double shift = 0.0;
+    double length = 0.0;  ///< | |g| ⊙ (|W_i| + |mean|) |
+    double offset = 0.0;
+  };
+  [[nodiscard]] Turned turned_sizes(std::size_t index) const;
 
   /// An upper bound of |Σ λ_j (A_i − A_j)|, and an interval that contains Σ λ_j (a_i − a_j).
   struct Difference {

@@ -278,6 +278,66 @@ TEST(Reach, ThreadsDoNotChangeABit) {
   }
 }
 
+/// Rows whose lengths differ, so that many tokens do not lead in the direction of their own row.
+Logits of_many_lengths(std::size_t tokens, std::size_t width, double bias) {
+  Head head = random_head(tokens, width, NormKind::rms, 12, bias);
+  Random random(13);
+  for (std::size_t token = 0; token < tokens; ++token) {
+    const double length = std::exp(0.7 * random.normal());
+    for (std::size_t i = 0; i < width; ++i) head.weights[token * width + i] *= length;
+  }
+  return head.logits();
+}
+
+TEST(Reach, TokensOfManyLengthsAreDecidedAsByOneProblemEach) {
+  for (const double bias : {0.0, 0.5}) {
+    const Logits logits = of_many_lengths(1200, 24, bias);
+    const std::vector<TokenReach> tokens = decided(logits);
+    EXPECT_EQ(all_unproved(logits, tokens), std::vector<std::size_t>());
+    std::size_t elsewhere = 0;
+    std::size_t never = 0;
+    for (std::size_t token = 0; token < logits.tokens; ++token) {
+      if (tokens[token].answer == Answer::yes && tokens[token].witness.empty()) continue;
+      ++elsewhere;
+      never += tokens[token].answer == Answer::no ? 1U : 0U;
+      if (elsewhere % 8 != 0) continue;
+      std::vector<double> rows;
+      std::vector<double> offsets;
+      for (std::size_t other = 0; other < logits.tokens; ++other) {
+        if (other == token) continue;
+        for (std::size_t i = 0; i < logits.width; ++i) {
+          rows.push_back(logits.view().row(token)[i] - logits.view().row(other)[i]);
+        }
+        offsets.push_back(logits.offsets[token] - logits.offsets[other]);
+      }
+      const proof::BallMargin margin =
+          proof::largest_margin({rows.data(), logits.tokens - 1, logits.width}, offsets);
+      EXPECT_EQ(tokens[token].answer, margin.answer) << token;
+      EXPECT_LE(tokens[token].lower, margin.upper + 1e-9 * logits.scale) << token;
+      EXPECT_GE(tokens[token].upper, margin.lower - 1e-9 * logits.scale) << token;
+    }
+    EXPECT_GT(elsewhere - never, 100U);
+    EXPECT_GT(never, 20U);
+  }
+}
+
+TEST(Reach, WhatIsDecidedAlreadyChangesNoBitOfTheOthers) {
+  const Logits logits = of_many_lengths(800, 24, 0.0);
+  const std::vector<TokenReach> all = decided(logits);
+  std::vector<TokenReach> some = all;
+  Random random(1);
+  for (TokenReach& token : some) {
+    if (random.below(3) == 0) token = {};
+  }
+  decide(logits, some, {.threads = 3});
+  for (std::size_t token = 0; token < all.size(); ++token) {
+    EXPECT_EQ(all[token].answer, some[token].answer);
+    EXPECT_EQ(all[token].lower, some[token].lower);
+    EXPECT_EQ(all[token].upper, some[token].upper);
+    EXPECT_EQ(all[token].witness, some[token].witness);
+  }
+}
+
 TEST(Reach, ResumesFromDecidedTokens) {
   const Logits logits = random_head(600, 5, NormKind::rms, 2, 0.4).logits();
   std::vector<TokenReach> tokens;

@@ -254,10 +254,11 @@ struct Decoder::State {
   }
 
   [[nodiscard]] std::vector<double> inner(const Branch& branch, MatrixView<const double> normed,
-                                          const AttentionObserver& attention = {}) const {
-    return branch.heads.empty()
-               ? activations(branch.mlp, normed)
-               : attended(checkpoint, model, branch.heads, normed, attention, threads, disturbance);
+                                          const AttentionObserver& attention = {},
+                                          const MatrixView<const double>* of_values = nullptr) const {
+    return branch.heads.empty() ? activations(branch.mlp, normed)
+                                : attended(checkpoint, model, branch.heads, normed, attention, threads,
+                                           disturbance, of_values);
   }
 
   void add(const Branch& branch, MatrixView<const double> normed, const AttentionObserver& attention,
@@ -280,9 +281,10 @@ struct Decoder::State {
     for (std::size_t i = 0; i < stream.size(); ++i) stream[i] += model.decoder->branch_scale * output[i];
   }
 
-  /// The rows that each component of a branch computes.
-  [[nodiscard]] std::vector<std::vector<double>> apart(const Branch& branch,
-                                                       MatrixView<const double> normed) const {
+  /// The rows that each component of a branch computes; `of_values` as for `attended`.
+  [[nodiscard]] std::vector<std::vector<double>> apart(
+      const Branch& branch, MatrixView<const double> normed,
+      const MatrixView<const double>* of_values = nullptr) const {
     if (branch.experts.router != nullptr) {
       std::vector<std::vector<double>> outputs = {output_of(branch.experts, normed)};
       if (branch.has_bias()) outputs.emplace_back(normed.rows() * width);
@@ -290,7 +292,7 @@ struct Decoder::State {
     }
     const models::Linear& out = *branch.mlp.out;
     const std::size_t rows = normed.rows();
-    const std::vector<double> hidden = inner(branch, normed);
+    const std::vector<double> hidden = inner(branch, normed, {}, of_values);
     const auto in = static_cast<std::size_t>(out.in);
     if (hidden.size() != rows * in) {
       throw Error(ErrorCode::Unsupported, fmt::format("not modelled: \"{}\" reads {} features, expected {}",
@@ -344,9 +346,56 @@ struct Decoder::State {
                             threads);
   }
 
+  /// The output of a norm with its divisors for other rows.
+  [[nodiscard]] std::vector<double> frozen_output(const models::Norm& norm, MatrixView<const double> x,
+                                                  const std::vector<double>& of) const {
+    const NormSpec spec = models::read_norm(checkpoint, norm);
+    if (spec.elementwise() || spec.groups != 1) {
+      throw Error(
+          ErrorCode::Unsupported,
+          fmt::format("not modelled: {} with its divisors kept, expected a norm with one", norm.name));
+    }
+    std::vector<double> output(x.data(), x.data() + of.size());
+    for (std::size_t t = 0; t < x.rows(); ++t) {
+      std::vector<double> row(of.data() + t * width, of.data() + (t + 1) * width);
+      const std::span<double> y(output.data() + t * width, width);
+      if (spec.centers()) center(row), center(y);
+      const double divisor = std::sqrt(sum_of_squares(row) / spec.squared_radius() + spec.eps);
+      for (std::size_t i = 0; i < width; ++i) y[i] = y[i] / divisor * spec.gain_at(i) + spec.bias_at(i);
+    }
+    return output;
+  }
+
+  /// As `add_apart`, with attention, MLPs and the divisor of the branch's norm as for the output `kept` of
+  /// the norm that the branch reads.
+  void add_frozen(const Branch& branch, std::size_t first, const Apart& hooks, MatrixView<const double> kept,
+                  MatrixView<const double> normed, std::vector<double>& stream) const {
+    std::vector<std::vector<double>> parts = apart(branch, kept, &normed);
+    if (branch.after != nullptr) {
+      std::vector<double> total(stream.size());
+      for (const std::vector<double>& part : apart(branch, kept)) {
+        for (std::size_t i = 0; i < total.size(); ++i) total[i] += part[i];
+      }
+      pass_after(branch, total, &parts);
+    }
+    for (std::size_t c = 0; c < parts.size(); ++c) {
+      for (double& value : parts[c]) value *= model.decoder->branch_scale;
+      if (hooks.change) hooks.change(first + c, {parts[c].data(), normed.rows(), width});
+      for (std::size_t i = 0; i < stream.size(); ++i) stream[i] += parts[c][i];
+      if (hooks.collect) hooks.collect(first + c, {parts[c].data(), normed.rows(), width});
+    }
+  }
+
   /// As `add`, of the components from `first` on.
   void add_apart(const Branch& branch, std::size_t first, const Apart& hooks, MatrixView<const double> normed,
                  std::vector<double>& stream) const {
+    if (hooks.frozen) {
+      const std::vector<double>& rows = (*hooks.entered)[step_behind(branch.norm)];
+      const std::vector<double> kept =
+          output_of(model.norms[branch.norm], {rows.data(), normed.rows(), width});
+      add_frozen(branch, first, hooks, {kept.data(), normed.rows(), width}, normed, stream);
+      return;
+    }
     std::vector<std::vector<double>> parts = apart(branch, normed);
     std::vector<double> total(stream.size());
     for (std::size_t c = 0; c < parts.size(); ++c) {
@@ -398,6 +447,11 @@ struct Decoder::State {
     return component < starts.front() ? 0 : step - 1;
   }
 
+  /// The step that ends with a norm.
+  [[nodiscard]] std::size_t step_behind(std::size_t norm) const {
+    return static_cast<std::size_t>(std::find(norms.begin(), norms.end(), norm) - norms.begin());
+  }
+
   [[nodiscard]] std::vector<double> output_of(const models::Norm& norm, MatrixView<const double> x) const {
     const NormSpec spec = models::read_norm(checkpoint, norm);
     std::vector<double> output(x.rows() * width);
@@ -425,11 +479,12 @@ struct Decoder::State {
   }
 
   /// Goes through the norms from step `first` on; `add_branch` adds one branch to the stream. The output of
-  /// the final norm.
+  /// the final norm. Norms have their divisors for the rows of `kept` where that is given.
   template <typename Add>
   [[nodiscard]] std::vector<double> pass(std::vector<double> stream, const Observe& observe,
                                          const Add& add_branch, const Progress& progress,
-                                         std::size_t first = 0, Normed normed = {}) const {
+                                         std::size_t first = 0, Normed normed = {},
+                                         const std::vector<std::vector<double>>* kept = nullptr) const {
     const std::size_t rows = stream.size() / width;
     for (std::size_t s = first; s < plan.steps.size(); ++s) {
       progress("norms", s, plan.steps.size());
@@ -449,7 +504,9 @@ struct Decoder::State {
       disturb(disturbance, "stream of " + model.norms[step.norm].name, 0, rounding(4),
               {stream.data(), rows, width});
       if (observe) observe(step.norm, {stream.data(), rows, width});
-      normed[step.norm] = output_of(model.norms[step.norm], {stream.data(), rows, width});
+      const MatrixView<const double> x(stream.data(), rows, width);
+      normed[step.norm] = kept != nullptr ? frozen_output(model.norms[step.norm], x, (*kept)[s])
+                                          : output_of(model.norms[step.norm], x);
       if (step.becomes_stream) stream = normed[step.norm];
     }
     return std::move(normed.at(norms.back()));
@@ -513,6 +570,7 @@ std::vector<double> Decoder::run_apart(std::span<const std::size_t> tokens, cons
                                        const Progress& progress) const {
   const State& state = *state_;
   state.expect_tokens(tokens);
+  NORMSCOPE_ASSERT(!apart.frozen || (apart.entered != nullptr && apart.first == 0));
   const std::size_t first = apart.entered != nullptr ? state.step_of(apart.first) : 0;
   std::vector<double> stream(tokens.size() * state.width);
   State::Normed normed;
@@ -529,7 +587,7 @@ std::vector<double> Decoder::run_apart(std::span<const std::size_t> tokens, cons
         state.add_apart(branch, next, apart, rows, sum);
         next += branch.components();
       },
-      progress, first, std::move(normed));
+      progress, first, std::move(normed), apart.frozen ? apart.entered : nullptr);
 }
 
 double Decoder::share_behind(std::size_t component) const {

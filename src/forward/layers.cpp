@@ -195,7 +195,7 @@ void disturb(const Disturbance& disturbance, std::string_view place, std::ptrdif
 std::vector<double> attended(const files::Checkpoint& checkpoint, const models::Model& model,
                              std::span<const std::size_t> heads, MatrixView<const double> normed,
                              const AttentionObserver& observer, unsigned threads,
-                             const Disturbance& disturbance) {
+                             const Disturbance& disturbance, const MatrixView<const double>* of_values) {
   std::vector<const models::Head*> all;
   std::vector<const models::Head*> sharing;  // the first head of each key
   std::vector<const models::Linear*> query_maps;
@@ -217,7 +217,8 @@ std::vector<double> attended(const files::Checkpoint& checkpoint, const models::
   }
   Parts queries = projected(checkpoint, std::move(query_maps), normed, threads, disturbance);
   Parts keys = projected(checkpoint, std::move(key_maps), normed, threads, disturbance);
-  Parts values = projected(checkpoint, std::move(value_maps), normed, threads, disturbance);
+  Parts values = projected(checkpoint, std::move(value_maps), of_values != nullptr ? *of_values : normed,
+                           threads, disturbance);
   pass_own_norms(checkpoint, model, disturbance, queries);
   pass_own_norms(checkpoint, model, disturbance, keys);
   clamp(all, queries);

@@ -42,15 +42,17 @@ void disturb(const Disturbance& disturbance, std::string_view place, std::ptrdif
              MatrixView<double> rows);
 
 /// Causal attention of `heads`, indices in `model.heads`, over the outputs of the norm that they read: the
-/// sums of values, head after head, row-major. `observer` is called with their weights.
+/// sums of values, head after head, row-major. `observer` is called with their weights. Values are read from
+/// `of_values` where that is given.
 ///
-/// Shapes    normed (tokens, width)
+/// Shapes    normed, of_values (tokens, width)
 ///
 /// Errors    as `models::read_weight`; Unsupported for norms of queries or keys that are neither of a head
 ///           nor of all heads
 [[nodiscard]] std::vector<double> attended(const files::Checkpoint& checkpoint, const models::Model& model,
                                            std::span<const std::size_t> heads,
                                            MatrixView<const double> normed, const AttentionObserver& observer,
-                                           unsigned threads, const Disturbance& disturbance = {});
+                                           unsigned threads, const Disturbance& disturbance = {},
+                                           const MatrixView<const double>* of_values = nullptr);
 
 }  // namespace normscope::forward

@@ -119,6 +119,43 @@ TEST_P(DecoderFixture, BeginsWhereAComponentChanges) {
   EXPECT_LE(decoder.share_behind(decoder.components().size() - 1), least);
 }
 
+TEST_P(DecoderFixture, IsLinearWhereItIsFrozen) {
+  const files::Checkpoint checkpoint(test::fixture(GetParam()));
+  const models::Model model = models::describe(checkpoint);
+  const std::vector<std::size_t> tokens = tokens_of(truth_of(GetParam()));
+  const Decoder decoder(checkpoint, model, 1);
+  std::vector<std::vector<double>> entered;
+  (void)decoder.run_apart(tokens, {.observe = [&](std::size_t, MatrixView<const double> rows) {
+                            entered.emplace_back(rows.data(), rows.data() + rows.rows() * rows.width());
+                          }});
+  const auto last = [&](std::size_t component, double added) {
+    std::vector<double> found;
+    (void)decoder.run_apart(tokens, {.change =
+                                         [&](std::size_t index, MatrixView<double> rows) {
+                                           if (index == component) rows.row(0)[0] += added;
+                                         },
+                                     .observe =
+                                         [&](std::size_t, MatrixView<const double> rows) {
+                                           found.assign(rows.data(),
+                                                        rows.data() + rows.rows() * rows.width());
+                                         },
+                                     .entered = &entered,
+                                     .frozen = true});
+    return found;
+  };
+  const std::vector<double> whole = last(0, 0.0);
+  for (std::size_t i = 0; i < whole.size(); ++i) ASSERT_NEAR(whole[i], entered.back()[i], 1e-9);
+  double moved_beyond = 0.0;
+  for (std::size_t k = 0; k < decoder.components().size(); ++k) {
+    const std::vector<double> once = last(k, 1.0), often = last(k, -7.0);
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+      ASSERT_NEAR(-7.0 * (once[i] - whole[i]), often[i] - whole[i], 1e-9) << decoder.components()[k].name();
+      if (i >= model.width) moved_beyond = std::max(moved_beyond, std::abs(once[i] - whole[i]));
+    }
+  }
+  EXPECT_GT(moved_beyond, 1e-6);  // heads carry it to later positions
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Decoder, DecoderFixture,
     testing::Values("arcee", "bloom", "codegen", "cohere", "cohere2", "cohere_qk_norm", "cwm", "ernie4_5",

@@ -74,6 +74,9 @@ struct Apart {
   /// them, the pass begins with the branch of component `first`; no hook is called with what is before.
   const std::vector<std::vector<double>>* entered = nullptr;
   std::size_t first = 0;
+  /// Keeps the weights of attention, the divisors of norms and the outputs of MLPs as in the pass of
+  /// `entered`: all else is linear. `change` may then change what a component adds to the stream.
+  bool frozen = false;
 };
 
 /// Called with the attention weights of heads, once for each head of the model.
@@ -164,7 +167,9 @@ class Decoder {
   ///           Decoder.BeginsWhereAComponentChanges)
   ///
   /// Errors    as `run`; Unsupported if `collect` is given and a branch ends in a norm that is elementwise or
-  ///           has groups
+  ///           has groups, and for any such norm if it is frozen
+  ///
+  /// Requires  a frozen pass begins at component 0
   ///
   /// Cost      as `run`, or `share_behind(first)` of it; memory: the widest output map, and rows of the
   ///           stream for each component of a branch

@@ -115,6 +115,18 @@ void print_bounds(const Session& session, const analysis::Attribution& result) {
   }
 }
 
+void print_check(const Session& session, const analysis::Attribution& result) {
+  if (!result.check) return;
+  const analysis::RunCheck& check = *result.check;
+  std::string line = fmt::format("run again with each component as it was: {} differ, the logit by {:.1g}",
+                                 check.differing, check.null_patch);
+  if (check.freeze) {
+    line += fmt::format("; frozen, with random changes: {}, by paths {}", signed_number(check.freeze->by_run),
+                        signed_number(check.freeze->by_paths));
+  }
+  session.say(line);
+}
+
 void print_circuit(const Session& session, const analysis::Attribution& result) {
   if (!result.circuit) return;
   const analysis::Circuit& circuit = *result.circuit;
@@ -143,6 +155,7 @@ void print(const Session& session, const analysis::Attribution& result, const st
       counted(result.components.size(), "component"), signed_number(result.constant), result.miss));
   print_components(session, result, with_rules);
   print_bounds(session, result);
+  print_check(session, result);
   print_circuit(session, result);
   for (const analysis::NearFold& fold : result.folds) {
     session.say(fmt::format("near a fold: position {} at {}, radius {}", fold.position,

@@ -218,7 +218,7 @@ def attribute(result, model):
     yield "proof.direction", v.shape == u.shape and np.linalg.norm(v - exact_v) <= 1e-9 * np.linalg.norm(gain * w)
     yield "proof.squared_radius", proof["squared_radius"] == (1 if source["kind"] == "spherical" else width)
     yield "constant", abs(result["constant"] - c - w @ bias) <= 1e-9 * (abs(c) + abs(w) @ abs(bias))
-    for part in ("row", "changes", "eps", "source"):
+    for part in ("row", "changes", "eps", "source", "shares"):
         yield f"proof.{part}", None, "only a forward pass of the model tells"
     if d.shape != (len(components), width) or (centre and max(abs(u.mean()), abs(d.mean(axis=1)).max()) > 1e-9 * abs(d).max()):
         raise exact.Malformed("proof.changes are no rows of the components")
@@ -243,6 +243,7 @@ def attribute(result, model):
         yield where + "cosine", abs(component["cosine"] - (u @ after / lengths if lengths > 0 else 0)) <= 1e-9
         if component["shares"]:
             yield where + "shares", None, "only a forward pass of the model tells"
+        yield from share_ends(component, proof["shares"][k], v, s, model, where)
         zero = result["removal"] == "zero"
         of_row = {"share": -found["frozen"], "rules.gradient_input": -gradient, "rules.half_rule": gradient / 2 - found["frozen"]}
         for name, value in of_row.items():
@@ -261,6 +262,82 @@ def attribute(result, model):
         yield "circuit.kept", True
         for name, change in found.items():
             yield f"circuit.{name}", abs(result["circuit"][name] - value - change) <= 1e-9 * size
+
+
+def own_map(part, model, width):
+    """The matrix of a part of a stored map, outputs x inputs, and its bias."""
+    rows = [first + k for first, count in part["outputs"] for k in range(count)]
+    bias = at(model, part["bias"]).ravel()[rows] if part["bias"] else np.zeros(len(rows))
+    return matrix(model, part["weight"], part["layout"], width)[rows], bias
+
+
+def behind(norm, rows, model):
+    """The centre and the reach of what each row reads of a norm's outputs, and the sizes of their terms."""
+    gain, bias = parameters(norm, model, norm["width"])
+    blocks, radius = sphere(norm, norm["width"])
+    u = (rows * gain).reshape(len(rows), blocks, -1)
+    sizes = abs(rows) @ abs(bias) + radius * abs(u).sum(axis=(1, 2))
+    if norm["kind"] == "layer":
+        u = u - u.mean(axis=2, keepdims=True)
+    return rows @ bias, radius * np.linalg.norm(u, axis=2).sum(axis=1), sizes
+
+
+def activate(name, x):
+    if name == "gelu":
+        return 0.5 * x * np.vectorize(math.erfc, otypes=[float])(-x / math.sqrt(2))
+    if name == "gelu_tanh":
+        return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    if name == "silu":
+        return x / (1 + np.exp(-np.clip(x, -700, None)))
+    return np.maximum(x, 0) ** (2 if name == "squared_relu" else 1)
+
+
+def activated(name, low, high):
+    """The extremes of an activation, which falls to its least value and rises from there."""
+    grid = np.linspace(-4, 0, 40001)
+    lowest = grid[activate(name, grid).argmin()] if name in ("gelu", "gelu_tanh", "silu") else 0.0
+    ends = activate(name, low), activate(name, high), activate(name, np.clip(lowest, low, high))
+    return np.minimum.reduce(ends), np.maximum(*ends[:2])
+
+
+def share_ends(component, source, v, s, model, where):
+    """Bounds of v.x over all that a component can add to the stream in any context, over every divisor of at least s."""
+    if component["anywhere"] is None:
+        return
+    if source["of"] in ("rows", "constant"):
+        stored = source["rows"] and at(model, source["rows"]).reshape(-1, len(v))
+        reads, size = stored @ v, np.linalg.norm(stored, axis=1).max() * np.linalg.norm(v)
+        low, high = reads.min(), reads.max()
+    elif source["of"] == "norm":
+        centre, reach, size = (x[0] for x in behind(source["norm"], v[None], model))
+        low, high = centre - reach, centre + reach
+    else:
+        norm = source["norm"]
+        weight, bias = own_map(source["in"], model, norm["width"])
+        first, (out, _) = source["first_input"], own_map(source["out"], model, stored_inputs(source["out"], model, len(v)))
+        through = v @ out[:, first:first + len(weight)]
+        if source["of"] == "head":
+            centre, reach, size = (x[0] for x in behind(norm, (through @ weight)[None], model))
+            low, high = centre - reach + through @ bias, centre + reach + through @ bias
+        else:
+            ends = lambda w, b: (lambda centre, reach, _: (centre + b - reach, centre + b + reach))(*behind(norm, w, model))
+            inner = ends(weight, bias)
+            units = activated(source["activation"], *(ends(*own_map(source["gate"], model, norm["width"])) if source["gate"] else inner))
+            if source["gate"]:
+                products = [factor * value for factor in units for value in inner]
+                units = np.minimum.reduce(products), np.maximum.reduce(products)
+            added = [through * unit for unit in units]
+            low, high, size = np.minimum(*added).sum(), np.maximum(*added).sum(), np.maximum(*map(abs, added)).sum()
+    low, high = sorted((source["scale"] * low, source["scale"] * high))
+    allowed = 1e-9 * abs(source["scale"]) * size
+    for name, holds in (("least", component["anywhere"]["least"] * s <= min(0, low) + allowed),
+                        ("most", component["anywhere"]["most"] * s >= max(0, high) - allowed)):
+        yield f"{where}anywhere.{name}", holds
+
+
+def stored_inputs(part, model, outputs):
+    """The number of inputs of a stored map with that many outputs."""
+    return at(model, part["weight"]).size // outputs
 
 
 def attribute_bounds(result, u, v, d, divisor):

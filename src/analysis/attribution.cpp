@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <numeric>
@@ -11,6 +14,7 @@
 
 #include <normscope/analysis/share_range.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/core/random.hpp>
 #include <normscope/core/rounding.hpp>
 #include <normscope/core/text.hpp>
 #include <normscope/forward/paths.hpp>
@@ -38,6 +42,19 @@ std::vector<double> divisors_of(const NormSpec& norm, MatrixView<const double> r
     divisors.push_back(std::sqrt(sum_of_squares(row) / norm.squared_radius() + norm.eps));
   }
   return divisors;
+}
+
+/// Tells rows apart that differ in any bit.
+std::uint64_t bits_of(MatrixView<const double> rows) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (std::size_t t = 0; t < rows.rows(); ++t) {
+    for (const double value : rows.row(t)) {
+      std::uint64_t bits = 0;
+      std::memcpy(&bits, &value, sizeof bits);
+      hash = (hash ^ bits) * 0x100000001b3U;
+    }
+  }
+  return hash;
 }
 
 /// A component's row at the position that is read, and what replaces it.
@@ -142,7 +159,11 @@ class Attributor {
     if (!kept.empty()) add_circuit(reading, kept);
     if (!options_.components) {
       rerun(reading);
-      add_paths(reading);
+      const bool ran =
+          std::any_of(result_.components.begin(), result_.components.end(),
+                      [](const ComponentEffect& component) { return component.rerun.has_value(); });
+      if (ran) check_runs(reading);
+      if (ran) add_paths(reading);
       if (options_.anywhere) add_ranges(reading);
     }
     result_.reading = reading;
@@ -155,7 +176,11 @@ class Attributor {
     const bool own = !options_.components;
     (void)decoder_.run_apart(
         context_,
-        {.collect =
+        {.change =
+             [&](std::size_t /*index*/, MatrixView<double> rows) {
+               if (own) bits_.push_back(bits_of(rows));
+             },
+         .collect =
              [&](std::size_t index, MatrixView<const double> rows) {
                if (!own) return;
                NORMSCOPE_ASSERT(index == addends_.size());
@@ -280,23 +305,30 @@ class Attributor {
     return kept;
   }
 
-  /// How the reading changes when some components are replaced at every position.
-  double rerun_without(const NormReading& reading, const std::vector<bool>& removed, Removal removal) {
+  using Change = std::function<void(std::size_t component, MatrixView<double> rows)>;
+
+  /// How the reading changes when the model runs again from that component on, with its components changed.
+  double rerun_changed(const NormReading& reading, std::size_t first, const Change& change) {
     double value = 0.0;
     (void)decoder_.run_apart(context_,
-                             {.change =
-                                  [&](std::size_t index, MatrixView<double> rows) {
-                                    if (removed[index]) replace(index, removal, rows);
-                                  },
+                             {.change = change,
                               .observe =
                                   [&](std::size_t norm, MatrixView<const double> rows) {
                                     if (norm == result_.norm) value = reading.value_at(rows.row(result_.at));
                                   },
                               .entered = &entered_,
-                              .first = static_cast<std::size_t>(
-                                  std::find(removed.begin(), removed.end(), true) - removed.begin())},
+                              .first = first},
                              {});
     return value - reading.value_at(stream_);
+  }
+
+  /// That change where some components are replaced at every position.
+  double rerun_without(const NormReading& reading, const std::vector<bool>& removed, Removal removal) {
+    const auto first = std::find(removed.begin(), removed.end(), true) - removed.begin();
+    return rerun_changed(reading, static_cast<std::size_t>(first),
+                         [&](std::size_t index, MatrixView<double> rows) {
+                           if (removed[index]) replace(index, removal, rows);
+                         });
   }
 
   void replace(std::size_t index, Removal removal, MatrixView<double> rows) const {
@@ -334,16 +366,24 @@ class Attributor {
     }
   }
 
+  /// Runs the text again, with each component replaced by itself.
+  void check_runs(const NormReading& reading) {
+    RunCheck check;
+    check.null_patch = rerun_changed(reading, 0, [&](std::size_t index, MatrixView<double> rows) {
+      if (bits_of(rows) != bits_[index]) ++check.differing;
+      const std::vector<double> same(rows.data(), rows.data() + rows.rows() * rows.width());
+      std::copy(same.begin(), same.end(), rows.data());
+    });
+    result_.check = check;
+  }
+
   /// Sums over paths, for the components that were run without.
   void add_paths(const NormReading& reading) {
     const auto positions = static_cast<double>(context_.size());
-    const auto none =
-        std::none_of(result_.components.begin(), result_.components.end(),
-                     [](const ComponentEffect& component) { return component.rerun.has_value(); });
-    if (none || positions * positions * static_cast<double>(model_.heads_per_layer) > most_weights) return;
+    if (positions * positions * static_cast<double>(model_.heads_per_layer) > most_weights) return;
     std::vector<double> direction = reading.direction();
     for (double& value : direction) value /= reading.divisor();
-    std::map<std::size_t, std::vector<double>> derivatives;  // by the first component of each branch
+    Derivatives derivatives;
     try {
       forward::pull_back(
           checkpoint_, model_, entered_, result_.at, direction,
@@ -355,16 +395,48 @@ class Attributor {
       if (error.code() != ErrorCode::Unsupported) throw;
       return;
     }
-    (void)decoder_.run_apart(context_, {.collect = [&](std::size_t index, MatrixView<const double> rows) {
-                               if (!result_.components[index].rerun) return;
-                               std::vector<double> replaced(rows.data(),
-                                                            rows.data() + rows.rows() * rows.width());
-                               replace(index, options_.removal, {replaced.data(), rows.rows(), rows.width()});
-                               for (std::size_t i = 0; i < replaced.size(); ++i)
-                                 replaced[i] -= rows.data()[i];
-                               result_.components[index].paths =
-                                   plain_dot(std::prev(derivatives.upper_bound(index))->second, replaced);
-                             }});
+    (void)decoder_.run_apart(
+        context_, {.collect = [&](std::size_t index, MatrixView<const double> rows) {
+          if (!result_.components[index].rerun) return;
+          std::vector<double> replaced(rows.data(), rows.data() + rows.rows() * rows.width());
+          replace(index, options_.removal, {replaced.data(), rows.rows(), rows.width()});
+          for (std::size_t i = 0; i < replaced.size(); ++i) replaced[i] -= rows.data()[i];
+          result_.components[index].paths = plain_dot(derivative_of(derivatives, index), replaced);
+        }});
+    check_freeze(direction, derivatives);
+  }
+
+  /// Of the reading, by what the components of a branch add to the stream; by the first of these.
+  using Derivatives = std::map<std::size_t, std::vector<double>>;
+
+  static const std::vector<double>& derivative_of(const Derivatives& derivatives, std::size_t component) {
+    return std::prev(derivatives.upper_bound(component))->second;
+  }
+
+  /// Runs the frozen model with random changes of all components, of about the stream's size.
+  void check_freeze(const std::vector<double>& direction, const Derivatives& derivatives) {
+    const double size = result_.divisor;
+    RunCheck::Freeze freeze;
+    (void)decoder_.run_apart(context_,
+                             {.change =
+                                  [&](std::size_t index, MatrixView<double> rows) {
+                                    Random random(index + 1);
+                                    const std::vector<double>& derivative = derivative_of(derivatives, index);
+                                    for (std::size_t i = 0; i < derivative.size(); ++i) {
+                                      const double added = (random.bits() >> 63U) != 0 ? size : -size;
+                                      rows.data()[i] += added;
+                                      freeze.by_paths += derivative[i] * added;
+                                    }
+                                  },
+                              .observe =
+                                  [&](std::size_t norm, MatrixView<const double> rows) {
+                                    if (norm != result_.norm) return;
+                                    for (std::size_t i = 0; i < direction.size(); ++i)
+                                      freeze.by_run += direction[i] * (rows.row(result_.at)[i] - stream_[i]);
+                                  },
+                              .entered = &entered_,
+                              .frozen = true});
+    result_.check->freeze = freeze;
   }
 
   /// A share a/s with a in an interval, for every s of at least the divisor.
@@ -372,7 +444,7 @@ class Attributor {
     for (std::size_t k = 0; k < result_.components.size(); ++k) {
       progress_("ranges", k, result_.components.size());
       const std::optional<Interval> found =
-          share_range(checkpoint_, model_, decoder_, k, reading.direction());
+          share_range(checkpoint_, model_, decoder_.components()[k], reading.direction());
       if (!found) continue;
       constexpr double outwards = 1.0 + 8.0 * unit_roundoff;
       result_.components[k].anywhere =
@@ -411,6 +483,7 @@ class Attributor {
   std::vector<double> stream_{};
   std::vector<double> divisors_{};              ///< of the final norm, at each position
   std::vector<std::vector<double>> entered_{};  ///< the rows that entered each norm
+  std::vector<std::uint64_t> bits_{};           ///< of each component in the first run
   double spent_ = 0.0;                          ///< of the budget
 };
 

@@ -4,10 +4,13 @@
 #include <cmath>
 #include <vector>
 
+#include <normscope/core/error.hpp>
 #include <normscope/core/rounding.hpp>
 
 namespace normscope::analysis {
 namespace {
+
+using Kind = forward::Component::Kind;
 
 /// A sum of intervals, rounded outwards by a bound of the errors of `terms` operations on each.
 class IntervalSum {
@@ -39,6 +42,31 @@ Interval of_rows(std::span<const double> rows, std::span<const double> direction
     found = {.lower = std::min(found.lower, read - error), .upper = std::max(found.upper, read + error)};
   }
   return found;
+}
+
+/// The extremes of direction·row over all rows of an embedding.
+Interval of_table(const files::Checkpoint& checkpoint, const models::Linear& table,
+                  std::span<const double> direction) {
+  models::Linear rows = table;
+  rows.layout = models::Layout::out_in;
+  rows.in = table.out;
+  rows.out = rows.stored_out = table.in;
+  Interval found{.lower = infinity, .upper = -infinity};
+  constexpr std::uint64_t most_together = 1024;
+  for (std::uint64_t first = 0; first < rows.out; first += most_together) {
+    const std::uint64_t count = std::min(most_together, rows.out - first);
+    const Interval some = of_rows(models::read_weight(checkpoint, rows, first, count), direction);
+    found = {.lower = std::min(found.lower, some.lower), .upper = std::max(found.upper, some.upper)};
+  }
+  return found;
+}
+
+/// The interval times a factor, rounded outwards.
+Interval times(double factor, const Interval& of) {
+  const double error =
+      4.0 * unit_roundoff * std::abs(factor) * std::max(std::abs(of.lower), std::abs(of.upper));
+  const auto [least, most] = std::minmax({factor * of.lower, factor * of.upper});
+  return {.lower = least - error, .upper = most + error};
 }
 
 /// The values of an activation function between two inputs. Each falls to its least value, if it falls at
@@ -82,28 +110,54 @@ Columns columns_of(const files::Checkpoint& checkpoint, const models::Linear& ou
 
 }  // namespace
 
-std::optional<Interval> share_range(const files::Checkpoint& checkpoint, const models::Model& model,
-                                    const forward::Decoder& decoder, std::size_t component,
-                                    std::span<const double> direction) {
-  using Kind = forward::Component::Kind;
-  const forward::Component& of = decoder.components()[component];
-  const double scale = model.decoder->branch_scale;
-  if (of.kind == Kind::position) return of_rows(decoder.position_embeddings(), direction);
-  if (of.kind == Kind::embedding) {
-    Interval found{.lower = infinity, .upper = -infinity};
-    for (std::size_t token = 0; token < decoder.vocabulary(); ++token) {
-      const Interval row = of_rows(decoder.embedding(token), direction);
-      found = {.lower = std::min(found.lower, row.lower), .upper = std::max(found.upper, row.upper)};
+ShareSource share_source(const forward::Component& of) {
+  const bool has_bias = of.out != nullptr && of.out->bias;
+  switch (of.kind) {
+    case Kind::embedding:
+    case Kind::position: return ShareSource::rows;
+    case Kind::attention_bias:
+    case Kind::mlp_bias: return of.after == nullptr || !has_bias ? ShareSource::constant : ShareSource::none;
+    case Kind::head: return of.after == nullptr ? ShareSource::head : ShareSource::none;
+    case Kind::mlp:
+      if (of.after != nullptr) return has_bias || of.after->bias ? ShareSource::none : ShareSource::norm;
+      return of.in != nullptr ? ShareSource::mlp : ShareSource::none;
+  }
+  NORMSCOPE_ASSERT(false);
+  return ShareSource::none;
+}
+
+const models::Linear* table_of(const models::Model& model, const forward::Component& of) {
+  if (share_source(of) != ShareSource::rows) return nullptr;
+  const char* const role = of.kind == Kind::embedding ? "token embedding" : "position embedding";
+  for (const models::Norm& norm : model.norms) {
+    for (const models::Linear& writer : norm.writers) {
+      if (writer.role == role) return &writer;
     }
-    return found;
   }
-  if (of.after != nullptr || of.out == nullptr) return std::nullopt;
-  if (of.kind == Kind::attention_bias || of.kind == Kind::mlp_bias) {
-    std::vector<double> bias = models::read_bias(checkpoint, *of.out);
-    for (double& value : bias) value *= scale;
-    return of_rows(bias, direction);
+  return nullptr;
+}
+
+std::optional<Interval> share_range(const files::Checkpoint& checkpoint, const models::Model& model,
+                                    const forward::Component& of, std::span<const double> direction) {
+  const double scale = model.decoder->branch_scale;
+  switch (share_source(of)) {
+    case ShareSource::none: return std::nullopt;
+    case ShareSource::rows: {
+      const models::Linear* const table = table_of(model, of);
+      if (table == nullptr) return std::nullopt;
+      return times(of.kind == Kind::embedding ? model.decoder->embedding_scale : 1.0,
+                   of_table(checkpoint, *table, direction));
+    }
+    case ShareSource::constant: {
+      const std::vector<double> bias = of.after != nullptr ? models::read_norm(checkpoint, *of.after).bias
+                                                           : models::read_bias(checkpoint, *of.out);
+      return times(scale, of_rows(bias, direction));
+    }
+    case ShareSource::norm:
+      return times(scale, interval(models::read_norm(checkpoint, *of.after), direction, 0.0));
+    case ShareSource::head:
+    case ShareSource::mlp: break;
   }
-  if (of.in == nullptr) return std::nullopt;
   const NormSpec norm = models::read_norm(checkpoint, *of.reads);
   const auto count = static_cast<std::size_t>(of.in->out);
   const auto terms = static_cast<std::ptrdiff_t>(direction.size() + count + norm.width);

@@ -1,6 +1,9 @@
 #include <normscope/results/documents.hpp>
 
 #include <cmath>
+#include <utility>
+
+#include <normscope/analysis/share_range.hpp>
 
 #include "shared.hpp"
 
@@ -108,6 +111,17 @@ struct NameFields {
   [[nodiscard]] static Json schema(SchemaMaker& /*maker*/) { return {{"type", "string"}}; }
 };
 
+/// A map of a component, or none.
+struct MapFields {
+  const models::Linear* map = nullptr;
+};
+
+/// What the bounds of a component's share in all contexts were computed from.
+struct ShareFields {
+  const ComponentEffect& of;
+  const models::Model& model;
+};
+
 struct ProofFields {
   const Attribution& of = empty<Attribution>();
   const models::Model& model = empty<models::Model>();
@@ -160,6 +174,54 @@ void fields(V& v, const CircuitFields& x) {
 }
 
 template <class V>
+void fields(V& v, const MapFields& x) {
+  const models::Linear& map = x.map != nullptr ? *x.map : empty<models::Linear>();
+  v.define("share_map");
+  v("weight", map.weight.selector());
+  map_source(v, map);
+}
+
+template <class V>
+void fields(V& v, const ShareFields& x) {
+  using analysis::ShareSource;
+  const forward::Component& of = or_empty(x.of.component);
+  const models::Decoder& decoder = or_empty(x.model.decoder);
+  const models::Linear* const table = analysis::table_of(x.model, of);
+  const ShareSource kind = analysis::share_source(of);
+  const bool reads = kind == ShareSource::head || kind == ShareSource::mlp;
+  const models::Norm* const norm = reads ? of.reads : kind == ShareSource::norm ? of.after : nullptr;
+  const auto map = [](const models::Linear* linear) {
+    return nullable(linear != nullptr, MapFields{linear});
+  };
+  std::string rows = table != nullptr ? table->weight.selector() : "";
+  if (kind == ShareSource::constant) {
+    const auto& stored = of.after != nullptr ? of.after->bias : of.out->bias;
+    rows = or_empty(stored).selector();
+  }
+  v.define("share_source", "what the bounds of a component's share in all contexts were computed from");
+  v("of", one_of<"none", "rows", "constant", "head", "mlp", "norm">(kind),
+    "it adds a row of a table, the same always, an average of values behind a norm, what an MLP puts out, or "
+    "what the norm of its branch does");
+  v("scale",
+    kind == ShareSource::rows ? of.kind == forward::Component::Kind::embedding ? decoder.embedding_scale : 1.0
+                              : decoder.branch_scale,
+    "factor of what it adds");
+  v("rows", nullable(!rows.empty(), std::move(rows)), "tensor of the rows or the constant");
+  v("norm", nullable(norm != nullptr, object([norm](auto& source) {
+                       source.define("share_norm");
+                       norm_source(source, norm != nullptr ? *norm : empty<models::Norm>());
+                     })),
+    "that is read, or that of the branch");
+  v("in", map(reads ? of.in : nullptr), "values of a head; the inputs of an MLP");
+  v("gate", map(reads ? of.gate : nullptr));
+  v("out", map(reads ? of.out : nullptr));
+  v("first_input", of.first_input, "of the output map, that it takes");
+  v("activation",
+    nullable(kind == ShareSource::mlp && decoder.activation,
+             one_of<"gelu", "gelu_tanh", "silu", "relu", "squared_relu">(or_empty(decoder.activation))));
+}
+
+template <class V>
 void fields(V& v, const ProofFields& x) {
   const Attribution& of = x.of;
   const auto& reading = of.reading;
@@ -190,6 +252,12 @@ void fields(V& v, const ProofFields& x) {
     changes.push_back(reading->centered({of.changes.data() + first, width}));
   }
   v("changes", changes, "what removing each component adds to the row");
+  v("shares",
+    each(of.components,
+         [&x](const ComponentEffect& component) {
+           return nullable(component.anywhere.has_value(), ShareFields{component, x.model});
+         }),
+    "what proves `anywhere` of each component; null without it");
 }
 
 namespace {
@@ -253,6 +321,31 @@ void fields(V& v, const AttributionFields& of) {
              }),
     "null unless components to keep were named");
   v.maybe(of.with_proofs, "proof", ProofFields{x, of.model});
+  v("check",
+    nullable(
+        x.check,
+        [](const analysis::RunCheck& check) {
+          return object([&check](auto& run) {
+            run.define("run_check", "what runs of the model show");
+            run("null_patch", check.null_patch,
+                "change of the reading if each component is replaced by itself and the model runs again: 0");
+            run("differing", check.differing,
+                "components that a second run of the same text computes with other bits: 0");
+            run("freeze",
+                nullable(check.freeze,
+                         [](const analysis::RunCheck::Freeze& freeze) {
+                           return object([&freeze](auto& held) {
+                             held("by_paths", freeze.by_paths, "by the derivatives that give `paths`");
+                             held("by_run", freeze.by_run, "by a run of the model with all that kept");
+                           });
+                         }),
+                "change of the reading if random rows are added to every component at every position, with "
+                "the "
+                "weights of attention, the divisors of norms and the outputs of MLPs kept; null without "
+                "paths");
+          });
+        }),
+    "null where the model was not run again");
   v("folds",
     each(x.folds,
          [&of](const analysis::NearFold& fold) {

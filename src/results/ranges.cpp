@@ -52,21 +52,6 @@ auto int8(double size, double typical) {
   });
 }
 
-using Run = std::array<std::uint64_t, 2>;
-
-/// Runs of output features of the stored matrix: first and number of each.
-std::vector<Run> outputs_of(const models::Linear& map) {
-  if (map.out_indices.empty()) return {{map.first_out, map.out}};
-  std::vector<Run> runs;
-  std::uint64_t begin = 0;
-  for (std::uint64_t j = 1; j <= map.out; ++j) {
-    if (j < map.out && map.out_indices[j] == map.out_indices[j - 1] + 1) continue;
-    runs.push_back({map.out_indices[begin], j - begin});
-    begin = j;
-  }
-  return runs;
-}
-
 constexpr const char* about_refused = "why nothing is known; then the fields below are absent";
 constexpr const char* about_sources = "what the ranges were computed from";
 
@@ -108,14 +93,7 @@ void fields(V& v, const ReaderFields& x) {
   v.maybe(known, "never_negative", listed(reader.never_negative));
   v.maybe(known, "may_overflow", overflows(reader.size()));
   if (x.map == nullptr) return;
-  v("source", object([map = x.map](auto& source) {
-      source("layout", layout_text(map->layout), about_layout);
-      source("outputs", outputs_of(*map),
-             "runs of the stored matrix's outputs that are this map's: first and number");
-      source("bias", slice_or_null(map->bias),
-             "tensor with a number for each output of the stored matrix, null for zeros");
-    }),
-    about_sources);
+  v("source", object([map = x.map](auto& source) { map_source(source, *map); }), about_sources);
 }
 
 struct NormFields {
@@ -150,15 +128,7 @@ void fields(V& v, const NormFields& x) {
             return ReaderFields{reader, stated ? &x.norm->readers[index] : &empty<models::Linear>()};
           }));
   if (x.norm == nullptr) return;
-  v("source", object([norm = x.norm](auto& source) {
-      source("kind", norm->kind);
-      source("width", positive(norm->width));
-      source("groups", positive(norm->groups));
-      source("gain", slice_or_null(norm->gain), about_stored_gain);
-      source("gain_offset", norm->gain_offset, about_gain_offset);
-      source("bias", slice_or_null(norm->bias), about_stored_bias);
-    }),
-    about_sources);
+  v("source", object([norm = x.norm](auto& source) { norm_source(source, *norm); }), about_sources);
 }
 
 template <class V>

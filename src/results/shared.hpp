@@ -119,6 +119,39 @@ inline auto weight_or_null(const std::optional<models::Linear>& linear) {
   return nullable(linear, [](const models::Linear& part) { return part.weight.selector(); });
 }
 
+/// Runs of output features of the stored matrix: first and number of each.
+inline std::vector<std::array<std::uint64_t, 2>> outputs_of(const models::Linear& map) {
+  if (map.out_indices.empty()) return {{map.first_out, map.out}};
+  std::vector<std::array<std::uint64_t, 2>> runs;
+  std::uint64_t begin = 0;
+  for (std::uint64_t j = 1; j <= map.out; ++j) {
+    if (j < map.out && map.out_indices[j] == map.out_indices[j - 1] + 1) continue;
+    runs.push_back({map.out_indices[begin], j - begin});
+    begin = j;
+  }
+  return runs;
+}
+
+/// Where the numbers of a map are stored, for checkers.
+template <class V>
+void map_source(V& v, const models::Linear& map) {
+  v("layout", layout_text(map.layout), about_layout);
+  v("outputs", outputs_of(map), "runs of the stored matrix's outputs that are this map's: first and number");
+  v("bias", slice_or_null(map.bias),
+    "tensor with a number for each output of the stored matrix, null for zeros");
+}
+
+/// Where those of a norm are.
+template <class V>
+void norm_source(V& v, const models::Norm& norm) {
+  v("kind", norm.kind);
+  v("width", positive(norm.width));
+  v("groups", positive(norm.groups));
+  v("gain", slice_or_null(norm.gain), about_stored_gain);
+  v("gain_offset", norm.gain_offset, about_gain_offset);
+  v("bias", slice_or_null(norm.bias), about_stored_bias);
+}
+
 /// One head and its bounds, as in the report and in `normscope heads`.
 struct HeadFields {
   const models::Head& head;

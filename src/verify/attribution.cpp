@@ -18,6 +18,7 @@
 
 #include "document.hpp"
 #include "heads.hpp"
+#include "share_ranges.hpp"
 
 /// Results of `attribute`: what changes d_k of a row u do to v·u/s, s² = |u|²/R² + eps, and all sets of them.
 namespace normscope::verify {
@@ -218,6 +219,7 @@ class AttributionCheck {
     check_reading();
     const Field components = root_["components"];
     for (std::size_t k = 0; k < rows_.count; ++k) check_component(components[k], rows_.d[k]);
+    check_anywhere(components, root_["proof"]["shares"]);
     const Field bounds = root_["bounds"];
     for (std::size_t i = 0; i < bounds.size(); ++i) check_bound(bounds[i], i + 1);
     if (!root_["circuit"].is_null()) check_circuit(root_["circuit"]);
@@ -377,6 +379,30 @@ class AttributionCheck {
       for (const char* name : {"share", "rules"}) {
         leave(of[name], "of replaced components only a forward pass tells");
       }
+    }
+  }
+
+  /// The bounds of shares in all contexts, a/s for each s of at least the divisor.
+  void check_anywhere(const Field& components, const Field& sources) {
+    if (sources.size() != rows_.count) sources.refuse("one for each component");
+    std::optional<ShareRanges> ranges;
+    for (std::size_t k = 0; k < rows_.count; ++k) {
+      const Field anywhere = components[k]["anywhere"];
+      if (anywhere.is_null()) {
+        check_fact(sources[k].is_null(), sources[k]);
+        continue;
+      }
+      if (!model_.decoder || !model_.decoder->activation) anywhere.refuse("null for such a model");
+      if (!ranges) ranges.emplace(checkpoint_, model_, rows_.v);
+      bool is_source = false;
+      const auto limits = ranges->limits(components[k]["name"].text(), sources[k], is_source);
+      check_fact(is_source, sources[k]);
+      const double allowed = limits ? accepted * limits->size / rows_.s : 0.0;
+      const char* const reason = "does not follow from what the component can add";
+      found_.check(limits && anywhere["least"].number() <= std::min(0.0, limits->lower) / rows_.s + allowed,
+                   anywhere["least"].place(), reason);
+      found_.check(limits && anywhere["most"].number() >= std::max(0.0, limits->upper) / rows_.s - allowed,
+                   anywhere["most"].place(), reason);
     }
   }
 

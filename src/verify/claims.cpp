@@ -219,7 +219,7 @@ constexpr std::array of_attribute = std::to_array<Claim>({
     {"components[].rounding", unproved, no_proof},
     {"components[].rerun", unproved, of_forward},
     {"components[].paths", unproved, of_forward},
-    {"components[].anywhere", unproved, no_proof},
+    {"components[].anywhere", derived, "AttributionCheck::check_anywhere"},
     {"bounds", derived, "AttributionCheck::check_bound"},
     {"circuit.kept", certificate, "AttributionCheck::check_circuit"},
     {"circuit.frozen", derived, "AttributionCheck::check_circuit"},
@@ -233,6 +233,8 @@ constexpr std::array of_attribute = std::to_array<Claim>({
     {"proof.row", unproved, of_forward},
     {"proof.direction", derived, "AttributionCheck::check_reading"},
     {"proof.changes", unproved, of_forward},
+    {"proof.shares", derived, "AttributionCheck::check_anywhere"},
+    {"check", unproved, of_forward},
     {"folds", unproved, of_forward},
     {"notes", derived, "AttributionCheck::check_facts"},
 });

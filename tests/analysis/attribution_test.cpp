@@ -84,6 +84,18 @@ TEST_P(AttributedFixture, TheLastBlockHasNoOtherEffectThanTheDirectOne) {
   }
 }
 
+TEST_P(AttributedFixture, RunsShowThatReplacementsAndFreezesHold) {
+  const Text text(GetParam());
+  const Attribution result = text.attributed({.target = 3, .at = 4});
+  ASSERT_TRUE(result.check && result.check->freeze);
+  EXPECT_EQ(result.check->null_patch, 0.0);
+  EXPECT_EQ(result.check->differing, 0U);
+  const auto [by_paths, by_run] = *result.check->freeze;
+  EXPECT_GT(std::abs(by_paths), 1e-3);
+  EXPECT_NEAR(by_run, by_paths, 1e-9 * std::abs(by_paths));
+  EXPECT_FALSE(text.attributed({.target = 3, .budget = 0.0}).check.has_value());
+}
+
 INSTANTIATE_TEST_SUITE_P(Attribution, AttributedFixture,
                          testing::Values("gpt2", "llama", "gemma2", "granite", "cohere", "gptj", "stablelm"),
                          [](const auto& instance) { return instance.param; });

@@ -110,6 +110,31 @@ class Attribute(CommandTest):
                 self.assertLessEqual(bound["anywhere"]["least"], component["share"] * scale)
                 self.assertGreaterEqual(bound["anywhere"]["most"], component["share"] * scale)
 
+    def test_both_checkers_prove_shares_over_all_contexts(self):
+        cases = [(OWN_MODEL, WORD, "g", 30), *((fixture(name), None, 4, None) for name in ("gpt2", "opt", "llama", "gptj", "granite", "gemma2", "falcon_7b"))]
+        for path, word, target, count in cases:
+            text = (word,) if word else ("--tokens", "1,7,3,5,2")
+            document = self.json("attribute", path, *text, "--target", target, "--budget", 0, "--most-removed", 1, "--all-contexts", "--proofs", "-q")
+            self.conforms("attribute", document)
+            bounded = [k for k, component in enumerate(document["components"]) if component["anywhere"]]
+            self.assertEqual([k for k, source in enumerate(document["proof"]["shares"]) if source], bounded)
+            self.assertEqual(len(bounded), count or len(bounded))
+            (self.folder / "result.json").write_text(json.dumps(document))
+            self.run_command("verify", "result.json", "--json", "found.json", "-q")
+            found = json.loads((self.folder / "found.json").read_text())
+            outcome = model_checker.check(json.dumps(document), model_checker.Tensors(path))
+            self.assertEqual((found["failed"], outcome.failed), ([], []), path)
+            unproved = {entry["item"] for entry in found["not_checkable"]} | {item for item, _ in outcome.unproved}
+            self.assertFalse([item for item in unproved if "anywhere" in item], path)
+            self.assertGreater(len(bounded), 3, path)
+
+    def test_runs_show_that_replacements_and_freezes_hold(self):
+        for removal in ("zero", "mean"):
+            check = self.attributed("--replace-with", removal)["check"]
+            self.assertEqual((check["null_patch"], check["differing"]), (0, 0))
+            self.assertAlmostEqual(check["freeze"]["by_run"], check["freeze"]["by_paths"], delta=1e-9 * abs(check["freeze"]["by_paths"]))
+        self.assertIsNone(self.attributed("--budget", 0)["check"])
+
     def proved(self, *options):
         """The document, u, v and the changes of its proof, and s."""
         return self.parts(self.attributed("--proofs", "--budget", 0, *options))
@@ -132,6 +157,11 @@ class Attribute(CommandTest):
                 half = (v @ change / s(u) + (v @ u) * (u @ change) / (len(u) * s(u) ** 3)) / 2
                 self.assertAlmostEqual(component["rules"]["gradient_input"], -gradient @ change, delta=1e-9)
                 self.assertAlmostEqual(component["rules"]["half_rule"], -half, delta=1e-9)
+
+    def test_effects_in_random_models(self):
+        for name in ("gpt2", "llama", "gptj", "gemma2", "granite"):
+            document = self.json("attribute", fixture(name), "--tokens", "1,7,3,5,2", "--target", 4, "--against", 9, "--proofs", "--budget", 0, "-q")
+            self.expect_effects(*self.parts(document))
 
     def test_effects_are_those_of_the_norm_run_again(self):
         for options in ((), ("--replace-with", "mean"), ("--against", "e", "--at", "5")):
@@ -274,11 +304,12 @@ class Attribute(CommandTest):
         return seen[-1][-1]
 
     def test_outputs(self):
-        out = self.ok("attribute", OWN_MODEL, WORD, "--target", "g", "--keep", "3.mlp", "-o", "a.html")
-        for part in ('logit of token 8 "g" after position 11', "component", "what is left of any logit", "keeping 3.mlp only:"):
+        out = self.ok("attribute", OWN_MODEL, WORD, "--target", "g", "--keep", "3.mlp", "--all-contexts", "-o", "a.html")
+        for part in ('logit of token 8 "g" after position 11', "component", "what is left of any logit", "keeping 3.mlp only:",
+                     "run again with each component as it was: 0 differ, the logit by 0; frozen"):
             self.assertIn(part, out)
         page = (self.folder / "a.html").read_text()
-        for part in ("normscope.attribute/1", '"attribution"', '"attribution-positions"', '"attribution-sets"'):
+        for part in ("normscope.attribute/1", '"attribution"', '"attribution-positions"', '"attribution-sets"', '"attribution-ranges"'):
             self.assertIn(part, page)
 
     @unittest.skipUnless(STORIES.exists(), "the checkpoint is not there")

@@ -71,6 +71,12 @@ SOURCES = {
     "heads_bare": Source(("heads", "models/wordlist_gpt"), {}),
     "attribute": Source(("attribute", FIXTURE + "gemma2", "--tokens", "1,7,3,5,2", "--target", "4", "--against", "9", "--replace-with", "mean",
                          "--keep", "0.mlp,1.0", "--proofs"), {}),
+    "attribute_anywhere": Source(("attribute", FIXTURE + "gpt2", "--tokens", "1,7,3,5,2", "--target", "4", "--most-removed", "1",
+                                  "--all-contexts", "--proofs"), {}),
+    "attribute_gated": Source(("attribute", FIXTURE + "llama", "--tokens", "1,7,3,5,2", "--target", "4", "--most-removed", "1",
+                               "--all-contexts", "--proofs"), {}),
+    "attribute_behind": Source(("attribute", FIXTURE + "gemma2", "--tokens", "1,7,3,5,2", "--target", "4", "--most-removed", "1",
+                                "--all-contexts", "--proofs"), {}),
 }
 
 
@@ -851,6 +857,35 @@ def attribute(of):
     of.unproved("no soft cap", "soft_cap", put("soft_cap", 1e3))
     for name in ("share", "rules.half_rule"):
         of.unproved(f"another {name}", name.split(".")[0], put(f"components[1].{name}", 0.25))
+
+
+def anywhere(of, *components):
+    for k in components:
+        of.failed(f"a least share raised, of component {k}", "least", put(f"components[{k}].anywhere.least", lambda x: x + 1e-6 * (1 + abs(x))))
+        of.failed(f"a most share lowered, of component {k}", "most", put(f"components[{k}].anywhere.most", lambda x: x - 1e-6 * (1 + abs(x))))
+
+
+def attribute_anywhere(of):
+    # Embeddings, two heads, an MLP and both biases.
+    anywhere(of, 0, 1, 2, 3, 6, 7, 8)
+    of.failed("a range without its source", "anywhere", put("components[0].anywhere", {"least": -1e-3, "most": 1e-3}), put("proof.shares[0]", None))
+    of.unproved("a check that did not hold", "null_patch", put("check.null_patch", 1.0))
+    for name, value in (("scale", 0.5), ("rows", "another"), ("of", "constant")):
+        of.failed(f"another {name} of the embedding", "shares", put(f"proof.shares[0].{name}", value))
+    of.failed("another head's values", "shares", put("proof.shares[3].in.outputs", [[0, 1]]))
+    of.failed("another head's columns", "shares", put("proof.shares[2].first_input", lambda x: x + 1))
+
+
+def attribute_gated(of):
+    anywhere(of, 0, 1, -1)
+    of.failed("another activation", "shares", put("proof.shares[-1].activation", "relu"))
+    of.failed("no gate", "shares", put("proof.shares[-1].gate", None))
+
+
+def attribute_behind(of):
+    anywhere(of, 0, -1)
+    of.failed("another norm of a branch", "shares", put("proof.shares[-1].norm.gain_offset", 0.0))
+    of.failed("a range of a part of what a norm divides", "anywhere", put("components[1].anywhere", {"least": -1e-3, "most": 1e-3}))
 
 
 def forgeries():

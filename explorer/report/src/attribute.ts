@@ -1,4 +1,4 @@
-import type { Attained, Attribute, Token } from "../../generated/attribute";
+import type { Attained, Attribute, Component, Token } from "../../generated/attribute";
 import type { Chart } from "../../generated/charts";
 import { el, name, slot, table } from "../../shared/dom";
 import { atLeast, atMost, measured, plural, unknown } from "../../shared/format";
@@ -13,22 +13,44 @@ const removals: Record<Attribute["removal"], string> = {
   given: "a row of a file",
 };
 
-function components({ components }: Attribute): HTMLElement {
-  const rows = [...components]
-    .sort((a, b) => Math.abs(b.exact) - Math.abs(a.exact))
-    .map((component) => [
-      name(component.name),
-      measured(component.share),
-      measured(component.frozen),
-      measured(component.price),
-      measured(component.exact),
-      measured(component.gradient),
-      atMost(component.remainder),
-      measured(component.rerun),
-    ]);
+/** Those of the largest exact changes first. */
+const ordered = ({ components }: Attribute): Component[] =>
+  [...components].sort((a, b) => Math.abs(b.exact) - Math.abs(a.exact));
+
+function components(result: Attribute): HTMLElement {
+  const rows = ordered(result).map((component) => [
+    name(component.name),
+    measured(component.share),
+    measured(component.frozen),
+    measured(component.price),
+    measured(component.exact),
+    measured(component.gradient),
+    atMost(component.remainder),
+    measured(component.rerun),
+  ]);
   const heads = ["Component", "Share", "Frozen", "Price", "Exact", "Gradient", "± at most", "Run again"];
   return table("Change of the logit when a component is removed", heads, rows, [1, 2, 3, 4, 5, 6, 7]);
 }
+
+/** What other rules credit, what paths through heads carry, and what no context exceeds, where that was asked for. */
+function rules(result: Attribute): HTMLElement {
+  const bounded = result.components.some((component) => component.anywhere !== null);
+  const rows = ordered(result).map((component) => [
+    name(component.name),
+    measured(component.share),
+    measured(component.rules.gradient_input),
+    measured(component.rules.half_rule),
+    measured(component.paths),
+    measured(component.rerun),
+    ...(bounded ? [atLeast(component.anywhere?.least ?? null), atMost(component.anywhere?.most ?? null)] : []),
+  ]);
+  const heads = ["Component", "Share", "Gradient × input", "Half rule", "Sum over paths", "Run again"];
+  if (bounded) heads.push("Least share ever", "Most ever");
+  return table("By other rules", heads, rows, [1, 2, 3, 4, 5, 6, 7].slice(0, heads.length - 1));
+}
+
+/** The tables of components: effects of removing each, and what else is said of it. */
+export const componentTables = (result: Attribute): HTMLElement[] => [components(result), rules(result)];
 
 const attained = ({ components, value }: Attained): string =>
   `${measured(value)}: ${components.length === 0 ? "none" : components.join(", ")}`;
@@ -51,6 +73,16 @@ function circuit({ circuit }: Attribute): HTMLElement | null {
   const row = [circuit.exact, circuit.frozen, circuit.gradient, circuit.rerun].map((value) => measured(value));
   const title = `The logit with only ${circuit.kept.join(", ")} kept`;
   return table(title, ["Exact behind the norm", "Frozen", "By the gradient", "Run again"], [row], [0, 1, 2, 3]);
+}
+
+/** Which estimates of a circuit's logit have the other sign than the exact one; empty if none has. */
+export function wrongSigns({ circuit }: Attribute): string {
+  if (circuit === null) return "";
+  const frozen = circuit.exact * circuit.frozen < 0;
+  const gradient = circuit.exact * circuit.gradient < 0;
+  if (frozen && gradient) return "Frozen and by the gradient, the logit has the wrong sign.";
+  if (frozen) return "Frozen, the logit has the wrong sign.";
+  return gradient ? "By the gradient, the logit has the wrong sign." : "";
 }
 
 /** Fills the page with a logit split by component. */
@@ -81,9 +113,13 @@ export function showAttributePage(result: Attribute, charts: Chart[]): { redraw:
   for (const note of result.notes) slot("overview-body").append(el("p", { class: "muted" }, note));
   const kept = circuit(result);
   if (kept !== null) slot("overview-body").append(el("div", { class: "table-scroll" }, kept));
+  const wrong = wrongSigns(result);
+  if (wrong !== "") slot("overview-body").append(el("p", {}, wrong));
   const { redraw } = showCharts(charts);
   rename("norms", "Components");
-  slot("norms-body").append(el("div", { class: "table-scroll" }, components(result)));
+  for (const part of componentTables(result)) {
+    slot("norms-body").append(el("div", { class: "table-scroll" }, part));
+  }
   rename("heads", "Every set of components");
   slot("heads-body").append(el("div", { class: "table-scroll" }, bounds(result)));
   slot("colophon").textContent = `Made by Normscope ${result.version}.`;

@@ -82,6 +82,21 @@ struct Circuit {
   std::optional<double> rerun{};    ///< as `ComponentEffect::rerun`
 };
 
+/// What runs of the model show of its freezes and replacements.
+struct RunCheck {
+  /// Change of the reading when each component is replaced by itself and the model runs again: exactly 0.
+  double null_patch = 0.0;
+  /// Components that a second run of the same text computes with other bits: none.
+  std::size_t differing = 0;
+  /// Change of the reading when random rows are added to each component at each position while the weights of
+  /// attention, the divisors of norms and the outputs of MLPs are kept: by the derivatives of `paths`, and by
+  /// a run. They differ by rounding if the freeze holds.
+  struct Freeze {
+    double by_paths = 0.0, by_run = 0.0;
+  };
+  std::optional<Freeze> freeze{};  ///< empty where there are no path sums
+};
+
 /// A row that is so short before a norm that eps is a part of what divides it.
 struct NearFold {
   std::size_t norm = 0;  ///< index in `model.norms`
@@ -107,6 +122,7 @@ struct Attribution {
   std::vector<ComponentEffect> components{};
   std::vector<SubsetBound> bounds{};
   std::optional<Circuit> circuit{};  ///< if `kept` names any
+  std::optional<RunCheck> check{};   ///< if the model was run again without any component
   /// What `bounds` were computed from: the reading, and what removing each component adds to the row.
   std::optional<NormReading> reading{};
   std::vector<double> changes{};
@@ -121,9 +137,8 @@ struct Attribution {
 ///           there, and for components that do not add up to the stream, with the miss; Shape for rows of
 ///           another width; Unsupported for a final norm that is elementwise or has groups
 ///
-/// Cost      a forward pass; one more from its layer on for each component in `budget`, and about three for
-///           all path sums of these; memory of the rows
-///           that enter each norm; as `bound_subsets`
+/// Cost      a forward pass; one more from its layer on for each component in `budget`, and about five for
+///           all path sums of these and `check`; memory of the rows that enter each norm; as `bound_subsets`
 [[nodiscard]] Attribution attribute(const files::Checkpoint& checkpoint, const models::Model& model,
                                     std::span<const std::size_t> tokens, const AttributeOptions& options,
                                     const Progress& progress = {});

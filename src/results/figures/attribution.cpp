@@ -208,6 +208,68 @@ Json set_chart(const Attribution& result) {
                std::move(spec));
 }
 
+/// What each component's share can be in any context, and what it is here.
+Json range_chart(const Attribution& result) {
+  Json ranges = Json::array(), shares = Json::array();
+  std::vector<const ComponentEffect*> bounded;
+  for (const ComponentEffect& component : result.components) {
+    if (component.anywhere) bounded.push_back(&component);
+  }
+  if (bounded.empty()) return {};
+  std::stable_sort(bounded.begin(), bounded.end(), [](const ComponentEffect* a, const ComponentEffect* b) {
+    return a->anywhere->size() > b->anywhere->size();
+  });
+  const std::size_t known = bounded.size();
+  bounded.resize(std::min(known, most_components));
+  for (const ComponentEffect* const component : bounded) {
+    ranges.push_back({{"name", component->name},
+                      {"least", rounded(component->anywhere->lower)},
+                      {"most", rounded(component->anywhere->upper)}});
+    shares.push_back({{"name", component->name}, {"share", rounded(component->share)}});
+  }
+  const Json y = {{"field", "name"},
+                  {"type", "nominal"},
+                  {"sort", nullptr},
+                  {"title", "component"},
+                  {"axis", {{"labelLimit", 170}}}};
+  // Linear near 0 and logarithmic beyond, as those of MLPs are far wider than others.
+  const Json scale = {{"type", "symlog"}, {"constant", 1}};
+  const auto number = [](const char* field, const char* title) -> Json {
+    return {{"field", field}, {"title", title}, {"type", "quantitative"}, {"format", ".4~g"}};
+  };
+  Json spec = {
+      {"height", 16 * bounded.size()},
+      {"layer",
+       {{{"data", values(std::move(ranges))},
+         {"mark", {{"type", "bar"}, {"opacity", 0.4}}},
+         {"encoding",
+          {{"y", y},
+           {"x",
+            {{"field", "least"},
+             {"type", "quantitative"},
+             {"scale", scale},
+             {"title", "share of the logit"}}},
+           {"x2", {{"field", "most"}}},
+           {"tooltip",
+            {{{"field", "name"}, {"title", "component"}},
+             number("least", "at least"),
+             number("most", "at most")}}}}},
+        {{"data", values(std::move(shares))},
+         {"mark", {{"type", "tick"}, {"thickness", 3}, {"opacity", 1}, {"color", "#e45756"}}},
+         {"encoding",
+          {{"y", y},
+           {"x", {{"field", "share"}, {"type", "quantitative"}, {"scale", scale}}},
+           {"tooltip", {{{"field", "name"}, {"title", "component"}}, number("share", "share here")}}}}}}}};
+  return chart(
+      "attribution-ranges", "How large can each share become, whatever the text?",
+      fmt::format("Shares of {} are bounded, by {} at most.", counted(known, "component"),
+                  format_at_most(bounded.front()->anywhere->size())),
+      fmt::format("Bars are proved for every context whose final norm divides by no less than here; the "
+                  "red tick is the share in this text.{}",
+                  bounded.size() < known ? fmt::format(" The {} widest are drawn.", bounded.size()) : ""),
+      std::move(spec));
+}
+
 }  // namespace
 
 Json attribution_charts(const Attribution& attributed, const std::vector<std::string>& names) {
@@ -216,6 +278,7 @@ Json attribution_charts(const Attribution& attributed, const std::vector<std::st
   charts.push_back(component_chart(attributed));
   if (Json places = position_chart(attributed, names); !places.is_null()) charts.push_back(std::move(places));
   if (Json sets = set_chart(attributed); !sets.is_null()) charts.push_back(std::move(sets));
+  if (Json ranges = range_chart(attributed); !ranges.is_null()) charts.push_back(std::move(ranges));
   return charts;
 }
 

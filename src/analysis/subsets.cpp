@@ -246,7 +246,8 @@ class LocalSearch {
   /// The best set that is found of at most one component more than before.
   AttainedSet grow() {
     improve(true);
-    while (improve(false)) {
+    // Where rows cancel, rounding may make each of some exchanges look better than the one before.
+    for (std::size_t step = 0; step < form_.count && improve(false); ++step) {
     }
     if (value() < best_.value) {
       best_ = {{}, value()};

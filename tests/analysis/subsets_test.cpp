@@ -140,5 +140,25 @@ TEST(Subsets, RelaxationsAreNearWhatIsAttained) {
   }
 }
 
+// Pairs of rows that cancel, of sizes from 10⁻³ to 10⁶: exchanges that only rounding tells apart must end.
+TEST(Subsets, EndWhereRowsCancel) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    Random random(seed);
+    Sum sum{.norm = {.kind = NormKind::rms, .width = 16, .eps = 1e-5}, .row = std::vector<double>(16, 1.0)};
+    for (std::size_t i = 0; i < 16; ++i) sum.reader.push_back(random.normal());
+    for (sum.count = 0; sum.count < 10; sum.count += 2) {
+      const double size = std::pow(10.0, 9.0 * random.uniform() - 3.0);
+      std::vector<double> pair;
+      for (std::size_t i = 0; i < 16; ++i) pair.push_back(size * random.normal());
+      for (const double sign : {1.0, -1.0}) {
+        for (const double value : pair) sum.changes.push_back(sign * value);
+      }
+    }
+    const std::vector<SubsetBound> bounds = bound_subsets(sum.reading(), sum.removals(), {.most_removed = 8});
+    ASSERT_EQ(bounds.size(), 8U);
+    EXPECT_LE(bounds.back().attained_least.value, 1.0);
+  }
+}
+
 }  // namespace
 }  // namespace normscope::analysis

@@ -869,22 +869,23 @@ def attribute_anywhere(of):
     # Embeddings, two heads, an MLP and both biases.
     anywhere(of, 0, 1, 2, 3, 6, 7, 8)
     of.failed("a range without its source", "anywhere", put("components[0].anywhere", {"least": -1e-3, "most": 1e-3}), put("proof.shares[0]", None))
-    of.unproved("a check that did not hold", "null_patch", put("check.null_patch", 1.0))
-    for name, value in (("scale", 0.5), ("rows", "another"), ("of", "constant")):
-        of.failed(f"another {name} of the embedding", "shares", put(f"proof.shares[0].{name}", value))
-    of.failed("another head's values", "shares", put("proof.shares[3].in.outputs", [[0, 1]]))
-    of.failed("another head's columns", "shares", put("proof.shares[2].first_input", lambda x: x + 1))
+    of.unproved("a check that did not hold", "check", put("check.null_patch", 1.0))
+    # Which maps are a component's, the checker in NumPy cannot tell.
+    for name, value in (("scale", 0.5), ("rows", "transformer.wpe.weight"), ("of", "constant")):
+        of.unproved(f"another {name} of the embedding", "shares", put(f"proof.shares[0].{name}", value))
+    of.unproved("another head's values", "shares", put("proof.shares[3].in.outputs", lambda runs: [[runs[0][0] + 1, runs[0][1] - 1]]))
+    of.unproved("another head's columns", "shares", put("proof.shares[2].first_input", lambda x: x + 1))
 
 
 def attribute_gated(of):
     anywhere(of, 0, 1, -1)
-    of.failed("another activation", "shares", put("proof.shares[-1].activation", "relu"))
-    of.failed("no gate", "shares", put("proof.shares[-1].gate", None))
+    of.unproved("another activation", "shares", put("proof.shares[-1].activation", "relu"))
+    of.unproved("no gate", "shares", put("proof.shares[-1].gate", None))
 
 
 def attribute_behind(of):
     anywhere(of, 0, -1)
-    of.failed("another norm of a branch", "shares", put("proof.shares[-1].norm.gain_offset", 0.0))
+    of.unproved("another norm of a branch", "shares", put("proof.shares[-1].norm.gain_offset", 0.0))
     of.failed("a range of a part of what a norm divides", "anywhere", put("components[1].anywhere", {"least": -1e-3, "most": 1e-3}))
 
 

@@ -4,6 +4,7 @@ operations wherever those are recorded or transformed."""
 from __future__ import annotations
 
 import math
+import types
 from typing import Any, Callable, Optional
 
 import torch
@@ -37,7 +38,7 @@ def _parameter(parameter: Optional[Tensor], width: int, element: int) -> Optiona
     wide = torch.float32 if element else torch.float64
     if parameter.dtype is not wide:
         parameter = _real(parameter).to(wide)
-    return parameter.contiguous() if type(parameter) is torch.nn.Parameter else _laid_out(parameter)
+    return _laid_out(parameter)
 
 
 def _real(parameter: Tensor) -> Tensor:
@@ -67,33 +68,18 @@ def _explained(error: Exception, x: Tensor, **others: Optional[Tensor]) -> Excep
     return error
 
 
-# Small calls cost as much in Python as in the kernel: what follows asks each tensor once, calls little, and looks for
-# the reason of a failure afterwards.
-_empty_like, _get_num_threads = torch.empty_like, torch.get_num_threads
-
-
 def _values(x: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], alpha: Optional[Tensor],
             shift: Optional[Tensor], kind: str, groups: int, eps: float) -> Tensor:
     try:
-        # Written out for the usual case: a call of a function costs as much as the kernel takes for a row.
-        dtype = x.dtype
-        element = ELEMENTS[dtype] if dtype in ELEMENTS and x.is_cpu else _element(x)
-        if x.is_neg() or not x.is_contiguous():
-            x = _laid_out(x)
-        y = _empty_like(x)
+        element = _element(x)
+        x = _laid_out(x)
+        y = torch.empty_like(x)
         width = x.shape[-1]
-        wide = dtype if element < 2 else torch.float32
-        gain, offset = weight, bias
-        if gain is not None and not (gain.dtype is wide and gain.is_cpu and gain.numel() == width
-                                     and gain.is_contiguous() and not gain.is_neg()):
-            gain = _parameter(gain, width, element)
-        if offset is not None and not (offset.dtype is wide and offset.is_cpu and offset.numel() == width
-                                       and offset.is_contiguous() and not offset.is_neg()):
-            offset = _parameter(offset, width, element)
+        gain, offset = _parameter(weight, width, element), _parameter(bias, width, element)
         _core.normalize_raw(element, x.data_ptr(), y.data_ptr(), x.numel() // (width or 1), width,
                             None if gain is None else gain.data_ptr(), None if offset is None else offset.data_ptr(),
                             kind, groups, eps, 1.0 if alpha is None else float(alpha),
-                            0.0 if shift is None else float(shift), _get_num_threads())
+                            0.0 if shift is None else float(shift), torch.get_num_threads())
         return y
     except Exception as error:
         raise _explained(error, x, weight=weight, bias=bias, alpha=alpha, shift=shift) from None
@@ -166,7 +152,6 @@ class _Normalize(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], how: tuple[str, int, float],
                 *scalars: Optional[Tensor]) -> Tensor:
-        # Each argument more takes torch 0.2 µs: alpha and shift come only where there are any.
         ctx.save_for_backward(x, weight, bias, *scalars)
         ctx.how = how
         return _values(x, weight, bias, *(scalars or _NO_SCALARS), *how)
@@ -183,6 +168,17 @@ class _Normalize(torch.autograd.Function):
                                                         bias is not None)
         return (dx, _as(weight, dgain), _as(bias, dbias), None,
                 *(_as(scalar, torch.as_tensor(dscalar)) for scalar, dscalar in zip(scalars, dscalars)))
+
+
+class _NormalizePlain(torch.autograd.Function):
+    """The same by functions of the core, for tensors that it reads itself."""
+
+    forward = staticmethod(_core.record_tensor)
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
+        found = NotImplemented if _is_compiling() else _core.gradients_of_tensor(ctx, dy)
+        return _Normalize.backward(ctx, dy) if found is NotImplemented else found
 
 
 # The norm as operators, which torch.compile keeps in its graphs.
@@ -300,7 +296,7 @@ _PLAIN = frozenset({Tensor, torch.nn.Parameter})
 _transforms_active = getattr(torch._C, "_are_functorch_transforms_active", bool)
 _dispatch_modes = torch._C._len_torch_dispatch_stack
 _tracing_state = torch._C._get_tracing_state
-_is_grad_enabled, _is_compiling = torch.is_grad_enabled, torch.compiler.is_compiling
+_is_compiling = torch.compiler.is_compiling
 _is_exporting = getattr(torch.compiler, "is_exporting", bool)
 
 
@@ -322,21 +318,33 @@ def _is_stored(tensor: Tensor) -> bool:
         return False
 
 
+def _read_by_core() -> bool:
+    """Whether the core reads tensors itself, as DLPack's exchange functions describe them."""
+    return _core.use_torch(types.SimpleNamespace(
+        exchange=getattr(Tensor, "__dlpack_c_exchange_api__", None), tensor=Tensor, parameter=torch.nn.Parameter,
+        empty_like=torch.empty_like, is_neg=Tensor.is_neg, is_grad_enabled=torch.is_grad_enabled,
+        get_num_threads=torch.get_num_threads, transforms_active=_transforms_active, dispatch_modes=_dispatch_modes,
+        tracing_state=_tracing_state, forward_ad=forward_ad, recorded=_NormalizePlain.apply))
+
+
+#: The norm of plain tensors; of others, NotImplemented.
+normalized_plain = _core.normalize_tensor if _read_by_core() else lambda *_: NotImplemented
+
+
 def normalized(x: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], alpha: Optional[Tensor],
                shift: Optional[Tensor], kind: str, groups: int, eps: float) -> Tensor:
     if _is_compiling():
         # An exported program is to run where this package is not installed.
         by = formula if _is_exporting() or not _is_plain(x, weight, bias) else operator
         return by(x, weight, bias, alpha, shift, kind, groups, eps)
-    if not (type(x) in _PLAIN and (weight is None or type(weight) in _PLAIN) and (bias is None or type(bias) in _PLAIN)
-            and (alpha is shift is None or _is_plain(alpha, shift))) or (
-            _transforms_active() or _dispatch_modes() or _tracing_state() is not None
-            or forward_ad._current_level >= 0):  # `_is_recording()`, written out
-        return formula(x, weight, bias, alpha, shift, kind, groups, eps)
-    if _is_grad_enabled() and (x.requires_grad or (weight is not None and weight.requires_grad)
-                                    or (bias is not None and bias.requires_grad)
-                                    or (alpha is not None and alpha.requires_grad)
-                                    or (shift is not None and shift.requires_grad)):
+    if alpha is None and shift is None:
+        y = normalized_plain(x, weight, bias, None, kind, groups, eps)
+        if y is not NotImplemented:
+            return y
+    inputs = x, weight, bias, alpha, shift
+    if not _is_plain(*inputs) or _is_recording():
+        return formula(*inputs, kind, groups, eps)
+    if torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in inputs):
         scalars = () if alpha is None and shift is None else (alpha, shift)
         return _Normalize.apply(x, weight, bias, (kind, groups, eps), *scalars)
-    return _values(x, weight, bias, alpha, shift, kind, groups, eps)
+    return _values(*inputs, kind, groups, eps)

@@ -14,10 +14,12 @@ import torch
 from torch import Tensor, nn
 
 from . import kernels
-from ._autograd import ELEMENTS, _tracing_state, normalized, sizes
+from ._autograd import ELEMENTS, _is_compiling, normalized, normalized_plain, sizes
 from ._check import count, counts, flag, real, shown
 
 _KINDS = get_args(kernels.Kind)
+#: The spacing of numbers at 1.
+_MACHINE_EPS = {dtype: torch.finfo(dtype).eps for dtype in ELEMENTS}
 
 
 def _expect_tensor(name: str, given: Any) -> None:
@@ -33,6 +35,10 @@ def normalize(x: Tensor, weight: Optional[Tensor] = None, bias: Optional[Tensor]
     Shapes   x (..., width); weight, bias (width,); alpha, shift scalars; result as x
     Errors   TypeError for other types and devices, ValueError for other shapes
     """
+    if alpha is None and shift is None and not _is_compiling():
+        y = normalized_plain(x, weight, bias, None, kind, groups, eps)
+        if y is not NotImplemented:
+            return y
     _expect_tensor("x", x)
     for name, given in (("weight", weight), ("bias", bias), ("alpha", alpha), ("shift", shift)):
         if given is not None:
@@ -95,14 +101,19 @@ class _Norm(nn.Module):
         if not isinstance(input, Tensor):
             raise TypeError(f"{type(self).__name__}: x is {shown(input)}, expected a tensor")
         shape, eps, own = self.normalized_shape, self.eps, self._parameters
-        given = input.shape if _tracing_state() is None else sizes(input)
         if eps is None:
-            eps = torch.finfo(input.dtype).eps if input.dtype.is_floating_point else 0.0
+            eps = _MACHINE_EPS.get(input.dtype, 0.0)
         # nn.Module looks for parameters last; those that are computed, as by weight norm, are no parameters.
         weight = own["weight"] if "weight" in own else self.weight
         bias = own["bias"] if "bias" in own else self.bias
         if self.gain_offset != 0.0:
             weight = weight + self.gain_offset
+        if len(shape) == 1 and not _is_compiling():
+            # At a few rows, what follows would take as long as the norm.
+            y = normalized_plain(input, weight, bias, shape[0], self.kind, self.groups, eps)
+            if y is not NotImplemented:
+                return y
+        given = sizes(input)
         if len(shape) == 1:
             if not given or given[-1] != shape[0]:
                 raise ValueError(f"{type(self).__name__}: x has shape {tuple(given)}, expected (..., {shape[0]})")

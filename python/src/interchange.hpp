@@ -50,4 +50,22 @@ struct DlpackTensor {
 };
 static_assert(sizeof(std::ptrdiff_t) == 8);
 
+/// What the capsule `__dlpack_c_exchange_api__` of a class of arrays holds: functions for its objects.
+///
+/// Source    [DLPack, C API, DLPackExchangeAPI, version 1.3]
+struct DlpackExchange {
+  static constexpr const char* name = "dlpack_exchange_api";
+  static constexpr std::uint32_t known = 1;  ///< `major`
+
+  std::uint32_t major;
+  std::uint32_t minor;
+  void* older;
+  void* allocate;
+  void* give;
+  void* take;
+  /// Describes an array as long as nobody changes it; 0, or −1 with an exception of Python.
+  int (*describe)(void* object, DlpackTensor* to);
+  void* stream;
+};
+
 }  // namespace normscope::python

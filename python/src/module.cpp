@@ -56,4 +56,5 @@ NB_MODULE(_core, module) {
   normscope::python::define_observers(module);
   normscope::python::define_nets(module);
   normscope::python::define_signature(module);
+  normscope::python::define_tensors(module);
 }

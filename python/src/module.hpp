@@ -56,5 +56,6 @@ void define_analyses(nanobind::module_& module);
 void define_observers(nanobind::module_& module);
 void define_nets(nanobind::module_& module);
 void define_signature(nanobind::module_& module);
+void define_tensors(nanobind::module_& module);
 
 }  // namespace normscope::python

@@ -54,6 +54,47 @@ class Modules(unittest.TestCase):
                 self.assertTrue(torch.autograd.gradcheck(call, (parameter,)))
         self.assertEqual(nt.GroupedLayerNorm(6, 2)(torch.randn(4, 6)).reshape(4, 2, 3).mean(-1).abs().max() < 1e-6, True)
 
+    @unittest.skipUnless(hasattr(torch.Tensor, "__dlpack_c_exchange_api__"), "torch describes its tensors to nobody")
+    def test_plain_tensors_are_read_by_the_core(self):
+        """With the bits that go by address, and no other tensors."""
+        plain, how = _autograd.normalized_plain, ("layer", 1, 1e-5)
+        for dtype in (torch.float64, torch.float32, torch.bfloat16):
+            wide = torch.float64 if dtype is torch.float64 else torch.float32
+            weight, bias = (torch.nn.Parameter(torch.randn(48, dtype=wide)) for _ in range(2))
+            for shape in ((48,), (1, 48), (3, 5, 48), (900, 48)):
+                x, dy = (torch.randn(shape, dtype=dtype) for _ in range(2))
+                results = []
+                for call in (lambda given: plain(given, weight, bias, 48, *how),
+                             lambda given: _autograd._Normalize.apply(given, weight, bias, how)):
+                    given = x.clone().requires_grad_()
+                    y = call(given)
+                    results.append([y, *torch.autograd.grad(y, (given, weight, bias), dy)])
+                for one, other in zip(*results):
+                    self.assertTrue(torch.equal(one, other))
+                self.assertIsNone(plain(x, weight.detach(), None, 48, *how).grad_fn)
+        x, weight = torch.randn(3, 48), torch.ones(48)
+        self.assertIsNot(plain(x, weight, None, 48, *how), NotImplemented)
+        for given in ((x.half(), weight.half(), None, 48, *how), (x.int(), weight, None, 48, *how), (x, weight[:1], None, 48, *how),
+                      (x.T, None, None, None, *how), (torch._neg_view(x), None, None, 48, *how), (x, weight, None, 47, *how),
+                      (x, torch._neg_view(weight), None, 48, *how), (x.to("meta"), None, None, 48, *how), (3, None, None, 48, *how),
+                      (x.to_sparse(), None, None, 48, *how), (x[:0], None, None, 48, *how), (x, None, None, 48, "x", 1, 1e-5),
+                      (x, None, None, 48, "layer", 0, 1e-5), (x, None, None, 48, "layer", 1, -1.0), (x, None, None, 48, "layer", 1, "x"),
+                      (x.as_subclass(type("Other", (torch.Tensor,), {})), None, None, 48, *how)):
+            self.assertIs(plain(*given), NotImplemented, given)
+
+    def test_parameters_that_are_frozen_have_no_gradients(self):
+        module = nt.LayerNorm(8)
+        module.weight.requires_grad_(False)
+        x = torch.randn(3, 8, requires_grad=True)
+        module(x).backward(torch.ones(3, 8))
+        self.assertIsNone(module.weight.grad)
+        torch.testing.assert_close(module.bias.grad, torch.full((8,), 3.0))
+        changed = x.detach().clone().requires_grad_() * 1.0
+        y = module(changed)
+        changed.mul_(2.0)
+        with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+            y.backward(torch.ones(3, 8))
+
     def test_the_operator_keeps_torchs_rules(self):
         torch.library.opcheck(_autograd.operator, (torch.randn(3, 6, requires_grad=True), torch.ones(6, requires_grad=True),
                                              None, None, None, "layer", 1, 1e-5))

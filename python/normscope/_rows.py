@@ -105,6 +105,16 @@ class Rows(NamedTuple):
     positions: numpy.ndarray
     tokens: numpy.ndarray | None
 
+    def within(self, begin: int, count: int) -> Rows:
+        """Of `count` rows of the call from `begin` on, which they are counted from."""
+        if self.kept is None:
+            first, last, kept = begin, begin + count, None
+        else:
+            first, last = numpy.searchsorted(self.kept, [begin, begin + count])
+            kept = self.kept[first:last] - begin
+        return Rows(kept, self.call, self.contexts[first:last], self.positions[first:last],
+                    None if self.tokens is None else self.tokens[first:last])
+
 
 def rows_of(shape: tuple[int, ...], inputs: Inputs | None, call: int, spaced: int) -> Rows:
     """Where the rows of a tensor of that shape (…, width) stand, of which every `spaced`-th is taken."""

@@ -16,7 +16,7 @@ from .kernels import normalize
 #: Largest difference, relative to the largest output, at which a module counts as the norm that it is taken for.
 _AGREES = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2, "bfloat16": 5e-2}
 #: Rows that decide which norm a module is, and the rows among which they are chosen.
-_TRIED_ROWS, _CONSIDERED_ROWS = 16, 1024
+_TRIED_ROWS, CONSIDERED_ROWS = 16, 1024
 #: The spacing of numbers at 1.
 _MACHINE_EPS = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 
@@ -168,7 +168,7 @@ def _telling_rows(x: Any, y: Any) -> tuple[numpy.ndarray, numpy.ndarray]:
     width = x.shape[-1]
     rows = x.reshape(-1, width).double().numpy()
     good = numpy.flatnonzero(numpy.isfinite(rows).all(-1) & (rows != 0.0).any(-1))
-    good = good[::max(1, -(-len(good) // _CONSIDERED_ROWS))]
+    good = good[::max(1, -(-len(good) // CONSIDERED_ROWS))]
     means = abs(rows[good].sum(-1)) / abs(rows[good]).sum(-1)
     chosen = good[numpy.argsort(-means, kind="stable")[:_TRIED_ROWS]]
     return rows[chosen], y.reshape(-1, width).double().numpy()[chosen]

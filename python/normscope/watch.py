@@ -5,15 +5,18 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
-from typing import Any, Callable, Iterable, Union
+from typing import Any, Callable, Iterable, Iterator, Union
 
 import numpy
 
 from . import _core
 from ._check import count, reason, recording, shown, text
-from ._rows import Calls, Extremes, Mask, rows_of
+from ._rows import Calls, Extremes, Mask, Rows, rows_of
 from .model import Activations, Collected, Observed
-from .modules import dtype_of, gain_of, owners_of, says_norm, uncompiled, understood
+from .modules import CONSIDERED_ROWS, dtype_of, gain_of, owners_of, says_norm, uncompiled, understood
+
+#: Entries that are copied at once from another device.
+MOST_COPIED = 2**24
 
 Which = Union[Callable[[str, Any], bool], Iterable[str], None]
 
@@ -44,7 +47,7 @@ class _Watched:
 class Watch:
     """Collects statistics of the rows that enter the norms of a model, while the model runs. Made by `watch`.
 
-    It watches until it is closed, or no longer referred to.
+    It watches until it is closed, or no longer referred to. `copied_bytes` counts what was copied from other devices.
     """
 
     def __init__(self, model: Any, which: Which, mask: Mask, most_rows: int, *how: int) -> None:
@@ -52,6 +55,7 @@ class Watch:
         self._module = weakref.ref(model)
         self._how = how
         self._most_rows = most_rows
+        self.copied_bytes = 0
         self._one_at_a_time = threading.Lock()  # models may run in several threads
         self._calls = Calls(model, mask)
         wanted = _choice_of(which)
@@ -113,47 +117,75 @@ class Watch:
                 norm.failed[why] = norm.failed.get(why, 0) + 1
 
     def _measure(self, norm: _Watched, module: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        x = _on_cpu(inputs[0]) if inputs else None
-        if x is None:
+        if not inputs or not hasattr(inputs[0], "detach"):
             raise ValueError("it was called without tensors as arguments")
+        x = inputs[0].detach()
         rows = x.reshape(-1, x.shape[-1] if x.ndim else 1)
-        inputs = self._calls.now()
-        counted = rows_of(tuple(x.shape), inputs, norm.calls - 1, 1)
-        whole, spaced = counted, 1
-        left = len(rows) if counted.kept is None else len(counted.kept)
+        given = self._calls.now()
+        whole = rows_of(tuple(x.shape), given, norm.calls - 1, 1)
+        counted = whole
+        left = len(rows) if whole.kept is None else len(whole.kept)
         if self._most_rows and left > self._most_rows:
-            spaced = -(-left // self._most_rows)
-            counted = rows_of(tuple(x.shape), inputs, norm.calls - 1, spaced)
-        taken = rows if counted.kept is None else rows[counted.kept]
+            counted = rows_of(tuple(x.shape), given, norm.calls - 1, -(-left // self._most_rows))
         if norm.extremes is None:
             norm.extremes = Extremes(rows.shape[-1])
-        if norm.observer is None:
-            found = understood(module, x, _on_cpu(output))
-            if found is None:
-                norm.undecided.append(_without_entries(taken))
-                norm.extremes.see(_array_of(taken), counted)
-                return
-            if isinstance(found, str):
-                norm.refused = found
-                return
-            spec, norm.notes = found
-            norm.spec, norm.observer = spec, _core.observer_of(spec, *self._how)
-            for earlier in norm.undecided:
-                _core.observe(norm.observer, numpy.repeat(earlier[:, None], spec.width, 1))
-            norm.undecided = []
-        if x.ndim > 2:
-            _keep_contexts(norm.observer, rows, x.shape[-2], whole.kept)
-        _core.observe(norm.observer, taken)
-        norm.extremes.see(_array_of(taken), counted)
+        if norm.observer is None and not self._decide(norm, module, x, output):
+            if not norm.refused:
+                for piece, counted_there, _ in self._pieces(rows, rows, counted, whole):
+                    norm.undecided.append(_without_entries(piece))
+                    norm.extremes.see(_array_of(piece), counted_there)
+            return
+        for piece, counted_there, contexts in self._pieces(rows, x, counted, whole):
+            for context in contexts:
+                _core.observe_contexts(norm.observer, *context)
+            _core.observe(norm.observer, piece)
+            norm.extremes.see(_array_of(piece), counted_there)
+
+    def _decide(self, norm: _Watched, module: Any, x: Any, output: Any) -> bool:
+        """Finds out which norm it is; False if that cannot be told, or it is none."""
+        y = output.detach() if hasattr(output, "detach") else None
+        if y is not None and not (x.is_cpu and y.is_cpu) and x.shape == y.shape and x.ndim:
+            step = max(1, x.numel() // max(1, x.shape[-1] * CONSIDERED_ROWS))
+            x, y = (self._on_cpu(tensor.reshape(-1, tensor.shape[-1])[::step]) for tensor in (x, y))
+        found = understood(module, x, y)
+        if found is None:
+            return False
+        if isinstance(found, str):
+            norm.refused = found
+            return False
+        norm.spec, norm.notes = found
+        norm.observer = _core.observer_of(norm.spec, *self._how)
+        for earlier in norm.undecided:
+            _core.observe(norm.observer, numpy.repeat(earlier[:, None], norm.spec.width, 1))
+        norm.undecided = []
+        return True
+
+    def _on_cpu(self, tensor: Any) -> Any:
+        if not tensor.is_cpu:
+            self.copied_bytes += tensor.numel() * tensor.element_size()
+        return tensor.cpu()
+
+    def _pieces(self, rows: Any, x: Any, counted: Rows, whole: Rows) -> Iterator[tuple[Any, Rows, Any]]:
+        """The rows that count with their places, and the contexts, in pieces of a bounded size where they have to be
+        copied."""
+        length = x.shape[-2] if x.ndim > 2 else 1
+        most = len(rows)
+        if not rows.is_cpu:
+            most = max(1, MOST_COPIED // max(1, rows.shape[-1] * length)) * length
+        for begin in range(0, len(rows), most) if len(rows) else [0]:
+            piece = self._on_cpu(rows[begin:begin + most])
+            there, everything = counted.within(begin, len(piece)), whole.within(begin, len(piece))
+            contexts = _contexts(piece, length, everything.kept) if x.ndim > 2 else ()
+            yield piece if there.kept is None else piece[there.kept], there, contexts
 
 
-def _keep_contexts(observer: Any, rows: Any, length: int, kept: numpy.ndarray | None) -> None:
-    """The contexts of `length` rows each, without the rows that do not count."""
+def _contexts(rows: Any, length: int, kept: numpy.ndarray | None) -> Iterator[tuple[Any, int]]:
+    """The contexts of `length` rows each, without the rows that do not count, and how long they are then."""
     if kept is None:
-        _core.observe_contexts(observer, rows, length)
+        yield rows, length
         return
     for inside in numpy.split(kept, numpy.flatnonzero(numpy.diff(kept // length)) + 1) if len(kept) else ():
-        _core.observe_contexts(observer, rows[inside], len(inside))
+        yield rows[inside], len(inside)
 
 
 class _Hook:
@@ -201,7 +233,8 @@ def watch(model: Any, which: Which = None, *, mask: Mask = True, axes: int = 8, 
     Norms are torch's own, those of transformers and TransformerLens, and other modules whose class name contains
     LayerNorm or RMSNorm. The output of its first finite rows decides whether each is a LayerNorm or an RMSNorm and
     whether its gain is stored minus 1; one that is neither is listed as not understood, and so is one whose parameters
-    are not there, or a call that could not be measured: the model runs on. Tensors may be on any device. Compiled models
+    are not there, or a call that could not be measured: the model runs on. Tensors may be on any device: what is measured is
+    copied piece by piece. Compiled models
     run uncompiled while they are watched, and what gradient checkpointing runs again is counted once.
 
     which       a function of (name, module), or names of modules, or one; all norms where None
@@ -259,10 +292,6 @@ def _renamed(model: Any, modules: Iterable[tuple[str, Any]]) -> Iterable[tuple[s
         gain = gain_of(module) if owners else None
         owner = None if gain is None else owners.get(gain[1].data_ptr())
         yield name if owner is None else owner.rpartition(".")[0], module
-
-
-def _on_cpu(tensor: Any) -> Any:
-    return tensor.detach().cpu() if hasattr(tensor, "detach") else None
 
 
 def _array_of(rows: Any) -> numpy.ndarray:

@@ -6,9 +6,11 @@ import gc
 import importlib.util
 import io
 import pickle
+import sys
 import tempfile
 import unittest
 import warnings
+from unittest import mock
 
 import normscope as ns
 import numpy as np
@@ -133,6 +135,44 @@ class Rows(unittest.TestCase):
         with ns.watch(model) as seen:
             model(x=torch.randn(3, 8))
         self.assertEqual((seen.result().norms[0].rows, seen.result().not_understood), (3, []))
+
+
+class Elsewhere(torch.Tensor):
+    """Says that it is on another device, and notes how many entries are copied from there at once."""
+
+    copied = []
+
+    @classmethod
+    def __torch_function__(cls, function, types, arguments=(), keywords=None):
+        if function == torch.Tensor.is_cpu.__get__:
+            return False
+        result = super().__torch_function__(function, types, arguments, keywords)
+        if function is not torch.Tensor.cpu:
+            return result
+        cls.copied.append(result.numel())
+        return result.as_subclass(torch.Tensor)
+
+
+class Devices(unittest.TestCase):
+    def test_rows_of_other_devices_are_copied_piece_by_piece(self):
+        model, x = torch.nn.Sequential(torch.nn.LayerNorm(8)), torch.randn(30, 5, 8)
+        mask = torch.arange(5) < torch.randint(1, 6, (30, 1))
+        for options in ({}, {"mask": mask}, {"most_rows": 7}):
+            results = []
+            for given, most in ((x, 2**24), (x.as_subclass(Elsewhere), 100)):
+                Elsewhere.copied.clear()
+                with mock.patch.object(sys.modules["normscope.watch"], "MOST_COPIED", most), torch.no_grad(), \
+                        ns.watch(model, contexts=30, **options) as seen:
+                    model(given)
+                results.append(seen)
+            self.assertEqual((results[0].copied_bytes, results[1].copied_bytes), (0, 4 * sum(Elsewhere.copied)))
+            # Some rows and their outputs tell which norm it is; then two contexts at a time are copied.
+            self.assertEqual(Elsewhere.copied, [1200, 1200] + [80] * 15)
+            here, there = (seen.result() for seen in results)
+            for mine, theirs in zip(summary(here), summary(there)):
+                self.assertEqual(mine[:2], theirs[:2])
+                np.testing.assert_allclose(mine[2:], theirs[2:], rtol=1e-12)
+            self.assertEqual(here.extremes(), there.extremes())
 
 
 class Hooks(unittest.TestCase):

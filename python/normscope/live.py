@@ -7,6 +7,7 @@ import contextlib
 import copy
 import json
 import math
+import os
 import pathlib
 import sys
 import tempfile
@@ -17,18 +18,21 @@ from typing import Any, Callable, Iterator
 from ._check import reason
 from .modules import NO_NORM, dtype_of, gain_of, norm_computed_by, offloaded, owners_of, says_norm, stated_eps
 
+#: Where files are in memory.
+_MEMORY = "/dev/shm"
 #: What torch's wrappers of modules add to the names of parameters.
 _OF_WRAPPERS = frozenset({"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"})
 
 
 def snapshot_of(module: Any, open_path: Callable[[Any, str], Any]) -> Any:
-    """`open_path` of a checkpoint of `module` in a temporary folder, which exists as long as the result.
+    """`open_path` of a checkpoint of `module` in a temporary folder, in memory where there is room, which exists as long
+    as the result.
 
     Errors   TypeError unless it is a torch module, ValueError for one whose parameters cannot be written
     """
     if not (hasattr(module, "state_dict") and hasattr(module, "named_modules")):
         raise TypeError(f"open: {type(module).__name__} is neither a path nor a torch.nn.Module")
-    folder = tempfile.TemporaryDirectory(prefix="normscope-")
+    folder = tempfile.TemporaryDirectory(prefix="normscope-", dir=_in_memory_folder(module))
     try:
         with _unsharded(module):
             model = model_inside(module)
@@ -42,6 +46,19 @@ def snapshot_of(module: Any, open_path: Callable[[Any, str], Any]) -> Any:
         raise
     weakref.finalize(opened, folder.cleanup)
     return opened
+
+
+def _in_memory_folder(module: Any) -> str | None:
+    """Linux's folder of files in memory, if a copy of the module leaves half of what is free there."""
+    entries = [*module.parameters(), *module.buffers()]
+    wanted = sum(tensor.numel() * tensor.element_size() for tensor in entries if hasattr(tensor, "element_size"))
+    try:
+        found = os.statvfs(_MEMORY)
+        with open("/proc/meminfo", encoding="ascii") as file:
+            available = next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration, AttributeError):
+        return None
+    return _MEMORY if os.access(_MEMORY, os.W_OK) and 2 * wanted < min(found.f_bavail * found.f_frsize, available) else None
 
 
 def model_inside(module: Any) -> Any:

@@ -442,7 +442,7 @@ class Activations(Illustrated):
 def open(model: Any, *, architecture: str = "", heads: int = 0) -> Model:  # noqa: A001
     """Opens a checkpoint (a file, a folder, or a model of the local hub cache), or a live `torch.nn.Module`.
 
-    A module's parameters are copied into a temporary checkpoint; its configuration is `module.config` where it has
+    A module's parameters are copied into a temporary checkpoint, in memory where there is room: a snapshot; its configuration is `module.config` where it has
     one. Files of Keras, Flax and TensorFlow are converted to one as `convert` does.
 
     architecture   short name such as "gpt2", where the file does not state it

@@ -130,13 +130,13 @@ def _kind_of_addend(flow: Flow, value: int) -> str:
     data = graph.data(value).double().numpy()
     if graph.weight(value):
         return "bias from " + ", ".join(flow.parameters_of(value))
+    large = (data < -1e4) | ~np.isfinite(data)
+    if large.any() and not data[~large].any():  # perhaps computed from the padding of the input
+        return "mask"
     if graph.constant(value):
-        large = (data < -1e4) | ~np.isfinite(data)
         if not data.any():
             return "zeros"
         if set(np.unique(data)) <= {0.0, 1.0}:
-            return "mask"
-        if large.any() and not data[~large].any():
             return "mask"
         return "constant per key and query" + (" and mask" if large.any() else "")
     return "activation"

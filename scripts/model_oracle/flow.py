@@ -113,14 +113,15 @@ class Flow:
         return len(node.args) > which and isinstance(node.args[which], Ref)
 
     def _added_bias(self, node: Node) -> str | None:
-        """A bias added by an operation of its own."""
+        """A bias added by an operation of its own; None where several are, each for another use."""
+        found = set()
         for consumer in self.consumers(node.outputs[0]) if node.outputs else ():
             if consumer.op == "add":
                 for value in consumer.inputs:
                     data = self.graph.data(value)
                     if self.graph.weight(value) and data.numel() == self.graph.data(node.outputs[0]).shape[-1]:
-                        return self.saved.name_of(data.numpy())
-        return None
+                        found.add(self.saved.name_of(data.numpy()))
+        return found.pop() if len(found) == 1 else None
 
     def consumers(self, value: int) -> Iterator[Node]:
         """Of the value and its rearrangements."""
@@ -208,6 +209,10 @@ class Flow:
             entries = self.graph.data(second.value)
             if entries.numel() and bool((entries == entries.flatten()[0]).all()):  # a number, or a mask of ones
                 number = float(entries.flatten()[0])
+        elif isinstance(second, Ref) and not self.graph.weight(second.value):
+            entries = self.graph.data(second.value)
+            if entries.shape[-1:] == (1,) and bool((entries == 1).all()):  # a mask of padding, without any here
+                number = 1.0
         if number is None:
             return None
         return number if node.op == "mul" else 1.0 / number

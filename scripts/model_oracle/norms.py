@@ -117,17 +117,19 @@ def _fit_call(module: torch.nn.Module, graph: Graph, call: Call) -> Fit | None:
     inside = [output for node in graph.nodes[call.first_node : call.last_node] for output in node.outputs]
     for value in dict.fromkeys(call.inputs + list(call.keyword_inputs.values()) + inside):
         tensor = graph.data(value)
-        if value in call.outputs or tensor.shape != y.shape or not tensor.is_floating_point():
+        heads = tensor.shape[-2] if tensor.ndim == y.ndim + 1 and tensor.numel() == y.size else 1  # side by side in y
+        if value in call.outputs or heads == 1 and tensor.shape != y.shape or not tensor.is_floating_point():
             continue
-        if (found := _fit_input(module, tensor.double().numpy(), y)) is not None:
+        if (found := _fit_input(module, tensor.double().numpy().reshape(y.shape), y, heads)) is not None:
             found.value = value
             return found
     return None
 
 
-def _fit_input(module: torch.nn.Module, x: np.ndarray, y: np.ndarray) -> Fit | None:
+def _fit_input(module: torch.nn.Module, x: np.ndarray, y: np.ndarray, heads: int) -> Fit | None:
     eps = _attribute_eps(module)
-    for (axes, groups), kind in itertools.product(_forms(module, x), ("layer", "rms", "l2", "l2_max")):
+    forms = _forms(module, x) if heads == 1 else [("last", heads)]
+    for (axes, groups), kind in itertools.product(forms, ("layer", "rms", "l2", "l2_max")):
         rows = _centred(_grouped(x, axes, groups), kind)
         normal = _ungrouped(rows / _divisor(rows, kind, 1e-6 if eps is None else eps), axes, x.shape)
         for gain, bias in _candidates(module):
@@ -152,15 +154,15 @@ def _inverse_silu(y: float) -> float:
     return x
 
 
-def measured_eps(module: torch.nn.Module, found: Fit, x: torch.Tensor) -> float:
-    """eps from the module's outputs on inputs so small that it matters."""
+def measured_eps(module: torch.nn.Module, found: Fit, x: torch.Tensor, given: torch.Size) -> float:
+    """eps from the module's outputs on inputs so small that it matters, of the shape `given`."""
     wanted = found.eps or 1e-6
     random = np.random.default_rng(3)
     small = random.standard_normal(x.shape) * np.sqrt(wanted)
     small = torch.from_numpy(small.astype(np.float32))
     ones = torch.full_like(small, _inverse_silu(1.0))
     with torch.no_grad():
-        y = (module(small, ones) if found.gated else module(small)).double().numpy()
+        y = (module(small, ones) if found.gated else module(small.reshape(given))).double().numpy()
     g = _parameter(module, found.gain, found.axes, x.ndim)
     b = _parameter(module, found.bias, found.axes, x.ndim)
     normal = _grouped((y - (0 if b is None else b)) / (1 if g is None else g + found.gain_offset), found.axes,
@@ -171,9 +173,9 @@ def measured_eps(module: torch.nn.Module, found: Fit, x: torch.Tensor) -> float:
     return float(np.median((rows**2).sum(-1) / (normal**2).sum(-1) - total(rows)))
 
 
-def confirmed_eps(module: torch.nn.Module, found: Fit, x: torch.Tensor) -> tuple[float, bool]:
+def confirmed_eps(module: torch.nn.Module, found: Fit, x: torch.Tensor, given: torch.Size) -> tuple[float, bool]:
     """The attribute's eps where the measured one agrees, else the measured one rounded; and whether it agrees."""
-    measured = measured_eps(module, found, x)
+    measured = measured_eps(module, found, x, given)
     if abs(measured - found.eps) <= 1e-3 * found.eps + 1e-12:
         return found.eps, True
     return (float(f"{measured:.3g}") if measured > 1e-3 * (found.eps or 1e-6) else 0.0), False
@@ -189,15 +191,18 @@ class Norm:
 
 
 def find(model: torch.nn.Module, graph: Graph) -> list[Norm]:
-    """Every module that is a normalization, in order of first execution."""
+    """Every module that is a normalization, in order of first execution; those that share their parameters are one."""
     modules = dict(model.named_modules())
     norms: dict[str, Norm] = {}
+    owners: dict[tuple[int, ...], str] = {}
     for call in sorted(graph.calls, key=lambda call: call.first_node):
         module = modules[call.module]
         if list(module.children()) or len(call.outputs) != 1 or not graph.values[call.outputs[0]].from_input:
             continue
-        if call.module in norms:
-            norms[call.module].calls.append(call)
+        parameters = tuple(id(parameter) for parameter in module.parameters())
+        owner = owners.setdefault(parameters, call.module) if parameters else call.module
+        if owner in norms:
+            norms[owner].calls.append(call)
             continue
         if type(module).__name__ in NO_NORMS or not module_may_be_norm(module):
             continue
@@ -206,7 +211,9 @@ def find(model: torch.nn.Module, graph: Graph) -> list[Norm]:
             if is_norm_class(module):
                 raise ValueError(f"{call.module} ({type(module).__name__}) matches no formula of a norm")
             continue
-        eps, agrees = confirmed_eps(module, found, graph.data(call.outputs[0]))
+        x = graph.data(call.outputs[0])
+        taken = graph.data(found.value).shape
+        eps, agrees = confirmed_eps(module, found, x, taken if len(taken) > x.ndim else x.shape)
         found.eps = eps
         norms[call.module] = Norm(call.module, found, [call], agrees, type(module).__name__)
     return list(norms.values())

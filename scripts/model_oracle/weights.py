@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from safetensors.numpy import load_file
 
-NORM_CLASS = re.compile("norm|^RMS", re.IGNORECASE)
+NORM_CLASS = re.compile("(?<!no)norm|^RMS", re.IGNORECASE)  # MobileBERT's NoNorm multiplies and adds
 
 
 def is_norm_class(module: torch.nn.Module) -> bool:
@@ -87,6 +87,9 @@ class SavedTensors:
             if tensor.ndim == 3:
                 stacks += [(i, tensor[i]) for i in range(tensor.shape[0])]
                 stacks.append((None, tensor.reshape(-1, tensor.shape[-1])))  # the inputs of all heads
+                for i, row in enumerate(tensor.transpose(0, 2, 1).reshape(tensor.shape[0], -1)):  # as einsum may read it
+                    if row.any():
+                        self._rows.setdefault(row.tobytes(), Place(name, "out_in", i))
             for index, matrix in stacks:
                 for i, row in enumerate(matrix):
                     if row.any():
@@ -126,7 +129,7 @@ class SavedTensors:
             run: dict[str, Any] = {"weight": tensor, "layout": layout, "in": width}
             if index is not None:
                 run["slice"] = index
-            run["stored_out"] = int(shape[0] if layout == "out_in" else shape[-1])
+            run["stored_out"] = int(shape[0] if layout == "out_in" else np.prod(shape) // width)
             # A padding row of zeros has no place of its own, so its run may have a gap.
             first, last = min(features), max(features)
             dense = last - first + 1

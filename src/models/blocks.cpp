@@ -114,8 +114,9 @@ void state_space_mixer(Builder& b, StateNorms norms, const MixerNames& names) {
   }
   // Mamba 2 normalizes the gated output of the state space. A gain with two axes has a row for each group.
   const std::vector<std::uint64_t> gain = b.shape(fmt::format("{}.weight", names.norm));
-  b.norm_inside(names.norm, "mixer output", gain.empty() ? 0 : gain.back());
-  b.reads("mixer out", names.out);
+  b.norm_inside(names.norm, "mixer output", gain.empty() ? 0 : gain.back(), names.norm_groups);
+  if (names.norm_eps) b.last_eps(*names.norm_eps, {});
+  if (!names.norm_before_gate) b.reads("mixer out", names.out);
   b.writes("mixer out", names.out);
 }
 
@@ -411,11 +412,51 @@ void clip_text_tower(Builder& b, ClipFamily family) {
   if (b.has("text_projection.")) b.reads("projection", "text_projection");
 }
 
+void latent_attention(Builder& b, const std::string& keys_scaled) {
+  constexpr double kEps = 1e-6;
+  const std::uint64_t value = b.config().count({"v_head_dim"}).value_or(0);
+  const std::uint64_t latent = b.config().count({"kv_lora_rank"}).value_or(0);
+  if (b.has("q_a_proj.")) {
+    const std::uint64_t width = b.reads("query latent", "q_a_proj");
+    b.norm_of_map("q_a_layernorm", "query latent", "query latent", width, [&] {
+      b.last_eps(kEps, {});
+      b.queries("q_b_proj");
+    });
+  } else {
+    b.queries("q_proj");
+  }
+  b.reads("key and value latent", "kv_a_proj_with_mqa");
+  b.norm_of_map("kv_a_layernorm", "key and value latent", "key and value latent", latent, [&] {
+    b.last_eps(kEps, {});
+    b.reads_scaled(keys_scaled, [&] { b.reads("key and value", "kv_b_proj"); });
+  });
+  b.rotary_buffer("rotary_emb.inv_freq");
+  b.writes("attention out", "o_proj", b.heads().heads * value);
+}
+
+namespace {
+
+// ConvBERT's convolution, whose kernel depends on the queries.
+void convolution_beside_heads(Builder& b) {
+  b.within("attention.self.", [&] {
+    b.reads("mixer in", "conv_out_layer");
+    for (const char* name :
+         {"key_conv_attn_layer.depthwise", "key_conv_attn_layer.pointwise", "conv_kernel_layer"})
+      b.other(std::string(name) + ".weight");
+    for (const char* name : {"key_conv_attn_layer.bias", "conv_kernel_layer.bias"}) b.other(name);
+  });
+  b.reads_are_indirect();
+}
+
+}  // namespace
+
 void bert_layers(Builder& b) {
   b.each_layer("encoder.layer.{}.", [&] {
     const std::uint64_t attended =
         b.attention("attention.self.query", "attention.self.key", "attention.self.value");
-    b.writes("attention out", "attention.output.dense", attended);
+    const bool convolves = b.has("attention.self.conv_out_layer.");
+    if (convolves) convolution_beside_heads(b);
+    b.writes("attention out", "attention.output.dense", convolves ? 0 : attended);
     b.norm("attention.output.LayerNorm", "attention output");
     const std::uint64_t inner = b.reads("mlp in", "intermediate.dense");
     b.writes("mlp out", "output.dense", inner);

@@ -62,7 +62,10 @@ struct MixerNames {
   const char* skip = "D";
   const char* norm = "norm";  ///< of Mamba 2
   const char* out = "out_proj";
-  bool own_eps = true;  ///< norms without parameters have one of their own
+  std::uint64_t norm_groups = 1;     ///< groups of outputs that it normalizes apart
+  std::optional<double> norm_eps{};  ///< its eps, whatever the configuration says
+  bool norm_before_gate = false;     ///< its output is multiplied by the gate, not its input
+  bool own_eps = true;               ///< norms without parameters have one of their own
 };
 
 /// A Mamba or Mamba 2 mixer under the current prefix, which reads the last norm and writes to the stream.
@@ -108,6 +111,12 @@ void expect_norms_of_heads(Builder& b);
 
 /// The norm of the attention's input, and the projections.
 void llama_attention(Builder& b);
+
+/// DeepSeek's attention under the current prefix: queries and keys are made from narrow latent vectors with
+/// norms of their own, whose eps is 1e-6 whatever the configuration says. The rotated part of a key, the same
+/// for all heads, is made from the layer's input. `keys_scaled`: the field that says by what the latent
+/// vector of keys is multiplied behind its norm; empty for nothing.
+void latent_attention(Builder& b, const std::string& keys_scaled = {});
 
 /// An MLP whose inner activation is multiplied by a gate.
 void gated_mlp(Builder& b, std::string_view gate, std::string_view in, std::string_view out);

@@ -178,6 +178,12 @@ void Builder::tower(Tower tower) {
   read_sizes();
 }
 
+void Builder::section(const char* key) {
+  earlier_towers_.push_back(config_);
+  if (const std::optional<Config> inner = earlier_towers_.front().inside({key})) config_ = *inner;
+  read_sizes();
+}
+
 std::string Builder::model_type() const {
   const std::vector<std::string> types = config_.model_types();
   return types.empty() ? std::string() : types.back();

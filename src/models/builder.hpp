@@ -140,6 +140,8 @@ class Builder {
   /// From here on, sizes, eps and fields are those of this tower's section of the configuration. Call `norms`
   /// next.
   void tower(Tower tower);
+  /// Likewise of the object `key` at the top of the configuration, where it is there.
+  void section(const char* key);
   void norms(const NormStyle& style);
   [[nodiscard]] HeadCounts& heads() { return counts_; }
   /// The head width is the size of this gain, if the configuration does not state it.
@@ -170,6 +172,8 @@ class Builder {
   [[nodiscard]] std::uint64_t width() const { return width_; }
   /// The number of the layer that is being described, 0 outside of layers.
   [[nodiscard]] int layer() const { return scope_.layer.value_or(0); }
+  /// Matrices may have several axes behind the first, which count as one.
+  void fold_axes() { folds_axes_ = true; }
   /// Matrices are stored [out, in] even if their declared shape says otherwise.
   void trust_rows_not_shapes() { relabel_ = true; }
 
@@ -264,6 +268,8 @@ class Builder {
   void sinks(std::string_view name);
   /// From here to the next norm, maps read the stream itself.
   void reads_the_stream() { reading_.reset(); }
+  /// Maps that `body` describes read the norm times a number, which is not modelled: `what`; empty: none.
+  void reads_scaled(std::string what, const std::function<void()>& body);
   /// More than linear maps reads the last norm.
   void has_other_readers() {
     if (reading_) model_.norms[*reading_].readers_known = false;
@@ -275,7 +281,8 @@ class Builder {
   /// A map from the last norm to a new stream of `width` features.
   void leads_over(std::string_view role, std::string_view name, std::uint64_t width = 0);
 
-  // Attention: each returns the number of features that the output projection reads, 0 if unknown.
+  // Attention: each returns the number of features that the output projection reads, 0 if unknown. Heads
+  // whose `value` is empty have values of another norm.
   std::uint64_t attention(std::string_view query, std::string_view key, std::string_view value) {
     return attention_of_maps({query, key, value}, false);
   }
@@ -424,10 +431,12 @@ class Builder {
   std::optional<WindowStyle> windows_{};
   ScoreStyle scores_;
   std::string scores_beyond_;
+  std::string scaled_;  // what stands between a norm and the maps that are described
   double logit_scale_ = 1.0;
   double logit_cap_ = 0.0;
   Layout layout_ = Layout::out_in;
   bool relabel_ = false;
+  bool folds_axes_ = false;
   std::uint64_t width_ = 0;
   std::string stack_;
   int applications_ = 1;

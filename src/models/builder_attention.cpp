@@ -207,6 +207,7 @@ std::uint64_t Builder::attention_of_maps(const std::array<std::string_view, 3>& 
   attends_ = true;
   std::array<std::optional<Linear>, 3> parts;
   for (std::size_t i = 0; i < 3; ++i) {
+    if (names[i].empty()) continue;
     const std::uint64_t count = i == 0 ? counts_.heads : counts_.key_value_heads;
     std::uint64_t out = count * counts_.head_dim * (gated && i == 0 ? 2 : 1);
     if (!grouped_ && i > 0 && parts[0]) out = parts[0]->out;
@@ -239,9 +240,10 @@ std::uint64_t Builder::cross_attention(std::string_view query, std::string_view 
     miss_reader(query);
   }
   std::swap(reading_, memory_);
+  const std::uint64_t shared = counts_.key_value_heads * counts_.head_dim;
   const auto part = [&](std::size_t i, std::string_view name) {
-    std::optional<Linear> map =
-        find_linear(kParts[i], name, read_width(), queries && !grouped_ ? queries->out : 0);
+    const std::uint64_t out = grouped_ ? shared : queries ? queries->out : 0;
+    std::optional<Linear> map = find_linear(kParts[i], name, read_width(), out);
     if (map) {
       add_reader(*map);
     } else {

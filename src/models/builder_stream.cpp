@@ -170,9 +170,9 @@ std::optional<Linear> Builder::find_linear(std::string_view role, std::string_vi
   const bool transposed = layout_ == Layout::in_out;
   const std::uint64_t row_count = transposed ? in : out;
   const std::uint64_t column_count = transposed ? out : in;
-  const bool is_matrix = weight->shape.size() == 2;
+  const bool is_matrix = weight->shape.size() == 2 || (folds_axes_ && weight->shape.size() == 3);
   std::uint64_t rows = is_matrix ? weight->shape[0] : 0;
-  std::uint64_t columns = is_matrix ? weight->shape[1] : 0;
+  std::uint64_t columns = is_matrix ? product_without(weight->shape, 0) : 0;
   if (relabel_ && !fits(columns, column_count)) {
     std::swap(rows, columns);
     note(fmt::format(
@@ -439,8 +439,19 @@ void Builder::miss_reader(std::string_view name) {
 }
 
 void Builder::add_reader(const Linear& reader) {
-  if (reading_) append_new(model_.norms[*reading_].readers, {reader});
-  if (!reading_ && model_.decoder) append_new(model_.stream_readers, {reader});
+  Linear map = reader;
+  add_not_modelled(map.not_modelled, scaled_);
+  if (reading_) {
+    append_new(model_.norms[*reading_].readers, {std::move(map)});
+  } else if (model_.decoder) {
+    append_new(model_.stream_readers, {std::move(map)});
+  }
+}
+
+void Builder::reads_scaled(std::string what, const std::function<void()>& body) {
+  std::swap(scaled_, what);
+  body();
+  scaled_ = std::move(what);
 }
 
 std::uint64_t Builder::reads(std::string_view role, std::string_view name, std::uint64_t out, Need need) {

@@ -223,6 +223,7 @@ const std::set<std::string> used_elsewhere = {
     "original_max_position_embeddings",
     "use_bidirectional_attention",
     "logit_scale",
+    "use_long_context",
     "alibi",
     "_remove_final_layer_norm",
     "attention_layers",  // written beside attention_types, from which the class makes it

@@ -11,37 +11,10 @@ namespace normscope::models::architectures {
 
 namespace {
 
-// Norms inside attention have an eps of their own.
-constexpr double kLatentEps = 1e-6;
-
-// Queries and keys are made from narrow latent vectors with norms of their own. The rotated part of a key,
-// the same for all heads, is made from the layer's input.
-void latent_attention(Builder& b) {
-  const Config& config = b.config();
-  const std::uint64_t value = config.count({"v_head_dim"}).value_or(0);
-  const std::uint64_t latent = config.count({"kv_lora_rank"}).value_or(0);
-  b.norm("input_layernorm", "attention input");
-  if (b.has("self_attn.q_a_proj.")) {
-    const std::uint64_t width = b.reads("query latent", "self_attn.q_a_proj");
-    b.norm_of_map("self_attn.q_a_layernorm", "query latent", "query latent", width, [&] {
-      b.last_eps(kLatentEps, {});
-      b.queries("self_attn.q_b_proj");
-    });
-  } else {
-    b.queries("self_attn.q_proj");
-  }
-  b.reads("key and value latent", "self_attn.kv_a_proj_with_mqa");
-  b.norm_of_map("self_attn.kv_a_layernorm", "key and value latent", "key and value latent", latent, [&] {
-    b.last_eps(kLatentEps, {});
-    b.reads("key and value", "self_attn.kv_b_proj");
-  });
-  b.rotary_buffer("self_attn.rotary_emb.inv_freq");
-  b.writes("attention out", "self_attn.o_proj", b.heads().heads * value);
-}
-
 void deepseek_layer(Builder& b) {
   if (b.predicts_further()) return;
-  latent_attention(b);
+  b.norm("input_layernorm", "attention input");
+  b.within("self_attn.", [&] { latent_attention(b); });
   b.norm("post_attention_layernorm", "mlp input");
   llama_experts(b);
 }

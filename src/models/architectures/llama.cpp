@@ -10,8 +10,8 @@ namespace {
 
 double published_eps(const std::string& type) {
   if (type == "helium") return 1e-8;
-  const bool as_first_llama =
-      type == "ernie4_5" || type == "cwm" || type.starts_with("qwen2_vl") || type.starts_with("qwen2_5_vl");
+  const bool as_first_llama = type == "ernie4_5" || type == "cwm" || type == "ministral3" ||
+                              type.starts_with("qwen2_vl") || type.starts_with("qwen2_5_vl");
   return as_first_llama ? 1e-5 : 1e-6;
 }
 
@@ -22,6 +22,14 @@ void cwm_attention(Builder& b) {
   if (!b.config().has({"rope_parameters", "rope_scaling"})) {
     b.scores_not_modelled("rope_parameters, which are not stated");
   }
+}
+
+// Ministral 3's class has a scaling of its own where none is stated, with a factor of queries that grows with
+// their positions.
+void ministral3_attention(Builder& b) {
+  b.rotary({.theta = 1e4});
+  b.windows({.kinds_key = ""});
+  if (!b.config().has({"rope_parameters"})) b.scores_not_modelled("rope_parameters, which are not stated");
 }
 
 void llama_forward(Builder& b) {
@@ -41,6 +49,7 @@ void llama_forward(Builder& b) {
   if (type == "mistral") b.windows({.kinds_key = ""});
   if (type == "ministral") b.windows({});
   if (type == "cwm") cwm_attention(b);
+  if (type == "ministral3") ministral3_attention(b);
   const bool sees = type.starts_with("qwen") && type.find("_vl") != std::string::npos;
   if (sees) {
     b.rotary({.theta = type.starts_with("qwen3") ? 5e5 : 1e6, .sections = true});
@@ -61,8 +70,8 @@ void llama_forward(Builder& b) {
 extern const Architecture llama = {
     .name = "llama",
     .title = "Llama, Mistral or Qwen",
-    .model_types = {"llama", "mistral", "ministral", "qwen2", "qwen3", "smollm3", "seed_oss", "ernie4_5",
-                    "helium", "cwm", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text",
+    .model_types = {"llama", "mistral", "ministral", "ministral3", "qwen2", "qwen3", "smollm3", "seed_oss",
+                    "ernie4_5", "helium", "cwm", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text",
                     "qwen3_vl_text"},
     .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.input_layernorm.",
                   "layers.{}.post_attention_layernorm.", "layers.{}.mlp.gate_proj."},

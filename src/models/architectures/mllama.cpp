@@ -29,6 +29,7 @@ void mllama_layer(Builder& b) {
 
 void mllama_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5, .eps_key = "rms_norm_eps"});
+  b.note("layers of cross-attention are left out of the forward pass of a text without an image");
   b.rotary({.theta = 5e5});
   b.grouped_queries();
   llama_stack(b, {.layer = mllama_layer});

@@ -20,6 +20,10 @@ CLIP_TEXT = dict(vocab_size=29, hidden_size=12, intermediate_size=20, num_hidden
 CLIP_VISION = dict(hidden_size=16, intermediate_size=28, num_hidden_layers=2, num_attention_heads=2, image_size=8,
                    patch_size=4, layer_norm_eps=2e-4)
 TEXT_AND_IMAGE = {"input_ids": [1, 7, 19, 3, 26, 28], "pixel_values": (1, 3, 8, 8)}
+T5GEMMA = dict(vocab_size=29, hidden_size=16, intermediate_size=20, num_hidden_layers=2, num_attention_heads=4,
+               num_key_value_heads=2, head_dim=6, max_position_embeddings=32, rms_norm_eps=3e-4, query_pre_attn_scalar=11,
+               sliding_window=4, attn_logit_softcapping=2.5, final_logit_softcapping=3.5, pad_token_id=0, bos_token_id=1,
+               eos_token_id=2)
 DEBERTA = BERT | dict(layer_norm_eps=3e-4, relative_attention=True, pos_att_type=["c2p", "p2c"],
                       position_biased_input=False, max_relative_positions=-1, type_vocab_size=0)
 
@@ -99,6 +103,8 @@ CASES = [
               cls_token_id=1, sep_token_id=2, layer_types=["full_attention", "sliding_attention"],
               rope_parameters=dict(full_attention=dict(rope_type="default", rope_theta=900.0),
                                    sliding_attention=dict(rope_type="default", rope_theta=50.0)))),
+    Case("t5gemma", "T5GemmaForConditionalGeneration", dict(encoder=T5GEMMA, decoder=T5GEMMA | dict(hidden_size=20), vocab_size=29),
+         PAIR, towers=STACKS),
     Case("ernie", "ErnieForMaskedLM", BERT | dict(use_task_id=True, task_type_vocab_size=3)),
     Case("data2vec_text", "Data2VecTextForMaskedLM", BERT | dict(pad_token_id=1)),
     Case("megatron_bert", "MegatronBertForMaskedLM", BERT),

@@ -8,21 +8,38 @@ namespace normscope::models::architectures {
 
 namespace {
 
-// BERT with rotary positions and a gated MLP, without biases of its maps.
+// BERT with rotary positions, and NomicBERT's gated MLP. Jina 3 has RoBERTa's head.
 void nomic_bert_forward(Builder& b) {
-  b.norms({.kind = NormKind::layer, .placement = Placement::post, .eps = 1e-12, .eps_key = "layer_norm_eps"});
-  b.decoder({.activation = "silu", .encodes = true});
-  b.rotary({.theta = 1000.0});
+  const bool is_jina = b.has("encoder.layers.0.mixer.");
+  b.norms({.kind = NormKind::layer,
+           .placement = Placement::post,
+           .eps = is_jina ? 1e-5 : 1e-12,
+           .eps_key = "layer_norm_eps"});
+  if (!is_jina) b.decoder({.activation = "silu", .encodes = true});
+  b.rotary({.theta = is_jina ? 20000.0 : 1000.0});
   b.scores_not_modelled("rotary positions without a causal mask");
   b.embedding("token embedding", "embeddings.word_embeddings");
   b.embedding("token type embedding", "embeddings.token_type_embeddings", Need::optional);
   b.norm("emb_ln", "embedding");
   b.each_layer("encoder.layers.{}.", [&] {
-    const std::uint64_t attended = b.fused_attention("attn.Wqkv");
-    b.writes("attention out", "attn.out_proj", attended);
+    b.within(is_jina ? "mixer." : "attn.", [&] {
+      const std::uint64_t attended = b.fused_attention("Wqkv");
+      b.writes("attention out", "out_proj", attended);
+    });
     b.norm("norm1", "attention output");
-    gated_mlp(b, "mlp.fc12", "mlp.fc11", "mlp.fc2");
+    if (is_jina) {
+      const std::uint64_t inner = b.reads("mlp in", "mlp.fc1");
+      b.writes("mlp out", "mlp.fc2", inner);
+    } else {
+      gated_mlp(b, "mlp.fc12", "mlp.fc11", "mlp.fc2");
+    }
     b.norm("norm2", "mlp output");
+  });
+  b.reads("pooler", "pooler.dense", 0, Need::optional);
+  b.where("lm_head.", [&] {
+    const std::uint64_t width = b.reads("prediction transform", "dense");
+    b.norm_inside("layer_norm", "final", width);
+    b.unembedding({"decoder"}, true, true, "bias");
   });
 }
 
@@ -30,9 +47,10 @@ void nomic_bert_forward(Builder& b) {
 
 extern const Architecture nomic_bert = {
     .name = "nomic_bert",
-    .title = "NomicBERT",
-    .model_types = {"nomic_bert"},
-    .signature = {"encoder.layers.{}.attn.Wqkv.", "encoder.layers.{}.mlp.fc12.", "emb_ln."},
+    .title = "NomicBERT or Jina 3",
+    .model_types = {"nomic_bert", "jina_embeddings_v3"},
+    .signature = {"encoder.layers.{}.norm1.", "encoder.layers.{}.attn.Wqkv.", "encoder.layers.{}.mlp.fc12.",
+                  "emb_ln."},
     .without = {},
     .describe = nomic_bert_forward,
     .in_llama_cpp = "gguf_bert",

@@ -12,13 +12,28 @@ namespace normscope::models::architectures {
 
 namespace {
 
+// LongT5 may add keys and values of sums over blocks of the norm's output, behind a norm of their own.
+void self_attention_of_t5(Builder& b) {
+  const std::uint64_t attended = b.attention("q", "k", "v");
+  b.other("relative_attention_bias.weight");
+  b.other("global_relative_attention_bias.weight");
+  if (b.has("global_input_layer_norm.")) {
+    b.has_other_readers();
+    b.norm_inside("global_input_layer_norm", "global key and value input", b.width());
+    b.reads("key of blocks", "k");
+    b.reads("value of blocks", "v");
+  }
+  b.writes("attention out", "o", attended);
+}
+
 // A block holds self-attention, cross-attention in a decoder, and the MLP as numbered sublayers.
 void sublayers(Builder& b, bool decoder) {
   b.within("layer.0.", [&] {
     b.norm("layer_norm", "attention input");
-    const std::uint64_t attended = b.attention("SelfAttention.q", "SelfAttention.k", "SelfAttention.v");
-    b.other("SelfAttention.relative_attention_bias.weight");
-    b.writes("attention out", "SelfAttention.o", attended);
+    const char* const name = b.has("LocalSelfAttention.")             ? "LocalSelfAttention."
+                             : b.has("TransientGlobalSelfAttention.") ? "TransientGlobalSelfAttention."
+                                                                      : "SelfAttention.";
+    b.within(name, [&] { self_attention_of_t5(b); });
   });
   if (decoder) {
     b.within("layer.1.", [&] {
@@ -99,13 +114,13 @@ void t5_forward(Builder& b) {
 
 extern const Architecture t5 = {
     .name = "t5",
-    .title = "T5",
-    .model_types = {"t5", "mt5", "umt5"},
-    .signature = {"encoder.block.{}.layer.{}.SelfAttention.", "encoder.block.{}.layer.{}.layer_norm."},
+    .title = "T5 or LongT5",
+    .model_types = {"t5", "mt5", "umt5", "longt5"},
+    .signature = {"encoder.block.{}.layer.{}.layer_norm.", "encoder.block.{}.layer.{}.SelfAttention."},
     .without = {},
     .describe = t5_forward,
     .harmless = {"d_kv", "num_decoder_layers", "feed_forward_proj", "dense_act_fn", "is_gated_act",
-                 "relative_attention*"},
+                 "relative_attention*", "local_radius", "global_block_size", "encoder_attention_type"},
     .in_llama_cpp = "gguf_t5",
 };
 

@@ -18,6 +18,8 @@
 #include <normscope/rewrite/compare.hpp>
 #include <normscope/rewrite/plan.hpp>
 
+#include "planning.hpp"
+
 /// The steps of a comparison: norms and maps are paired, then symmetries, configurations and findings
 /// compared.
 namespace normscope::rewrite {
@@ -124,6 +126,47 @@ struct Relabelling {
 [[nodiscard]] Relabelling find_relabelling(const files::Checkpoint& old_file, const models::Model& old_model,
                                            const files::Checkpoint& new_file, const models::Model& new_model,
                                            const Turns& turns, double tolerance);
+
+/// A file, its description, and the uses of its tensors.
+struct Side {
+  Side(const files::Checkpoint& checkpoint, const models::Model& described)
+      : file(checkpoint), model(described), uses(described) {}
+  const files::Checkpoint& file;
+  const models::Model& model;
+  Uses uses;
+  std::set<std::string, std::less<>> compared{};  ///< names of tensors
+
+  /// Whether the wiring is that of a graph, so that names and places say nothing. Exporters name some tensors
+  /// otherwise, such as a table that is the head too: then the architecture is not described completely.
+  [[nodiscard]] bool is_of_graph() const {
+    return file.graph() != nullptr && !(model.is_known() && model.missing.empty());
+  }
+};
+
+/// What of NEW is compared with OLD in place of itself.
+struct View {
+  Turns turns{};
+  Relabelling relabelling{};
+
+  [[nodiscard]] bool is_itself() const { return turns.empty() && relabelling.empty(); }
+};
+
+/// Compares two norms and what reads them, and adds to `whole` what belongs to no norm: findings,
+/// quantizations and what was not compared.
+[[nodiscard]] NormComparison compare_norms(Side& before, Side& after, const models::Norm& old_norm,
+                                           const models::Norm& new_norm, const View& view, Comparison& whole);
+
+/// Compares what writes to the streams of two models with as many norms.
+void compare_all_writers(Side& before, Side& after, const View& view, Comparison& result);
+/// Compares maps that read the stream itself, in their order.
+void compare_stream_readers(Side& before, Side& after, const View& view, Comparison& result);
+/// Compares the sinks of heads, head by head.
+void compare_sinks(Side& before, Side& after, const View& view, Comparison& result);
+/// Compares parameters that both descriptions list by their roles, whatever their names and layouts.
+void compare_roles(Side& before, Side& after, Comparison& result);
+
+/// Errors    Unsupported, always
+[[noreturn]] void refuse_comparison(const std::string& why);
 
 // An ONNX graph keeps few of the names that tensors had in training, and transposes matrices. These
 // functions match norms and tensors by their values.

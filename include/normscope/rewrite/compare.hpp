@@ -39,6 +39,9 @@ struct ReaderComparison {
   /// is found.
   std::string taken_from{};
   std::string taken_from_norm{};
+
+  /// Whether the composite and the bias do; false for NaN.
+  [[nodiscard]] bool agrees(double tolerance) const { return composite <= tolerance && bias <= tolerance; }
 };
 
 struct NormComparison {
@@ -68,6 +71,10 @@ struct WriterComparison {
   double raw = 0.0;
   double centered = 0.0;          ///< without the means over the stream's features
   bool only_layer_norms = false;  ///< of the stream's readers: the mean then does not count
+
+  /// The change that counts.
+  [[nodiscard]] double change() const { return only_layer_norms ? centered : raw; }
+  [[nodiscard]] bool agrees(double tolerance) const { return change() <= tolerance; }
 };
 
 /// A tensor that belongs to no norm, reader or writer.

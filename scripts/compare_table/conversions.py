@@ -193,12 +193,15 @@ def to_transformer_lens(model: Checkpoint, random: np.random.Generator) -> Check
         move(name + ".w", model.tensors[norm["gain"]] + np.float32(norm["gain_offset"]))
         move(name + ".b", model.tensors[norm["bias"]] if norm["bias"] else None)
 
-    move("embed.W_E", model.tensors[model.tables[0]])
-    move("pos_embed.W_pos", next((array for name, array in model.tensors.items() if name.endswith(("wpe.weight", "embed_positions.weight"))), None))
+    scale = np.float32(model.config["hidden_size"] ** 0.5 if model.kind == "gemma" else 1)
+    move("embed.W_E", model.tensors[model.tables[0]] * scale)
+    skipped = 2 if model.kind == "opt" else 0
+    move("pos_embed.W_pos", next((array[skipped:] for name, array in model.tensors.items()
+                                  if name.endswith(("wpe.weight", "embed_positions.weight"))), None))
     for layer, (a, mlp) in enumerate(zip(attentions, mlps)):
         at = f"blocks.{layer}."
-        for number in range(per_layer):
-            move_norm(f"{at}ln{number + 1}", norms[layer * per_layer + number])
+        for number in range(2):  # attention and MLP may share one
+            move_norm(f"{at}ln{number + 1}", norms[layer * per_layer + min(number, per_layer - 1)])
         for letter, of, parts in (("Q", a.query, a.queries), ("K", a.key, a.keys), ("V", a.value, a.values)):
             shared, bias = "_" if len(parts) < len(a.queries) else "", model.bias(of)
             move(f"{at}attn.{shared}W_{letter}", np.stack([model.rows(of)[features].T for features in parts]))
@@ -211,8 +214,10 @@ def to_transformer_lens(model: Checkpoint, random: np.random.Generator) -> Check
         move(f"{at}attn.mask", (apart >= 0) & (apart < (a.window or 16)))
         move(f"{at}attn.IGNORE", np.float32(-np.inf))
         if a.rotates:
-            dims = len(a.queries[0])
-            angles = places[:, None] * (model.config.get("rope_parameters") or {}).get("rope_theta", 1e4) ** (-np.tile(np.arange(dims // 2), 2) / (dims // 2))
+            rope = model.config.get("rope_parameters") or {}
+            dims = model.config.get("rotary_dim", int(len(a.queries[0]) * rope.get("partial_rotary_factor", 1)))
+            pairs = np.repeat(np.arange(dims // 2), 2) if model.kind == "gptj" else np.tile(np.arange(dims // 2), 2)
+            angles = places[:, None] * rope.get("rope_theta", 1e4) ** (-pairs / (dims // 2))
             move(f"{at}attn.rotary_sin", np.sin(angles).astype(np.float32))
             move(f"{at}attn.rotary_cos", np.cos(angles).astype(np.float32))
         for letter, (of, features) in zip(("in", "gate"), mlp.ups):

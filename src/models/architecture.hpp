@@ -12,6 +12,9 @@ namespace normscope::models {
 
 class Builder;
 
+/// Whether the MLP of a block reads what attention has written to the stream, or what attention reads.
+enum class LensBlocks { sequential, parallel };
+
 /// One model family: how to recognise it, and its forward pass in terms of tensor names. Each file in
 /// architectures/ defines one and has its name; tests/models/architectures/toy.cpp is the smallest. A forward
 /// pass is written in the words of `Builder` (builder.hpp); blocks.hpp has parts that families share.
@@ -41,11 +44,15 @@ struct Architecture {
   bool rotates_exactly = false;
   /// The architecture that describes models of this family in llama.cpp's names; empty for none.
   std::string_view in_llama_cpp{};
-  /// Whether TransformerLens' names describe models of this family.
-  bool in_transformer_lens = false;
   /// Whether what another tower gives is read by layers of this one, and does not stand in for tokens.
   bool attends_to_towers = false;
+  /// Sets up the description of a model of this family in TransformerLens' names, before its tensors are
+  /// described; null if they do not describe it.
+  LensBlocks (*in_transformer_lens)(Builder& b) = nullptr;
 };
+
+/// Whether TransformerLens' names describe models of this family with this "model_type", empty for none.
+[[nodiscard]] bool is_in_transformer_lens(const Architecture& architecture, std::string_view model_type);
 
 /// Every architecture of src/models/architectures; generated from the folder.
 std::vector<const Architecture*> all_architectures();

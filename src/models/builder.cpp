@@ -68,6 +68,30 @@ bool Builder::causal_mask(std::string_view name) {
                      [](std::byte visible) { return visible != std::byte{0}; });
 }
 
+void Builder::mask_of_heads(std::string_view name) {
+  buffer(name);
+  const files::Tensor* const mask = checkpoint_.find(full(name));
+  if (mask == nullptr || model_.heads.empty()) return;
+  const int layer = model_.heads.back().layer;
+  const std::optional<std::size_t> window = model_.heads.back().window;
+  bool agrees = mask->dtype == Dtype::BOOL && !mask->shape.empty();
+  if (agrees) {
+    std::vector<std::byte> buffer;
+    const std::span<const std::byte> values = mask->bytes.fetch(buffer);
+    const std::uint64_t columns = mask->shape.back();
+    for (std::uint64_t at = 0; at < values.size() && agrees; ++at) {
+      const std::uint64_t row = at / columns;
+      const std::uint64_t column = at % columns;
+      const bool sees = column <= row && (!window || row - column < *window);
+      agrees = sees == (values[at] != std::byte{0});
+    }
+  }
+  if (agrees) return;
+  for (auto head = model_.heads.rbegin(); head != model_.heads.rend() && head->layer == layer; ++head) {
+    add_not_modelled(head->not_modelled, fmt::format("the positions that tensor \"{}\" hides", mask->name));
+  }
+}
+
 // The prefix of the described layer that contains a tensor; empty if there is none.
 std::string Builder::layer_of(std::string_view tensor) const {
   auto after = layer_prefixes_.upper_bound(tensor);
@@ -437,6 +461,12 @@ void Builder::decoder(const DecoderStyle& style) {
   }
   model_.decoder = std::move(decoder);
   embedding_times_root_ = style.embedding_times_root;
+}
+
+void Builder::tables_as_used() {
+  embedding_times_root_ = false;
+  model_.decoder->embedding_scale = 1.0;
+  model_.decoder->first_position = 0;
 }
 
 const Norm* find_norm(const Model& model, const std::string& name) {

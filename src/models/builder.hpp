@@ -166,6 +166,9 @@ class Builder {
   void logits(double scale, double soft_cap = 0.0);
   /// The blocks described are all of the forward pass: causal self-attention and an MLP, or experts, each.
   void decoder(const DecoderStyle& style);
+  /// The token embedding is stored times its scale, and the position embedding from the row of the first
+  /// position on. Call `decoder` first.
+  void tables_as_used();
   void layout(Layout layout) { layout_ = layout; }
   /// The width of the stream; 0: taken from the first tensor that reads or writes it.
   void stream(std::uint64_t width) { width_ = width; }
@@ -322,6 +325,9 @@ class Builder {
   /// Likewise, with a role by which files of other names are compared: a matrix in the current layout, or
   /// all of its numbers as one row.
   void parameter(std::string_view role, std::string_view name, bool as_row);
+  /// A stored mask of the heads described last, whose scores are not modelled if it hides other positions
+  /// than they do.
+  void mask_of_heads(std::string_view name);
   /// A stored causal mask. Returns whether it is there and its last row hides nothing: a mask with a window
   /// does.
   bool causal_mask(std::string_view name);

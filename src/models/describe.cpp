@@ -261,7 +261,9 @@ bool describe_as(const std::vector<const Architecture*>& architectures, const Ma
   described.title = match.architecture->title;
   described.centres_exactly = match.architecture->centres_exactly;
   described.rotates_exactly = match.architecture->rotates_exactly;
-  described.in_transformer_lens = match.architecture->in_transformer_lens;
+  const std::vector<std::string> types = whole.of(match.architecture->tower).model_types();
+  described.in_transformer_lens =
+      is_in_transformer_lens(*match.architecture, types.empty() ? std::string_view() : types.back());
   described.in_llama_cpp = match.architecture->in_llama_cpp;
   described.evidence = match.evidence;
   const Config config = whole.of(match.architecture->tower);
@@ -423,7 +425,8 @@ bool is_same_family(const Model& a, const Model& b) {
 
 Model describe_as_one_of(const std::vector<const Architecture*>& architectures, const Checkpoint& checkpoint,
                          const Stated& stated) {
-  const Config config(checkpoint, stated.heads);
+  const Checkpoint& configured = stated.configuration == nullptr ? checkpoint : *stated.configuration;
+  const Config config(configured, stated.heads);
   const Inventory inventory(checkpoint);
   const StatedNorms graph = stated_norms(checkpoint);
   const std::vector<StatedNorm>& norms = graph.norms;

@@ -12,6 +12,8 @@ namespace normscope::results {
 template <>
 inline constexpr auto last_value<rewrite::Agreement> = rewrite::Agreement::undecided;
 template <>
+inline constexpr auto last_value<rewrite::HeadMap> = rewrite::HeadMap::matrix;
+template <>
 inline constexpr auto last_value<rewrite::FieldEffect> = rewrite::FieldEffect::unknown;
 template <>
 inline constexpr auto last_value<rewrite::Fold> = rewrite::Fold::scales;
@@ -94,9 +96,42 @@ void fields(V& v, const rewrite::WriterComparison& writer) {
 }
 
 template <class V>
+void fields(V& v, const rewrite::HeadMatch& head) {
+  v("old", head.old_head, "of the layer, from 0");
+  v("new", head.new_head, "that it was compared with");
+  v("keys", head.keys,
+    "what NEW's keys are multiplied by to be those of OLD, which its queries undo: none, a scale of each "
+    "feature, or another matrix");
+  v("values", head.values, "likewise of values, which the output map undoes");
+  v("error", not_negative(head.error), "largest of an output or input of its maps, relative");
+  v("agrees", head.agrees, "to the tolerance, or a block format explains what differs");
+}
+
+template <class V>
+void fields(V& v, const rewrite::MlpMatch& mlp) {
+  v("old_expert", mlp.old_expert, "from 0; null for an MLP that every token passes");
+  v("new_expert", mlp.new_expert, "that it was compared with");
+  v("neurons", mlp.neurons);
+  v("moved", mlp.moved, "neurons that NEW has in another place");
+  v("scaled", mlp.scaled, "neurons that NEW has times a factor, which its output map undoes");
+  v("largest_scale", not_negative(mlp.largest_scale), "the factor furthest from 1, without its sign");
+  v("different", mlp.different, "neurons that do not agree to the tolerance");
+  v("error", not_negative(mlp.error), "largest of a neuron's maps, relative");
+}
+
+template <class V>
+void fields(V& v, const rewrite::BranchComparison& branch) {
+  v("layer", branch.layer);
+  v("stack", text_or_null(branch.stack), about_stack);
+  v("norm", branch.norm, "of OLD, which the branch reads");
+  v("heads", branch.heads, "of attention, in the order of OLD");
+  v("mlps", branch.mlps, "of the others: one MLP, or experts in the order of OLD");
+}
+
+template <class V>
 void fields(V& v, const rewrite::OtherComparison& other) {
   v("name", other.name);
-  v("new", text_or_null(other.new_name), "name in NEW, where a graph calls it otherwise");
+  v("new", text_or_null(other.new_name), "name in NEW, where it is another");
   v("in_old", other.in_old);
   v("in_new", other.in_new);
   v("change", not_negative(other.change), "relative");
@@ -180,6 +215,8 @@ void fields(V& v, const ComparisonFields& x) {
     "configuration fields that differ, but for names, versions, training and generation");
   v("norms", compared.norms, "in the order of the forward pass");
   v("writers", compared.writers, "tensors that write to a residual stream");
+  v("branches", compared.branches,
+    "what matches what in each branch, in the order of the forward pass; empty where that is not modelled");
   v("others", compared.others, "tensors that no norm, reader or writer has");
   v("quantizations", compared.quantizations, "matrices that differ of which one is quantized");
   v("not_compared", compared.not_compared, "in words");

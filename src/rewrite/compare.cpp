@@ -293,6 +293,9 @@ Comparison compare_stored(const Checkpoint& old_file, const Model& old_model, co
     result.not_compared.push_back("what the tensors that differ change: not modelled: " + obstacle);
   }
   add_findings(old_file, old_model, new_file, new_model, {}, result);
+  if (old_file.graph() == nullptr && new_file.graph() == nullptr) {
+    result.branches = compare_branches(before, after, view.relabelling, result.tolerance);
+  }
   // A difference between tensors, or of what is computed from them, may be made up for.
   const Agreement found = agreement_of(result);
   result.agreement = found == Agreement::different ? Agreement::undecided : found;
@@ -339,6 +342,16 @@ void add_view(const View& view, Comparison& result) {
 /// them, and with its stream turned back. The first view in which the models do not differ decides, otherwise
 /// that in which the fewest maps do.
 void try_symmetries(const Checkpoint& old_file, const Model& old_model, const Checkpoint& new_file,
+/// A model whose file has no configuration, with that of the other. Of TransformerLens' names, it tells the
+/// family too.
+Model configured_as(const Checkpoint& file, Model model, const Checkpoint& other_file, const Model& other) {
+  if (model.architecture == "transformer_lens") {
+    Model described = models::describe(file, {.configuration = &other_file});
+    if (described.is_known()) return with_stored_maps(std::move(described));
+  }
+  return with_configuration_of(std::move(model), other);
+}
+
                     const Model& new_model, Tolerance tolerates, Comparison& result,
                     const Progress& progress) {
   if (result.agreement == Agreement::quantized || result.agreement == Agreement::same ||
@@ -383,12 +396,17 @@ Comparison compare_parts(const Checkpoint& old_file, const Model& old_model, con
       models::is_same_family(old_model, new_model)) {
     const bool old_states = models::has_configuration(old_file);
     if (old_states != models::has_configuration(new_file)) {
-      if (old_states) after = with_configuration_of(std::move(after), before);
-      if (!old_states) before = with_configuration_of(std::move(before), after);
+      if (old_states) after = configured_as(new_file, std::move(after), old_file, before);
+      if (!old_states) before = configured_as(old_file, std::move(before), new_file, after);
+    }
+    if (before.norms.size() != after.norms.size()) {
+      before = with_norms_beside(std::move(before));
+      after = with_norms_beside(std::move(after));
     }
     if (has_other_parts(before, after)) {
-      before = with_head_parts(std::move(before));
-      after = with_head_parts(std::move(after));
+      const bool repeats = before.key_value_heads != after.key_value_heads;
+      before = with_head_parts(std::move(before), repeats);
+      after = with_head_parts(std::move(after), repeats);
     }
     before = with_split_pairs(std::move(before));
     after = with_split_pairs(std::move(after));

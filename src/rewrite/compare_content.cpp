@@ -98,6 +98,10 @@ std::vector<Linear> readings_of(const Tensor& tensor, const Linear& wanted) {
   return result;
 }
 
+bool is_of_attention(const Linear& map) {
+  return map.role == "query" || map.role == "key" || map.role == "value";
+}
+
 }  // namespace
 
 Model with_split_pairs(Model model) {
@@ -130,12 +134,43 @@ Model with_split_pairs(Model model) {
   return model;
 }
 
-Model with_head_parts(Model model) {
+Model with_norms_beside(Model model) {
+  std::vector<Norm> norms;
   for (Norm& norm : model.norms) {
+    const auto rest = std::stable_partition(norm.readers.begin(), norm.readers.end(), is_of_attention);
+    const bool splits = norm.placement == models::Placement::pre && rest != norm.readers.begin() &&
+                        rest != norm.readers.end();
+    if (splits) {
+      Norm other = norm;
+      other.readers.assign(rest, norm.readers.end());
+      norm.readers.erase(rest, norm.readers.end());
+      norms.push_back(std::move(norm));
+      norms.push_back(std::move(other));
+    } else {
+      norms.push_back(std::move(norm));
+    }
+  }
+  model.norms = std::move(norms);
+  return model;
+}
+
+bool has_other_tables(const Model& a, const Model& b) {
+  return a.architecture != b.architecture &&
+         (a.architecture == "transformer_lens" || b.architecture == "transformer_lens");
+}
+
+Model with_head_parts(Model model, bool repeats) {
+  if (repeats) {
+    for (models::Head& head : model.heads) head.key_value_head = head.head;
+    model.key_value_heads = model.heads_per_layer;
+  }
+  for (Norm& norm : model.norms) {
+    // Of two norms of one name, the other is that of the MLP.
+    if (std::none_of(norm.readers.begin(), norm.readers.end(), is_of_attention)) continue;
     std::vector<Linear> parts;
     const auto add = [&](const std::optional<Linear>& part) {
       if (!part) return;
-      const bool known = std::any_of(parts.begin(), parts.end(), [&](const Linear& other) {
+      const bool known = !repeats && std::any_of(parts.begin(), parts.end(), [&](const Linear& other) {
         return other.role == part->role && place_of(other.weight) == place_of(part->weight) &&
                other.first_out == part->first_out && other.out_indices == part->out_indices;
       });
@@ -146,9 +181,8 @@ Model with_head_parts(Model model) {
         if (head.norm == norm.name) add(head.*member);
       }
     }
-    const std::set<std::string, std::less<>> roles{"query", "key", "value"};
     for (const Linear& reader : norm.readers) {
-      if (parts.empty() || !roles.contains(reader.role)) parts.push_back(reader);
+      if (parts.empty() || !is_of_attention(reader)) parts.push_back(reader);
     }
     norm.readers = std::move(parts);
   }

@@ -258,7 +258,8 @@ std::vector<double> bias_of(const MapOfFile& map, std::vector<double>* terms) {
   return bias;
 }
 
-ReaderComparison compare_readers(const MapOfFile& before, const MapOfFile& after) {
+ReaderComparison compare_readers(const MapOfFile& before, const MapOfFile& after,
+                                 std::vector<double>* errors) {
   ReaderComparison result{before.map.weight.selector(), after.map.weight.selector()};
   const std::vector<double> old_bias = read_bias(before.file, before.map);
   std::vector<double> terms;
@@ -270,6 +271,7 @@ ReaderComparison compare_readers(const MapOfFile& before, const MapOfFile& after
       same_bytes(before, after)) {
     return result;
   }
+  if (errors != nullptr) errors->assign(before.map.out, 0.0);
   const bool subtract_means = centers(before.norm) && centers(after.norm);
   const bool has_bias = !before.norm.bias.empty() || !after.norm.bias.empty();
   const std::uint64_t outputs = outputs_of_block(before.map);
@@ -291,8 +293,9 @@ ReaderComparison compare_readers(const MapOfFile& before, const MapOfFile& after
         sums.new_bias += of_new;
         if (of_old != of_new) sums.magnitude += std::abs(of_old) + std::abs(of_new);
       }
-      worst.composite = std::max(worst.composite, ratio(sums.composite_error(in, subtract_means),
-                                                        sums.composite_length(in, subtract_means)));
+      const double composite =
+          ratio(sums.composite_error(in, subtract_means), sums.composite_length(in, subtract_means));
+      worst.composite = std::max(worst.composite, composite);
       worst.raw = std::max(worst.raw, ratio(sums.raw, sums.weight));
       worst.folded_twice = std::max(worst.folded_twice, ratio(sums.twice, sums.length));
       const double old_constant = old_bias.empty() ? 0.0 : old_bias[first + i];
@@ -300,7 +303,9 @@ ReaderComparison compare_readers(const MapOfFile& before, const MapOfFile& after
       const double error = std::abs(difference(old_constant + sums.old_bias, new_constant + sums.new_bias));
       const double scale = std::abs(old_constant) + std::abs(new_constant) + sums.magnitude +
                            (terms.empty() ? 0.0 : terms[first + i]);
-      if (error != 0.0) worst.bias = std::max(worst.bias, relative(error, scale));
+      const double of_bias = error == 0.0 ? 0.0 : relative(error, scale);
+      worst.bias = std::max(worst.bias, of_bias);
+      if (errors != nullptr) (*errors)[first + i] = std::max(composite, of_bias);
     }
   });
   for (const ReaderComparison& worst : found) {
@@ -392,13 +397,17 @@ struct WrittenVectors {
       length[j] += others.length[j];
     }
   }
-  void compare(std::uint64_t features, WriterComparison& result) const {
+  void compare(std::uint64_t features, WriterComparison& result, bool is_centered,
+               std::vector<double>* errors) const {
     for (std::size_t j = 0; j < error.size(); ++j) {
       Sums sums;
       sums.composite = error[j];
       sums.composite_sum = error_sum[j];
-      result.raw = std::max(result.raw, ratio(error[j], length[j]));
-      result.centered = std::max(result.centered, ratio(sums.composite_error(features, true), length[j]));
+      const double raw = ratio(error[j], length[j]);
+      const double centered = ratio(sums.composite_error(features, true), length[j]);
+      result.raw = std::max(result.raw, raw);
+      result.centered = std::max(result.centered, centered);
+      if (errors != nullptr) (*errors)[j] = is_centered ? centered : raw;
     }
   }
 };
@@ -415,11 +424,12 @@ void compare_written(const double* before, const double* after, const std::vecto
 
 }  // namespace
 
-WriterComparison compare_writers(const MapOfFile& before, const MapOfFile& after) {
+WriterComparison compare_writers(const MapOfFile& before, const MapOfFile& after, bool centered,
+                                 std::vector<double>* errors) {
   const bool is_same = same_bytes(before, after);
   // There the vectors are rows.
   if (before.map.layout == models::Layout::in_out && after.map.layout == models::Layout::in_out && !is_same) {
-    return compare_changed_writers(before, after, {});
+    return compare_changed_writers(before, after, {}, centered, errors);
   }
   WriterComparison result{before.map.weight.selector(), after.map.weight.selector()};
   std::vector<double> old_bias = read_bias(before.file, before.map);
@@ -428,6 +438,7 @@ WriterComparison compare_writers(const MapOfFile& before, const MapOfFile& after
   new_bias.resize(before.map.out);
   compare_written(old_bias.data(), new_bias.data(), std::vector<double>(before.map.out, 1.0), result);
   if (is_same) return result;
+  if (errors != nullptr) errors->assign(before.map.in, 0.0);
   const auto in = static_cast<std::size_t>(before.map.in);
   // A fixed number of parts, so that sums do not depend on the number of threads.
   const std::uint64_t outputs = std::max(outputs_of_block(before.map), (before.map.out + 15) / 16);
@@ -443,17 +454,19 @@ WriterComparison compare_writers(const MapOfFile& before, const MapOfFile& after
     }
   });
   for (std::size_t block = 1; block < parts.size(); ++block) parts.front().add(parts[block]);
-  parts.front().compare(before.map.out, result);
+  parts.front().compare(before.map.out, result, centered, errors);
   return result;
 }
 
 WriterComparison compare_changed_writers(const MapOfFile& before, const MapOfFile& after,
-                                         const std::vector<std::uint64_t>& inputs) {
+                                         const std::vector<std::uint64_t>& inputs, bool centered,
+                                         std::vector<double>* errors) {
   WriterComparison result{before.map.weight.selector(), after.map.weight.selector()};
   const models::Linear old_map = transposed(before.map);
   models::Linear new_map = transposed(after.map);
   new_map.out_indices = inputs;
   const std::uint64_t width = old_map.in;
+  if (errors != nullptr) errors->assign(old_map.out, 0.0);
   const std::vector<double> ones(width, 1.0);
   const std::uint64_t inputs_of_block = outputs_of_block(old_map);
   std::vector<WriterComparison> found(blocks_of(old_map, inputs_of_block));
@@ -462,7 +475,11 @@ WriterComparison compare_changed_writers(const MapOfFile& before, const MapOfFil
     const std::vector<double> b =
         rows_of({after.file, new_map, after.norm, after.turn, after.blocks}, first, count);
     for (std::uint64_t k = 0; k < count; ++k) {
-      compare_written(a.data() + k * width, b.data() + k * width, ones, found[block]);
+      WriterComparison vector;
+      compare_written(a.data() + k * width, b.data() + k * width, ones, vector);
+      found[block].raw = std::max(found[block].raw, vector.raw);
+      found[block].centered = std::max(found[block].centered, vector.centered);
+      if (errors != nullptr) (*errors)[first + k] = centered ? vector.centered : vector.raw;
     }
   });
   for (const WriterComparison& worst : found) {

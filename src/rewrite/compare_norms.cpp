@@ -122,6 +122,13 @@ std::vector<double> in_order(const std::vector<double>& values, const std::vecto
   return result;
 }
 
+void keep_errors(Side& before, const Linear& map, const std::vector<double>& errors) {
+  if (errors.empty()) return;
+  std::vector<double>& kept = before.output_errors[place_of(map.weight)];
+  kept.resize(map.stored_out);
+  for (std::uint64_t i = 0; i < errors.size(); ++i) kept[map.stored_output(i)] = errors[i];
+}
+
 }  // namespace
 
 void refuse_comparison(const std::string& why) { throw Error(ErrorCode::Unsupported, "compare: " + why); }
@@ -187,7 +194,9 @@ NormComparison compare_norms(Side& before, Side& after, const Norm& old_norm, co
     const MapOfFile old_reader{before.file, old_map, old_spec};
     const MapOfFile new_reader{after.file, new_map, new_spec, turn,
                                relabelled == nullptr ? nullptr : &relabelled->blocks};
-    ReaderComparison reader = compare_readers(old_reader, new_reader);
+    std::vector<double> errors;
+    ReaderComparison reader = compare_readers(old_reader, new_reader, &errors);
+    keep_errors(before, old_map, errors);
     exact = exact && relabelled == nullptr;
     const bool by_blocks = !(reader.composite <= whole.tolerance) && relabelled == nullptr &&
                            is_quantization(old_reader, new_reader, whole);
@@ -209,6 +218,7 @@ NormComparison compare_norms(Side& before, Side& after, const Norm& old_norm, co
     }
     exact = exact && reader.raw == 0.0 && reader.bias == 0.0;
     if (by_blocks) {
+      before.explained.insert(place_of(old_map.weight));
       // What a norm's bias adds through a quantized weight differs as the weight does.
       quantized = true;
       agrees = agrees && same_bias(old_reader, new_reader, whole.tolerance) &&
@@ -249,11 +259,29 @@ bool reads_a_norm(const Model& model, const Linear& map) {
   });
 }
 
+/// The rows of a position embedding that are used: from that of the first position on.
+Linear used_rows(const Model& model, Linear map) {
+  if (map.role != "position embedding" || !model.decoder) return map;
+  const std::uint64_t first = std::min(model.decoder->first_position, map.in);
+  map.weight.offset += first * map.out;
+  map.weight.count -= first * map.out;
+  map.in -= first;
+  return map;
+}
+
+/// What the rows of NEW's token embedding are multiplied by to be those of OLD.
+Blocks scale_of_tables(const Model& before, const Model& after, const Linear& map) {
+  if (map.role != "token embedding" || !before.decoder || !after.decoder) return {};
+  const double factor = after.decoder->embedding_scale / before.decoder->embedding_scale;
+  return {.size = 1, .matrices = std::vector<double>(factor == 1.0 ? 0 : map.in, factor)};
+}
+
 }  // namespace
 
 void compare_all_writers(Side& before, Side& after, const View& view, Comparison& result) {
   std::set<Place> done;
   const NormSpec none;
+  const bool other_tables = has_other_tables(before.model, after.model);
   for (std::size_t index = 0; index < before.model.norms.size(); ++index) {
     const Norm& old_norm = before.model.norms[index];
     const Norm& new_norm = after.model.norms[index];
@@ -272,26 +300,36 @@ void compare_all_writers(Side& before, Side& after, const View& view, Comparison
       note_map(after, new_map);
       if (!done.insert(place_of(old_map.weight)).second) continue;
       if (reads_a_norm(before.model, old_map) && reads_a_norm(after.model, new_map)) continue;
-      if (!same_shape(old_map, new_map)) {
+      const Linear old_used = other_tables ? used_rows(before.model, old_map) : old_map;
+      const Linear new_used = other_tables ? used_rows(after.model, new_map) : new_map;
+      const Blocks scale = other_tables ? scale_of_tables(before.model, after.model, old_map) : Blocks();
+      if (!same_shape(old_used, new_used)) {
         refuse_comparison(
             fmt::format("{} and {} have other shapes", old_map.weight.selector(), new_map.weight.selector()));
       }
-      const MapOfFile of_old{before.file, old_map, none};
-      const MapOfFile of_new{after.file, new_map, none, turn_of(view.turns, old_norm),
-                             relabelled == nullptr ? nullptr : &relabelled->blocks};
-      const bool changed = of_new.turn != nullptr || relabelled != nullptr;
+      const MapOfFile of_old{before.file, old_used, none};
+      const MapOfFile of_new{after.file, new_used, none, turn_of(view.turns, old_norm),
+                             relabelled != nullptr    ? &relabelled->blocks
+                             : scale.matrices.empty() ? nullptr
+                                                      : &scale};
+      const bool changed = of_new.turn != nullptr || of_new.blocks != nullptr;
+      // One of both files may be of another form of the same architecture.
+      const bool centered = (before.model.centres_exactly || after.model.centres_exactly) &&
+                            only_layer_norms(before.model, old_norm.stack) &&
+                            only_layer_norms(after.model, new_norm.stack);
+      std::vector<double>& errors = before.input_errors[place_of(old_map.weight)];
       WriterComparison writer =
           changed
               ? compare_changed_writers(
-                    of_old, of_new, relabelled == nullptr ? std::vector<std::uint64_t>() : relabelled->inputs)
-              : compare_writers(of_old, of_new);
-      // One of both files may be of another form of the same architecture.
-      writer.only_layer_norms = (before.model.centres_exactly || after.model.centres_exactly) &&
-                                only_layer_norms(before.model, old_norm.stack) &&
-                                only_layer_norms(after.model, new_norm.stack);
+                    of_old, of_new, relabelled == nullptr ? std::vector<std::uint64_t>() : relabelled->inputs,
+                    centered, &errors)
+              : compare_writers(of_old, of_new, centered, &errors);
+      writer.only_layer_norms = centered;
+      writer.old_weight = old_map.weight.selector();
+      writer.new_weight = new_map.weight.selector();
       if (!(writer.raw <= result.tolerance) && relabelled == nullptr &&
-          same_bias(of_old, of_new, result.tolerance)) {
-        is_quantization(of_old, of_new, result);
+          same_bias(of_old, of_new, result.tolerance) && is_quantization(of_old, of_new, result)) {
+        before.explained.insert(place_of(old_map.weight));
       }
       result.writers.push_back(std::move(writer));
     }

@@ -78,12 +78,17 @@ enum class TurnedBy { all, tables };
                                const files::Checkpoint& new_file, const models::Model& new_model,
                                double tolerance, TurnedBy by);
 
+/// `errors`, unless null, gets the larger of the errors of each output; empty if both maps are equal.
+///
 /// Requires  both maps have the same numbers of inputs and outputs
-[[nodiscard]] ReaderComparison compare_readers(const MapOfFile& before, const MapOfFile& after);
+[[nodiscard]] ReaderComparison compare_readers(const MapOfFile& before, const MapOfFile& after,
+                                               std::vector<double>* errors = nullptr);
 /// Likewise for unembeddings, up to a map that is added to all outputs alike, which shifts all logits of a
 /// position by the same amount.
 [[nodiscard]] ReaderComparison compare_unembeddings(const MapOfFile& before, const MapOfFile& after);
-[[nodiscard]] WriterComparison compare_writers(const MapOfFile& before, const MapOfFile& after);
+/// `errors` likewise, of each input: of what it writes, `centered` or not.
+[[nodiscard]] WriterComparison compare_writers(const MapOfFile& before, const MapOfFile& after,
+                                               bool centered = false, std::vector<double>* errors = nullptr);
 /// What the block format of one of both maps explains; empty if neither is quantized, or if they are not
 /// stored by rows alike.
 ///
@@ -93,7 +98,9 @@ enum class TurnedBy { all, tables };
 /// Compares writers of which the stream is turned, or the inputs are in blocks: OLD's input j is NEW's input
 /// `inputs[j]`, or j if that is empty.
 [[nodiscard]] WriterComparison compare_changed_writers(const MapOfFile& before, const MapOfFile& after,
-                                                       const std::vector<std::uint64_t>& inputs);
+                                                       const std::vector<std::uint64_t>& inputs,
+                                                       bool centered = false,
+                                                       std::vector<double>* errors = nullptr);
 /// |b - a| / |a|; |b| where a is 0, and 1 where the sizes differ.
 [[nodiscard]] double relative_change(const std::vector<double>& a, const std::vector<double>& b);
 
@@ -136,6 +143,11 @@ struct Side {
   Uses uses;
   std::set<std::string, std::less<>> compared{};  ///< names of tensors
 
+  // Of OLD, by the place of a map:
+  std::map<Place, std::vector<double>> output_errors{};  ///< of readers, by the stored output
+  std::map<Place, std::vector<double>> input_errors{};   ///< of writers
+  std::set<Place> explained{};                           ///< maps whose format explains their errors
+
   /// Whether the wiring is that of a graph, so that names and places say nothing. Exporters name some tensors
   /// otherwise, such as a table that is the head too: then the architecture is not described completely.
   [[nodiscard]] bool is_of_graph() const {
@@ -155,6 +167,13 @@ struct View {
 /// quantizations and what was not compared.
 [[nodiscard]] NormComparison compare_norms(Side& before, Side& after, const models::Norm& old_norm,
                                            const models::Norm& new_norm, const View& view, Comparison& whole);
+
+/// What matches what, head by head, MLP by MLP, in models whose forward pass is known; empty for others.
+///
+/// Requires  norms and writers are compared: `before` has their errors
+[[nodiscard]] std::vector<BranchComparison> compare_branches(const Side& before, const Side& after,
+                                                             const Relabelling& relabelling,
+                                                             double tolerance);
 
 /// Compares what writes to the streams of two models with as many norms.
 void compare_all_writers(Side& before, Side& after, const View& view, Comparison& result);
@@ -191,9 +210,17 @@ struct NormPairs {
 /// Hugging Face stores them, where they are next to each other, as llama.cpp does.
 [[nodiscard]] models::Model with_split_pairs(models::Model model);
 
+/// The model with a norm for attention and one for the MLP where both read one: TransformerLens stores two.
+[[nodiscard]] models::Model with_norms_beside(models::Model model);
+
+/// Whether one of both models stores its tables as they are used: TransformerLens' names have the token
+/// embedding times its scale, and the position embedding from the row of the first position on.
+[[nodiscard]] bool has_other_tables(const models::Model& a, const models::Model& b);
+
 /// The model with queries, keys and values head by head, before the other readers of a norm: TransformerLens
-/// stores a matrix for each head.
-[[nodiscard]] models::Model with_head_parts(models::Model model);
+/// stores a matrix for each head. `repeats`: each head has keys and values of its own, copies of those that
+/// its group shares.
+[[nodiscard]] models::Model with_head_parts(models::Model model, bool repeats);
 
 /// The model with what only a configuration states (kinds and eps of norms, scores, positions, logits, the
 /// activation) as `other` has it.

@@ -1,6 +1,7 @@
 #include <normscope/rewrite/compare.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 namespace normscope::rewrite {
 namespace {
 
+namespace fs = std::filesystem;
 using test::Copy;
 using test::fixture;
 using test::Scratch;
@@ -153,6 +155,78 @@ TEST_F(CompareLens, ACentredUnembeddingShiftsAllLogitsAlike) {
   head.values[3] += 0.1;
   EXPECT_EQ(compared().agreement, Agreement::different);
 }
+
+bool is_proved(const Comparison& comparison) {
+  return comparison.agreement == Agreement::same || comparison.agreement == Agreement::equivalent;
+}
+
+/// A checkpoint and the states that TransformerLens itself made of it (scripts/model_oracle/lens_states.py).
+class LensStates : public testing::TestWithParam<const char*> {
+ protected:
+  Copy state(const std::string& name) const {
+    Copy copy(folder_ / (name + ".safetensors"));
+    copy.config = original_.config_text().value_or("");
+    // Masks, which tests/cli/compare_test.py changes.
+    std::erase_if(copy.tensors, [](const auto& tensor) { return tensor.second.dtype == Dtype::BOOL; });
+    return copy;
+  }
+
+  /// The states that there are: a bridge's parameters are not folded.
+  std::vector<std::string> states() const {
+    return fs::exists(folder_ / "folded.safetensors") ? std::vector<std::string>{"plain", "folded"}
+                                                      : std::vector<std::string>{"plain"};
+  }
+
+  Comparison compared(const Copy& copy) {
+    const files::Checkpoint after = copy.open(scratch_ / std::to_string(++copies_));
+    return compare(original_, models::describe(original_), after, models::describe(after));
+  }
+
+  const Scratch scratch_{};
+  const fs::path folder_ = fixture(std::string("lens_") + GetParam());
+  const files::Checkpoint original_{folder_ / "model.safetensors"};
+  int copies_ = 0;
+};
+
+TEST_P(LensStates, AreTheSameModel) {
+  const Comparison plain = compared(state("plain"));
+  // Gemma's tokens are multiplied by the root of the width, which TransformerLens stores rounded.
+  EXPECT_EQ(plain.agreement, GetParam() == std::string("gemma") ? Agreement::equivalent : Agreement::same);
+  if (states().size() > 1) EXPECT_EQ(compared(state("folded")).agreement, Agreement::equivalent);
+}
+
+TEST_P(LensStates, TheOrderOfBothFilesDoesNotMatter) {
+  const files::Checkpoint before = state(states().back()).open(scratch_ / "before");
+  EXPECT_TRUE(is_proved(compare(before, models::describe(before), original_, models::describe(original_))));
+}
+
+TEST_P(LensStates, WithoutAConfigurationNothingElseIsMissing) {
+  for (const std::string& name : states()) {
+    Copy copy = state(name);
+    copy.config = "{}";
+    const Comparison comparison = compared(copy);
+    EXPECT_EQ(comparison.agreement, Agreement::undecided);
+    EXPECT_EQ(comparison.not_compared.size(), 1U) << comparison.not_compared.back();
+    for (const NormComparison& norm : comparison.norms) EXPECT_NE(norm.agreement, Agreement::different);
+  }
+}
+
+TEST_P(LensStates, EveryTensorCounts) {
+  for (const std::string& name : states()) {
+    const Copy whole = state(name);
+    for (const auto& [tensor, unchanged] : whole.tensors) {
+      if (unchanged.shape.empty()) continue;
+      Copy copy = whole;
+      for (double& value : copy.tensors.at(tensor).values)
+        value = 1.03 * value + 0.01 * static_cast<double>(&value - copy.tensors.at(tensor).values.data());
+      EXPECT_FALSE(is_proved(compared(copy))) << tensor;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LensStates,
+                         testing::Values("qwen2", "gemma", "phi", "gpt_neox", "gpt_neox_sequential", "gptj",
+                                         "gpt_neo", "opt", "stablelm"));
 
 }  // namespace
 }  // namespace normscope::rewrite

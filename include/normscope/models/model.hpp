@@ -293,8 +293,10 @@ void rotate(const Rotary& rotary, std::size_t position, std::span<double> part);
 struct Stated {
   std::string architecture{};  ///< its short name, which decides instead of model_type and tensor names
   std::uint64_t heads = 0;     ///< attention heads of a layer, 0 if not stated
+  /// A file whose configuration is that of the checkpoint too; null: the checkpoint's own.
+  const files::Checkpoint* configuration = nullptr;
 
-  [[nodiscard]] bool empty() const { return architecture.empty() && heads == 0; }
+  [[nodiscard]] bool empty() const { return architecture.empty() && heads == 0 && configuration == nullptr; }
 };
 
 /// Recognises the architecture of `checkpoint` and describes it. Unknown architectures are no error: their

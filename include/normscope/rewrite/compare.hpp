@@ -80,11 +80,47 @@ struct WriterComparison {
 /// A tensor that belongs to no norm, reader or writer.
 struct OtherComparison {
   std::string name;
-  std::string new_name{};  ///< where a graph calls it otherwise
+  std::string new_name{};  ///< where NEW calls it otherwise
   bool in_old = true;
   bool in_new = true;
   double change = 0.0;     ///< of the row that changes most, relative
   double tolerance = 0.0;  ///< changes up to this count as rounding
+};
+
+/// By what keys or values of a head of NEW are multiplied to be those of OLD.
+enum class HeadMap { none, scales, matrix };
+
+[[nodiscard]] const char* to_string(HeadMap map);
+
+/// A head of OLD and the one of NEW that it was compared with, both numbered within their layer. Errors are
+/// the largest of an output or an input of its maps, relative as those of readers and writers.
+struct HeadMatch {
+  std::size_t old_head = 0;
+  std::size_t new_head = 0;
+  HeadMap keys = HeadMap::none;    ///< what queries undo
+  HeadMap values = HeadMap::none;  ///< what the output map undoes
+  double error = 0.0;
+  bool agrees = true;  ///< to the tolerance, or its format explains what differs
+};
+
+/// An MLP of OLD, or an expert of one, and that of NEW which it was compared with.
+struct MlpMatch {
+  std::optional<std::size_t> old_expert{}, new_expert{};  ///< empty for an MLP that every token passes
+  std::size_t neurons = 0;
+  std::size_t moved = 0;       ///< neurons that NEW has in another place
+  std::size_t scaled = 0;      ///< neurons that NEW has times a factor
+  double largest_scale = 1.0;  ///< the factor furthest from 1 by its logarithm, without its sign
+  std::size_t different = 0;   ///< neurons that do not agree
+  double error = 0.0;
+};
+
+/// What matches what in one branch: attention has heads, the others MLPs.
+struct BranchComparison {
+  std::optional<int> layer{};
+  std::string stack{};
+  std::string norm;  ///< of OLD, which it reads
+  std::vector<HeadMatch> heads{};
+  std::vector<MlpMatch> mlps{};
 };
 
 enum class FieldEffect {
@@ -141,6 +177,8 @@ struct Comparison {
   double tolerance = 0.0;  ///< relative errors up to this count as rounding
   std::vector<NormComparison> norms{};
   std::vector<WriterComparison> writers{};
+  /// In the order of the forward pass; empty for models whose forward pass is not modelled, and for graphs.
+  std::vector<BranchComparison> branches{};
   std::vector<OtherComparison> others{};
   /// Of readers and writers that differ, and of which one is quantized.
   std::vector<Quantization> quantizations{};

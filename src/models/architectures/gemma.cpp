@@ -26,23 +26,31 @@ void image_projection(Builder& b) {
   });
 }
 
-void gemma_forward(Builder& b) {
+/// Gemma 2 or Gemma 3, by the tensors of a file in Hugging Face's names.
+struct Generation {
+  bool second = false, third = false;
+};
+
+Generation generation_of(const Builder& b) {
+  const std::string type = b.model_type();
+  const bool first = type == "gemma";
+  const bool third = !first && type != "gemma2" && b.has("layers.0.self_attn.q_norm.");
+  return {!first && !third && b.has("layers.0.pre_feedforward_layernorm."), third};
+}
+
+LensBlocks gemma_settings(Builder& b) {
+  const auto [second, third] = generation_of(b);
   b.norms({.kind = NormKind::rms,
            .placement = Placement::pre,
            .gain_offset = 1.0,
            .eps = 1e-6,
            .eps_key = "rms_norm_eps"});
   b.decoder({.activation = "gelu_pytorch_tanh", .embedding_times_root = true});
-  const std::string type = b.model_type();
-  const bool first = type == "gemma";
   const std::vector<std::string> types = b.config().model_types();
   if (!types.empty() && types.front().ends_with("paligemma")) {
     b.scores_not_modelled("paligemma, whose prompts also see later tokens");
   }
-  const bool third = !first && type != "gemma2" && b.has("layers.0.self_attn.q_norm.");
-  const bool second = !first && !third && b.has("layers.0.pre_feedforward_layernorm.");
   b.grouped_queries();
-  b.head_dim_from("layers.0.self_attn.q_norm");
   b.rotary({.theta = third ? 1e6 : 1e4, .has_local_theta = third});
   if (second || third) b.windows({.period = third ? std::uint64_t{6} : std::uint64_t{2}});
   // Gemma 1 reads none of these fields, and Gemma 3 keeps the soft cap of scores without applying it.
@@ -55,9 +63,16 @@ void gemma_forward(Builder& b) {
   b.scores({.scale = scalar ? std::optional(1.0 / std::sqrt(*scalar)) : std::nullopt,
             .soft_cap = read("attn_logit_softcapping", second, 50.0).value_or(0.0)});
   b.logits(1.0, read("final_logit_softcapping", second || third, second ? 30.0 : 0.0).value_or(0.0));
+  return LensBlocks::sequential;
+}
+
+void gemma_forward(Builder& b) {
+  gemma_settings(b);
+  b.head_dim_from("layers.0.self_attn.q_norm");
+  const auto [second, third] = generation_of(b);
   // Gemma 2 and 3 normalize both the input and the output of a branch, VaultGemma the input alone. There
   // post_attention_layernorm is the latter; in Gemma 1, as in Llama, it is the norm that the MLP reads.
-  const bool vault = type == "vaultgemma";
+  const bool vault = b.model_type() == "vaultgemma";
   const bool other_names = second || third || b.has("layers.0.pre_feedforward_layernorm.");
   const bool sandwich = other_names && !vault;
   image_projection(b);
@@ -86,6 +101,7 @@ extern const Architecture gemma = {
     .harmless = {"num_image_tokens", "sliding_window_size"},
     .rotates_exactly = true,
     .in_llama_cpp = "gguf_gemma",
+    .in_transformer_lens = gemma_settings,
 };
 
 }  // namespace normscope::models::architectures

@@ -19,13 +19,18 @@ Layout stored_layout(const Builder& b) {
   return Layout::in_out;
 }
 
-void gpt2_forward(Builder& b) {
+LensBlocks gpt2_settings(Builder& b) {
   b.norms(
       {.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "layer_norm_epsilon"});
   b.scores({.scale = b.config().flag({"scale_attn_weights"}).value_or(true) ? std::nullopt
                                                                             : std::optional<double>(1.0),
             .divided_by_layer = b.config().flag({"scale_attn_by_inverse_layer_idx"}).value_or(false)});
   b.decoder({.activation = "gelu_new"});
+  return LensBlocks::sequential;
+}
+
+void gpt2_forward(Builder& b) {
+  gpt2_settings(b);
   b.layout(stored_layout(b));
   b.embedding("token embedding", "wte");
   b.embedding("position embedding", "wpe");
@@ -56,7 +61,7 @@ extern const Architecture gpt2 = {
     .centres_exactly = true,
     .rotates_exactly = true,
     .in_llama_cpp = "gguf_gpt2",
-    .in_transformer_lens = true,
+    .in_transformer_lens = gpt2_settings,
 };
 
 }  // namespace normscope::models::architectures

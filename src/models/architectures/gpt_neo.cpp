@@ -6,13 +6,18 @@ namespace normscope::models::architectures {
 namespace {
 
 // Scores are not divided by the square root of the head width. Some layers attend to a window.
-void gpt_neo_forward(Builder& b) {
+LensBlocks gpt_neo_settings(Builder& b) {
   b.norms(
       {.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "layer_norm_epsilon"});
   b.decoder({.activation = "gelu_new"});
   b.scores({.scale = 1.0});
   b.windows({.kinds_key = "attention_layers"});
   if (!b.config().has({"attention_layers"})) b.scores_not_modelled("attention_types");
+  return LensBlocks::sequential;
+}
+
+void gpt_neo_forward(Builder& b) {
+  gpt_neo_settings(b);
   b.embedding("token embedding", "wte");
   b.embedding("position embedding", "wpe");
   b.each_layer("h.{}.", [&] {
@@ -41,6 +46,7 @@ extern const Architecture gpt_neo = {
     .harmless = {"attention_types"},  // the same as attention_layers,
     .centres_exactly = true,
     .rotates_exactly = true,
+    .in_transformer_lens = gpt_neo_settings,
 };
 
 }  // namespace normscope::models::architectures

@@ -5,12 +5,17 @@ namespace normscope::models::architectures {
 
 namespace {
 
-void gpt_neox_forward(Builder& b) {
+LensBlocks gpt_neox_settings(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "layer_norm_eps"});
   const bool japanese = b.model_type() == "gpt_neox_japanese";  // its last layer has a bias of its own
   if (!japanese) b.decoder({.activation = "gelu"});
   b.rotary({.portion = japanese ? 1.0 : 0.25, .theta_key = "rotary_emb_base", .portion_key = "rotary_pct"});
   const bool parallel = !japanese && b.config().flag({"use_parallel_residual"}).value_or(true);
+  return parallel ? LensBlocks::parallel : LensBlocks::sequential;
+}
+
+void gpt_neox_forward(Builder& b) {
+  const bool parallel = gpt_neox_settings(b) == LensBlocks::parallel;
   b.embedding("token embedding", "embed_in");
   b.each_layer("layers.{}.", [&] {
     for (const char* name : {"attention.bias", "attention.masked_bias"}) b.buffer(name);
@@ -32,7 +37,7 @@ void gpt_neox_forward(Builder& b) {
     b.writes("mlp out", "mlp.dense_4h_to_h", inner);
   });
   b.norm("final_layer_norm", "final");
-  b.unembedding({"embed_out"}, japanese);
+  b.unembedding({"embed_out"}, b.model_type() == "gpt_neox_japanese");
 }
 
 }  // namespace
@@ -48,6 +53,7 @@ extern const Architecture gpt_neox = {
     .centres_exactly = true,
     .rotates_exactly = true,
     .in_llama_cpp = "gguf_gpt_neox",
+    .in_transformer_lens = gpt_neox_settings,
 };
 
 }  // namespace normscope::models::architectures

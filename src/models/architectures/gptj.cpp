@@ -5,15 +5,20 @@ namespace normscope::models::architectures {
 
 namespace {
 
-// Attention and MLP both read the single norm of a layer. CodeGen has one matrix in four blocks (of the four
-// devices it was trained on), each with queries, values and keys.
-void gptj_forward(Builder& b) {
+LensBlocks gptj_settings(Builder& b) {
   b.norms(
       {.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "layer_norm_epsilon"});
   b.decoder({.activation = "gelu_new"});
   b.rotary({.interleaved = true,
             .is_fixed = true,
             .dims = static_cast<std::size_t>(b.config().count({"rotary_dim"}).value_or(64))});
+  return LensBlocks::parallel;
+}
+
+// Attention and MLP both read the single norm of a layer. CodeGen has one matrix in four blocks (of the four
+// devices it was trained on), each with queries, values and keys.
+void gptj_forward(Builder& b) {
+  gptj_settings(b);
   b.embedding("token embedding", "wte");
   b.each_layer("h.{}.", [&] {
     for (const char* name : {"attn.bias", "attn.masked_bias", "attn.causal_mask", "attn.embed_positions"})
@@ -42,6 +47,7 @@ extern const Architecture gptj = {
     .harmless = {"rotary", "scale_attn_weights"},
     .centres_exactly = true,
     .rotates_exactly = true,
+    .in_transformer_lens = gptj_settings,
 };
 
 }  // namespace normscope::models::architectures

@@ -32,7 +32,7 @@ void ministral3_attention(Builder& b) {
   if (!b.config().has({"rope_parameters"})) b.scores_not_modelled("rope_parameters, which are not stated");
 }
 
-void llama_forward(Builder& b) {
+LensBlocks llama_settings(Builder& b) {
   const std::string type = b.model_type();
   b.norms({.kind = NormKind::rms,
            .placement = Placement::pre,
@@ -58,11 +58,16 @@ void llama_forward(Builder& b) {
   const bool qwen2 = type.starts_with("qwen2") || type == "qwen3";
   if (qwen2 || type == "smollm3") b.windows({.must_be_enabled = true});
   b.grouped_queries();
+  return LensBlocks::sequential;
+}
+
+void llama_forward(Builder& b) {
+  llama_settings(b);
   b.head_dim_from("layers.0.self_attn.q_norm");
   if (b.config().model_types().empty()) {
     b.note("without a configuration this could be Gemma 1, which has the same tensors but stores gain - 1");
   }
-  llama_stack(b, {.tied = type == "ernie4_5"});
+  llama_stack(b, {.tied = b.model_type() == "ernie4_5"});
 }
 
 }  // namespace
@@ -80,7 +85,7 @@ extern const Architecture llama = {
     .harmless = {"attention_out_bias"},
     .rotates_exactly = true,
     .in_llama_cpp = "gguf_llama",
-    .in_transformer_lens = true,
+    .in_transformer_lens = llama_settings,
 };
 
 }  // namespace normscope::models::architectures

@@ -5,14 +5,28 @@ namespace normscope::models::architectures {
 
 namespace {
 
-void opt_forward(Builder& b) {
-  // Only OPT-350m normalizes after the sum; it has no norm at the end.
-  const bool before = b.config().flag({"do_layer_norm_before"}).value_or(b.has("decoder.final_layer_norm."));
+// Only OPT-350m normalizes after the sum; it has no norm at the end.
+bool normalizes_before(const Builder& b, bool otherwise) {
+  return b.config().flag({"do_layer_norm_before"}).value_or(otherwise);
+}
+
+void opt_settings(Builder& b, bool before) {
   b.norms({.kind = NormKind::layer,
            .placement = before ? Placement::pre : Placement::post,
            .eps = 1e-5,
            .eps_key = ""});
   b.decoder({.activation = "relu", .first_position = 2});
+}
+
+LensBlocks opt_in_transformer_lens(Builder& b) {
+  if (!normalizes_before(b, true)) b.scores_not_modelled("do_layer_norm_before: false");
+  opt_settings(b, true);
+  return LensBlocks::sequential;
+}
+
+void opt_forward(Builder& b) {
+  const bool before = normalizes_before(b, b.has("decoder.final_layer_norm."));
+  opt_settings(b, before);
   b.within("decoder.", [&] {
     const bool projected = b.has("project_in.");
     const std::uint64_t width = b.width();
@@ -47,6 +61,7 @@ extern const Architecture opt = {
     .describe = opt_forward,
     .centres_exactly = true,
     .rotates_exactly = true,
+    .in_transformer_lens = opt_in_transformer_lens,
 };
 
 }  // namespace normscope::models::architectures

@@ -18,11 +18,16 @@ void phi_layer(Builder& b) {
   b.writes("mlp out", "mlp.fc2", inner);
 }
 
-void phi_forward(Builder& b) {
+LensBlocks phi_settings(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "layer_norm_eps"});
   b.decoder({.activation = "gelu_new"});
   b.grouped_queries();
   b.rotary({.portion = 0.5});
+  return LensBlocks::parallel;
+}
+
+void phi_forward(Builder& b) {
+  phi_settings(b);
   llama_stack(b, {.layer = phi_layer, .final_norm = "final_layernorm"});
 }
 
@@ -39,6 +44,7 @@ extern const Architecture phi = {
     .centres_exactly = true,
     .rotates_exactly = true,
     .in_llama_cpp = "gguf_phi2",
+    .in_transformer_lens = phi_settings,
 };
 
 }  // namespace normscope::models::architectures

@@ -8,6 +8,11 @@ namespace normscope::models::architectures {
 
 namespace {
 
+LensBlocks blocks_of(const Builder& b) {
+  return b.config().flag({"use_parallel_residual"}).value_or(false) ? LensBlocks::parallel
+                                                                    : LensBlocks::sequential;
+}
+
 // Norms of queries and keys are one for each head.
 void norms_of_each_head(Builder& b, const std::string& name, const char* role, const char* part,
                         std::uint64_t heads) {
@@ -23,14 +28,14 @@ void stablelm_layer(Builder& b) {
     norms_of_each_head(b, "self_attn.q_layernorm", "query norm", "query", b.heads().heads);
     norms_of_each_head(b, "self_attn.k_layernorm", "key norm", "key", b.heads().key_value_heads);
   }
-  if (!b.config().flag({"use_parallel_residual"}).value_or(false)) {
+  if (blocks_of(b) == LensBlocks::sequential) {
     b.norm("post_attention_layernorm", "mlp input");
   }
   llama_mlp(b);
 }
 
 // Llama's names over LayerNorms with biases; a quarter of each head's coordinates rotate.
-void stablelm_forward(Builder& b) {
+LensBlocks stablelm_settings(Builder& b) {
   b.norms({.kind = NormKind::layer,
            .placement = Placement::pre,
            .eps = 1e-5,
@@ -38,6 +43,11 @@ void stablelm_forward(Builder& b) {
   b.decoder({.activation = "silu"});
   b.grouped_queries();
   b.rotary({.portion = 0.25, .portion_key = "rope_pct"});
+  return blocks_of(b);
+}
+
+void stablelm_forward(Builder& b) {
+  stablelm_settings(b);
   llama_stack(b, {.layer = stablelm_layer});
 }
 
@@ -55,6 +65,7 @@ extern const Architecture stablelm = {
     .centres_exactly = true,
     .rotates_exactly = true,
     .in_llama_cpp = "gguf_stablelm",
+    .in_transformer_lens = stablelm_settings,
 };
 
 }  // namespace normscope::models::architectures

@@ -28,7 +28,24 @@ for (const file of files) {
     expect((await page.textContent("#key-facts")).toLowerCase().includes(data.agreement), "no verdict");
     expect((await page.$$("#norms table:first-of-type tbody tr")).length >= data.norms.length, "norms are missing");
     expect((await page.$$("#findings li")).length === data.findings.length, "findings are missing");
-    expect((await page.$("#heads")) === null, "a section of reports is left");
+    expect(
+      ((await page.$("#heads")) !== null) === data.branches.length > 0,
+      "heads and neurons are missing, or too many",
+    );
+    const isMoved = ({ heads, mlps }) =>
+      heads.some((head) => head.old !== head.new || head.keys !== "none" || head.values !== "none" || !head.agrees) ||
+      mlps.some((mlp) => mlp.moved + mlp.scaled + mlp.different > 0 || mlp.old_expert !== mlp.new_expert);
+    const cards = await page.$$("#heads .branches > li");
+    expect(cards.length === data.branches.filter(isMoved).length, `${cards.length} pictures of branches`);
+    const slanted = await page.$$eval(
+      "#heads .lines line",
+      (lines) => lines.filter((line) => line.getAttribute("x1") !== line.getAttribute("x2")).length,
+    );
+    const exchanged = data.branches.flatMap(({ heads, mlps }) => [
+      ...heads.filter((head) => head.old !== head.new),
+      ...mlps.filter((mlp) => mlp.old_expert !== mlp.new_expert),
+    ]);
+    expect(slanted === exchanged.length, `${slanted} lines lead to another place`);
     for (const figure of await page.$$("figure")) await figure.scrollIntoViewIfNeeded();
     await page.waitForFunction(
       () => document.querySelector('figure[data-state="pending"], figure[data-state="drawing"]') === null,

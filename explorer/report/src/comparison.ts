@@ -2,8 +2,9 @@ import type { Chart } from "../../generated/charts";
 import type { Compare } from "../../generated/compare";
 import { el, name, slot, table } from "../../shared/dom";
 import { measured, plural } from "../../shared/format";
+import { matchedBranches } from "./branches";
 import { showCharts } from "./charts";
-import { lastPart, retitle, showFacts } from "./pages";
+import { lastPart, rename, retitle, showFacts } from "./pages";
 
 type Norm = Compare["norms"][number];
 
@@ -105,11 +106,16 @@ function others({ writers, others }: Compare): HTMLElement | null {
 
 /** Fills the page with two checkpoints compared. */
 export function showComparison(comparison: Compare, charts: Chart[]): { redraw: () => void } {
+  const hasBranches = comparison.branches.length > 0;
   retitle("Two checkpoints compared", [lastPart(comparison.old), lastPart(comparison.new)], "comparison", [
-    "heads",
+    ...(hasBranches ? [] : ["heads"]),
     "ranges",
     "guide",
   ]);
+  if (hasBranches) {
+    rename("heads", "Heads, neurons and experts");
+    slot("heads-body").append(...matchedBranches(comparison));
+  }
   slot("model-line").textContent = [comparison.agreement, plural(comparison.norms.length, "norm")].join(" · ");
   showFacts(facts(comparison));
   slot("findings-body").append(

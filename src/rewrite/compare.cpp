@@ -72,18 +72,45 @@ double change_of(const Tensor& before, const Tensor* after) {
   return equal ? 0.0 : 1.0;
 }
 
+/// What stands before all names of a model in each file, such as "module." or "transformer.".
+struct Prefixes {
+  std::string before, after;
+
+  Prefixes(const Model& old_model, const Model& new_model) {
+    if (old_model.norms.empty() || new_model.norms.empty()) return;
+    const std::string& a = old_model.norms.front().name;
+    const std::string& b = new_model.norms.front().name;
+    const auto ends = std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend());
+    before.assign(a.begin(), ends.first.base());
+    after.assign(b.begin(), ends.second.base());
+    const auto is_whole = [](const std::string& prefix) { return prefix.empty() || prefix.ends_with('.'); };
+    if (!is_whole(before) || !is_whole(after)) before = after = {};
+  }
+
+  /// The tensor of NEW that a name of OLD stands for; null if there is none.
+  [[nodiscard]] const Tensor* find(std::string_view name, const Checkpoint& file) const {
+    const Tensor* const renamed =
+        name.starts_with(before) ? file.find(after + std::string(name.substr(before.size()))) : nullptr;
+    return renamed != nullptr ? renamed : file.find(name);
+  }
+};
+
 void compare_others(const Side& before, const Side& after, Comparison& result) {
+  const Prefixes prefixes(before.model, after.model);
+  std::set<std::string_view> taken;
   for (const Tensor& tensor : before.file.tensors()) {
+    const Tensor* const found = prefixes.find(tensor.name, after.file);
+    if (found != nullptr) taken.insert(found->name);
     if (before.compared.contains(tensor.name)) continue;
     OtherComparison other{std::string(tensor.name)};
-    const Tensor* const found = after.file.find(tensor.name);
+    if (found != nullptr && found->name != tensor.name) other.new_name = found->name;
     other.in_new = found != nullptr;
     other.change = change_of(tensor, found);
     if (found != nullptr) other.tolerance = tolerance_of(tensor, *found);
     result.others.push_back(std::move(other));
   }
   for (const Tensor& tensor : after.file.tensors()) {
-    if (after.compared.contains(tensor.name) || before.file.find(tensor.name) != nullptr) continue;
+    if (after.compared.contains(tensor.name) || taken.contains(tensor.name)) continue;
     result.others.push_back({std::string(tensor.name), {}, false, true, 1.0});
   }
 }
@@ -123,16 +150,18 @@ void compare_others_by_values(const Side& before, const Side& after, Comparison&
   }
 }
 
+/// That of the coarsest matrix, or of the coarsest vector of files without matrices.
 double tolerance_of(const Side& before, const Side& after) {
   double coarsest = 0.0;
+  double of_vectors = 0.0;
   for (const Side* side : {&before, &after}) {
     for (const files::Tensor& tensor : side->file.tensors()) {
-      if (tensor.shape.size() > 1 && is_rewritable(tensor.dtype)) {
-        coarsest = std::max(coarsest, unit_roundoff(tensor.dtype));
-      }
+      if (!is_rewritable(tensor.dtype)) continue;
+      double& of_kind = tensor.shape.size() > 1 ? coarsest : of_vectors;
+      of_kind = std::max(of_kind, unit_roundoff(tensor.dtype));
     }
   }
-  return tolerance_of(coarsest);
+  return tolerance_of(coarsest > 0.0 ? coarsest : of_vectors);
 }
 
 }  // namespace
@@ -264,6 +293,9 @@ Comparison compare_models(const Checkpoint& old_file, const Model& old_model, co
       compare_others(before, after, result);
     }
   }
+  if (old_file.graph() == nullptr && new_file.graph() == nullptr) {
+    result.branches = compare_branches(before, after, view.relabelling, result.tolerance);
+  }
   for (const Side* side : {&before, &after}) {
     const std::string table = other_rotary_table(side->file, side->model);
     if (!table.empty())
@@ -293,9 +325,6 @@ Comparison compare_stored(const Checkpoint& old_file, const Model& old_model, co
     result.not_compared.push_back("what the tensors that differ change: not modelled: " + obstacle);
   }
   add_findings(old_file, old_model, new_file, new_model, {}, result);
-  if (old_file.graph() == nullptr && new_file.graph() == nullptr) {
-    result.branches = compare_branches(before, after, view.relabelling, result.tolerance);
-  }
   // A difference between tensors, or of what is computed from them, may be made up for.
   const Agreement found = agreement_of(result);
   result.agreement = found == Agreement::different ? Agreement::undecided : found;
@@ -307,6 +336,16 @@ bool has_other_parts(const Model& a, const Model& b) {
   return !std::equal(
       a.norms.begin(), a.norms.end(), b.norms.begin(), b.norms.end(),
       [](const Norm& one, const Norm& other) { return one.readers.size() == other.readers.size(); });
+}
+
+/// A model whose file has no configuration, with that of the other. Of TransformerLens' names, it tells the
+/// family too.
+Model configured_as(const Checkpoint& file, Model model, const Checkpoint& other_file, const Model& other) {
+  if (model.architecture == "transformer_lens") {
+    Model described = models::describe(file, {.configuration = &other_file});
+    if (described.is_known()) return with_stored_maps(std::move(described));
+  }
+  return with_configuration_of(std::move(model), other);
 }
 
 /// The number of maps that differ, which a symmetry may explain; those that read the stream itself are among
@@ -342,16 +381,6 @@ void add_view(const View& view, Comparison& result) {
 /// them, and with its stream turned back. The first view in which the models do not differ decides, otherwise
 /// that in which the fewest maps do.
 void try_symmetries(const Checkpoint& old_file, const Model& old_model, const Checkpoint& new_file,
-/// A model whose file has no configuration, with that of the other. Of TransformerLens' names, it tells the
-/// family too.
-Model configured_as(const Checkpoint& file, Model model, const Checkpoint& other_file, const Model& other) {
-  if (model.architecture == "transformer_lens") {
-    Model described = models::describe(file, {.configuration = &other_file});
-    if (described.is_known()) return with_stored_maps(std::move(described));
-  }
-  return with_configuration_of(std::move(model), other);
-}
-
                     const Model& new_model, Tolerance tolerates, Comparison& result,
                     const Progress& progress) {
   if (result.agreement == Agreement::quantized || result.agreement == Agreement::same ||

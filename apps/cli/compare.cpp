@@ -40,11 +40,8 @@ double worst_composite(const rewrite::NormComparison& norm) {
 }
 
 bool differs_somewhere(const rewrite::Comparison& comparison) {
-  return std::any_of(
-      comparison.findings.begin(), comparison.findings.end(), [](const rewrite::ComparisonFinding& finding) {
-        return finding.kind != "folded" && finding.kind != "centered" && finding.kind != "rotated" &&
-               finding.kind != "shifted_logits" && finding.kind != "quantized";
-      });
+  return std::any_of(comparison.findings.begin(), comparison.findings.end(),
+                     [](const rewrite::ComparisonFinding& finding) { return !finding.keeps_function(); });
 }
 
 /// The tokens of a witness up to the position whose logits differ.
@@ -133,6 +130,8 @@ void print_norm(const Session& session, const rewrite::Comparison& comparison,
                                     rewrite::to_string(norm.agreement))));
   session.say(fmt::format("  eps {:g} in NEW, {:g} in OLD{}", norm.new_eps, norm.old_eps,
                           norm.eps_known ? "" : ", of which one is assumed"));
+  for (const std::string& reason : norm.old_reasons) session.say("  in OLD because " + printable(reason));
+  for (const std::string& reason : norm.new_reasons) session.say("  in NEW because " + printable(reason));
   session.say(fmt::format("  gain: change {:.3g} ({}), cosine {:.6g}", norm.gain_change,
                           counted_as(norm.gain_change), norm.gain_cosine));
   session.say(fmt::format("  bias: change {:.3g} ({})", norm.bias_change, counted_as(norm.bias_change)));

@@ -60,6 +60,7 @@ void print_norm(const Session& session, const files::Checkpoint& checkpoint, con
   session.say(fmt::format("    read by     {}{}", tensors_of(norm.readers), others));
   session.say(fmt::format("    written by  {}{}", tensors_of(norm.writers), others));
   for (const std::string& what : not_modelled(norm)) session.say("    not modelled: " + printable(what));
+  for (const std::string& reason : norm.reasons) session.say("    because     " + printable(reason));
 }
 
 int run_inspect(const Session& session, Inputs& inputs, Outputs& outputs, const ModelName& file) {
@@ -80,6 +81,9 @@ int run_inspect(const Session& session, Inputs& inputs, Outputs& outputs, const 
                           checkpoint.format(), checkpoint.tensors().size(), model.parameters, model.title,
                           printable(model.evidence)));
   for (const models::Norm& norm : model.norms) print_norm(session, checkpoint, norm);
+  for (const models::NearMiss& miss : model.near_misses) {
+    session.say(fmt::format("no norm: {}: {}", printable(miss.node), printable(miss.why)));
+  }
   for (const std::string& name : model.missing) session.say("missing: " + printable(name));
   if (checkpoint.format() == "pytorch") {
     for (const auto& [key, object] : checkpoint.metadata()) {

@@ -443,6 +443,7 @@ Model describe_as_one_of(const std::vector<const Architecture*>& architectures, 
       match && describe_as(architectures, *match, checkpoint, config, inventory, norms, model);
   if (!is_described) describe_unknown(checkpoint, config, norms, model);
   note_not_understood(graph.not_understood, model);
+  model.near_misses = graph.near_misses;
   if (norms_of_modules) take_norms_of_modules(*norms_of_modules, model);
   if (!model.other_norms.empty()) {
     model.notes.push_back("normalization that is not analysed: " + other_norms_text(model));

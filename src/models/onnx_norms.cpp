@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -85,6 +86,7 @@ struct Candidate {
   std::int64_t first_axis = -1, last_axis = -1;
   std::uint64_t count = 0;         ///< what sums are divided by, 0 if none is
   const OnnxNode* root = nullptr;  ///< root of a norm expressed as arithmetic
+  std::vector<std::string> reasons{};
   ValueId output = no_value;
 
   /// Those of gain and bias that are there.
@@ -136,6 +138,7 @@ class NormReader {
     std::vector<Candidate> candidates;
     std::vector<StatedNorm> norms;
     std::set<const OnnxNode*> with_gain;
+    std::map<const OnnxNode*, std::string> rejected;  // by the root
     for (const OnnxNode& node : graph_.nodes()) {
       const NormOp* const op = norm_op(node);
       std::string why;
@@ -147,10 +150,13 @@ class NormReader {
         norms.push_back(std::move(*norm));
         candidates.push_back(std::move(*found));
       } else if (op != nullptr) {
-        std::string text = fmt::format("{} {}: {}", node.op, node_name(node), why);
+        std::string text = fmt::format("{}: {}", title_of(graph_, node), why);
         budget_.charge(growth, sizeof text);
         budget_.charge(1, text.size());
         result.not_understood.push_back(std::move(text));
+      } else if (found && found->root != nullptr) {
+        budget_.charge(growth, sizeof(rejected));
+        rejected.try_emplace(found->root, why);
       }
     }
     std::set<const OnnxNode*> seen;
@@ -162,15 +168,22 @@ class NormReader {
       }
       result.norms.push_back(std::move(norms[i]));
     }
+    std::set<const OnnxNode*> roots;
+    for (const Candidate& found : candidates) roots.insert(found.root);
+    for (const OnnxNode& node : graph_.nodes()) {
+      if (roots.contains(&node) || !is_root(graph_, shapes_, node)) continue;
+      const auto known = rejected.find(&node);
+      const std::string why = known == rejected.end() ? why_no_norm(graph_, shapes_, node) : known->second;
+      if (why.empty()) continue;
+      NearMiss miss{title_of(graph_, node), why};
+      budget_.charge(growth, sizeof miss);
+      budget_.charge(1, miss.node.size() + miss.why.size());
+      result.near_misses.push_back(std::move(miss));
+    }
     return result;
   }
 
  private:
-  [[nodiscard]] std::string node_name(const OnnxNode& node) const {
-    if (!node.name.empty()) return std::string(node.name);
-    return node.output() == no_value ? std::string() : std::string(graph_.name(node.output()));
-  }
-
   /// The norm that an operator is; otherwise `why` says what of it is not understood.
   [[nodiscard]] std::optional<Candidate> found_as_op(const OnnxNode& node, const NormOp& op,
                                                      std::string& why) const {
@@ -185,12 +198,20 @@ class NormReader {
     }
     Candidate found{&node, op.kind, node.real("epsilon", op.eps)};
     found.output = node.output();
+    found.reasons.push_back("operator " + title_of(graph_, node));
+    found.reasons.push_back(fmt::format(
+        "eps is {:g}, {}", found.eps,
+        node.attribute("epsilon") != nullptr ? "its attribute epsilon" : "the default of the operator"));
     if (op.op != "EmbedLayerNormalization") found.input = node.input(0);
     for (const auto& [at, parameter] : {std::pair(op.gain, &found.gain), std::pair(op.bias, &found.bias)}) {
       const ValueId value = node.input(at);
       if (value == no_value) continue;
       *parameter = parameter_of(graph_, shapes_, value);
-      if (*parameter && (at == op.gain || (*parameter)->offset == 0.0)) continue;
+      if (*parameter && (at == op.gain || (*parameter)->offset == 0.0)) {
+        found.reasons.push_back(fmt::format("the {} is {}, input {}", at == op.gain ? "gain" : "bias",
+                                            graph_.name((*parameter)->stored), at));
+        continue;
+      }
       why = fmt::format("{} is not a stored {}", graph_.name(value), at == op.gain ? "gain" : "bias");
       return {};
     }
@@ -215,6 +236,7 @@ class NormReader {
     found.first_axis = found.last_axis = written->axis;
     found.count = written->count;
     found.root = written->root;
+    found.reasons = std::move(written->reasons);
     found.output = node.output();
     ValueId sum = found.output;
     found.bias = added_to(sum);
@@ -222,6 +244,8 @@ class NormReader {
     std::string ignored;
     if (found.bias && width_of(found, ignored)) {
       found.output = sum;
+      found.reasons.push_back(
+          fmt::format("the bias is {}, added to the product", graph_.name(found.bias->stored)));
     } else {
       found.bias.reset();
     }
@@ -283,7 +307,9 @@ class NormReader {
     }
     if (!is_known)
       return found.first_axis == -1 && found.count == 0 ? std::optional(std::uint64_t{0}) : std::nullopt;
-    return found.count == 0 || found.count == width ? std::optional(width) : std::nullopt;
+    if (found.count == 0 || found.count == width) return width;
+    why = fmt::format("its sums are divided by {}, of {} features", found.count, width);
+    return {};
   }
 
   /// The norm, unless its parameters are inconsistent or its width is unknown.
@@ -302,6 +328,11 @@ class NormReader {
     if (found.first_axis == -1) add_readers(found.output, norm, 0);
     if (norm.width == 0) return {};
     norm.name = name_of(graph_, found);
+    norm.reasons = found.reasons;
+    for (const std::string& reason : norm.reasons) {
+      budget_.charge(growth, sizeof reason);
+      budget_.charge(2, reason.size());
+    }
     if (found.gain) {
       norm.gain = found.gain->tensor->name;
       norm.gain_offset = found.gain->offset;

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -83,7 +84,26 @@ struct WrittenNorm {
   double eps = 0.0;
   std::int64_t axis = -1;   ///< counted from the end
   std::uint64_t count = 0;  ///< what sums are divided by, which has to be the width; 0 if no sum is
+  std::vector<std::string> reasons{};  ///< as `StatedNorm::reasons`, without the bias
 };
+
+/// The operator of a node with its name, or that of its output: "Sqrt root".
+[[nodiscard]] std::string title_of(const files::OnnxGraph& graph, const files::OnnxNode& node);
+
+/// Why the product `node`, of which a root's inverse is a factor, is no norm; empty if it is one or if the
+/// root is none of a statistic.
+[[nodiscard]] std::string why_no_product(const files::OnnxGraph& graph, const OnnxShapes& shapes,
+                                         const files::OnnxNode& node);
+
+/// Why nothing that a square root (or a length) divides is a norm, if a sum or mean of something enters it;
+/// empty for any other root.
+///
+/// Cost      bounded, for every graph
+[[nodiscard]] std::string why_no_norm(const files::OnnxGraph& graph, const OnnxShapes& shapes,
+                                      const files::OnnxNode& root);
+/// Whether `node` takes a square root, or its inverse, or a length.
+[[nodiscard]] bool is_root(const files::OnnxGraph& graph, const OnnxShapes& shapes,
+                           const files::OnnxNode& node);
 
 /// The norm whose scaled output is `node`, if that is a product of
 ///   x − mean x, or x for RMSNorm and projections onto a sphere,

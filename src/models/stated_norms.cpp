@@ -55,6 +55,7 @@ Norm norm_of(const Checkpoint& checkpoint, const StatedNorm& stated) {
   norm.gain = whole(checkpoint, stated.gain);
   norm.bias = whole(checkpoint, stated.bias);
   norm.gain_offset = stated.gain_offset;
+  norm.reasons = stated.reasons;
   return norm;
 }
 

@@ -589,6 +589,14 @@ void fields(V& v, const models::Norm& norm) {
   v("gain", slice_or_null(norm.gain));
   v("bias", slice_or_null(norm.bias));
   add_connections(v, norm);
+  v.maybe(!norm.reasons.empty(), "reasons", norm.reasons,
+          "of a graph: the operator, or the identity with its nodes, and the constants");
+}
+
+template <class V>
+void fields(V& v, const models::NearMiss& miss) {
+  v("node", miss.node, "operator and name of what takes the root");
+  v("why", miss.why);
 }
 
 struct InspectionFields {
@@ -608,6 +616,8 @@ void fields(V& v, const InspectionFields& x) {
   v("tensors", x.tensors);
   v("architecture", object([&](auto& architecture) { add_model(architecture, x.model); }));
   v("norms", x.model.norms);
+  v.maybe(!x.model.near_misses.empty(), "near_misses", x.model.near_misses,
+          "of a graph: divisions by the root of a sum or mean that are no norm, and why");
 }
 
 Json inspection(const files::Checkpoint& checkpoint, const models::Model& model) {

@@ -83,6 +83,8 @@ void fields(V& v, const rewrite::NormComparison& norm) {
   v("gain_cosine", norm.gain_cosine, "of the angle between both gains");
   v("bias_change", not_negative(norm.bias_change), "|b' - b| / |b|");
   v("readers", norm.readers, "linear maps that read the norm");
+  v.maybe(!norm.old_reasons.empty(), "old_reasons", norm.old_reasons, "of a graph: what makes it this norm");
+  v.maybe(!norm.new_reasons.empty(), "new_reasons", norm.new_reasons, "likewise of NEW");
 }
 
 template <class V>

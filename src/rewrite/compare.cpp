@@ -280,6 +280,12 @@ Comparison compare_models(const Checkpoint& old_file, const Model& old_model, co
   }
   if (before.is_of_graph() || after.is_of_graph()) {
     compare_others_by_values(before, after, result);
+    for (const Side* side : {&before, &after}) {
+      for (const models::NearMiss& miss : side->model.near_misses) {
+        result.not_compared.push_back(fmt::format("{}{}, which is like a norm, but none: {}", miss.node,
+                                                  side == &after ? " of NEW" : "", miss.why));
+      }
+    }
     result.not_compared.emplace_back("the operations between norms and matrices, which the graph states");
   } else {
     compare_all_writers(before, after, view, result);

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -308,6 +310,14 @@ class Findings {
 };
 
 }  // namespace
+
+bool ComparisonFinding::keeps_function() const {
+  constexpr std::string_view kinds[] = {"folded",           "centered",         "rotated",
+                                        "shifted_logits",   "quantized",        "permuted_heads",
+                                        "permuted_neurons", "permuted_experts", "scaled_neurons",
+                                        "mapped_values",    "mapped_keys",      "moved_value_bias"};
+  return std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds);
+}
 
 void add_findings(const files::Checkpoint& old_file, const Model& old_model,
                   const files::Checkpoint& new_file, const Model& new_model, const NormPairs& norms,

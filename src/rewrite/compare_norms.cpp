@@ -150,6 +150,8 @@ NormComparison compare_norms(Side& before, Side& after, const Norm& old_norm, co
                 : readers_in_order(old_norm, new_norm);
   const Rotation* const turn = turn_of(view.turns, old_norm);
   NormComparison result{old_norm.name, new_norm.name};
+  result.old_reasons = old_norm.reasons;
+  result.new_reasons = new_norm.reasons;
   result.old_kind = old_norm.kind;
   result.new_kind = new_norm.kind;
   result.old_eps = old_norm.eps;

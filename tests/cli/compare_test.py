@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import struct
 import unittest
 
 import numpy as np
@@ -341,6 +342,44 @@ class Compare(CommandTest):
             self.assertEqual(document["agreement"], "undecided", name)
             self.assertIn("equivalent", {norm["agreement"] for norm in document["norms"]}, name)
             shutil.rmtree(self.folder / "out")
+
+    def test_a_mask_of_transformer_lens_is_that_of_the_configuration(self):
+        source = fixture("lens_gpt_neo")
+        data = bytearray((source / "plain.safetensors").read_bytes())
+        begin = 8 + int.from_bytes(data[:8], "little")
+        for layer, agreement in ((None, "same"), (0, "undecided"), (1, "undecided")):  # layer 1 has a window
+            changed = bytearray(data)
+            if layer is not None:
+                changed[begin + json.loads(data[8:begin])[f"blocks.{layer}.attn.mask"]["data_offsets"][1] - 1] ^= 1
+            folder = self.folder / f"layer_{layer}"
+            folder.mkdir()
+            (folder / "model.safetensors").write_bytes(changed)
+            shutil.copy(source / "config.json", folder)
+            self.assertEqual(self.json("compare", source / "model.safetensors", folder)["agreement"], agreement)
+
+    def test_a_graph_says_why_a_part_is_a_norm_or_none(self):
+        for old, new in ((b"", b""), (struct.pack("<f", 1e-4), struct.pack("<f", -1e-4))):
+            data = (fixture("exported_llama") / "script.onnx").read_bytes()
+            (self.folder / "new.onnx").write_bytes(data.replace(old, new) if old else data)
+            document = self.json("inspect", "new.onnx")
+            text = self.ok("inspect", "new.onnx")
+            compared = self.json("compare", fixture("exported_llama"), "new.onnx")
+            if old:
+                self.assertEqual([norm for norm in document["norms"] if "reasons" in norm], [])
+                self.assertEqual(len(document["near_misses"]), 3)
+                for miss in document["near_misses"]:
+                    self.assertRegex(miss["why"], r"^eps is -0.0001, the constant \S+, expected a number from 0 on$")
+                    self.assertIn(f"no norm: {miss['node']}: {miss['why']}", text)
+                self.assertEqual(sum("which is like a norm, but none: eps is" in line for line in compared["not_compared"]), 3)
+                continue
+            self.assertNotIn("near_misses", document)
+            self.assertEqual(len(document["norms"]), 3)
+            for norm, found in zip(document["norms"], compared["norms"], strict=True):
+                self.assertTrue(norm["reasons"][0].startswith("x / sqrt(mean x² + eps), where x is "), norm["reasons"])
+                self.assertEqual(found["new_reasons"], norm["reasons"])
+                self.assertIn("    because     " + norm["reasons"][0], text)
+            explained = self.ok("compare", fixture("exported_llama"), "new.onnx", "--explain", compared["norms"][0]["new"])
+            self.assertIn("  in NEW because x / sqrt(mean x² + eps)", explained)
 
     def changed_field(self, case, **fields):
         document = self.compared(case, self.changed(case, lambda weights: None, lambda config: config.update(fields)), 1)

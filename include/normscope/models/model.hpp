@@ -99,7 +99,8 @@ struct Norm {
   /// Names of norms whose output itself has entered that stream since then: the previous norm of a post-norm
   /// block, or the norm at the end of a branch (Gemma 2).
   std::vector<std::string> writing_norms{};
-  std::string not_modelled{};  ///< as for a head, for its parameters; `read_norm` refuses such a norm
+  std::string not_modelled{};          ///< as for a head, for its parameters; `read_norm` refuses such a norm
+  std::vector<std::string> reasons{};  ///< of a graph: what makes it this norm (`StatedNorm::reasons`)
 
   [[nodiscard]] NormEffect effect() const { return effect_of(kind, eps, width / groups); }
   /// Whether only its name and shape tell its kind and the offset of its gain.
@@ -213,6 +214,12 @@ struct Decoder {
   std::string not_modelled{};  ///< as for a head
 };
 
+/// A part of a graph that divides by the root of a sum or mean, as norms do, and is none.
+struct NearMiss {
+  std::string node;  ///< that takes the root: "Sqrt root"
+  std::string why;
+};
+
 /// Normalization layers of a file that are not analysed.
 struct OtherNorms {
   std::string kind;  ///< "BatchNorm"
@@ -239,6 +246,7 @@ struct Model {
   std::vector<OtherNorms> other_norms{};
   /// Of decoders: linear maps that read the residual stream itself, behind no norm, in the order of the pass.
   std::vector<Linear> stream_readers{};
+  std::vector<NearMiss> near_misses{};  ///< of a graph
   std::vector<Head> heads;
   std::optional<Vocabulary> vocabulary{};
   std::optional<Decoder> decoder{};
@@ -398,12 +406,15 @@ struct StatedNorm {
   std::vector<std::string> other_readers{};
   /// Whether a parameter is also an input of the graph, whose caller may give another.
   bool is_default = false;
+  /// What in the file makes it this norm: the operator, or the identity with its nodes, and its constants.
+  std::vector<std::string> reasons{};
 };
 
 struct StatedNorms {
   std::vector<StatedNorm> norms;
   /// Operators that normalize in a way that is not understood, with the reason.
   std::vector<std::string> not_understood{};
+  std::vector<NearMiss> near_misses{};
 };
 
 /// The norms that the graph of an ONNX file states, in its order: operators (LayerNormalization,

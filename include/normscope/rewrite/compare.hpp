@@ -58,6 +58,8 @@ struct NormComparison {
   double bias_change = 0.0;   ///< |b' - b| / |b|, or |b'| where b is 0
   bool agrees_itself = true;  ///< but for its readers
   bool eps_known = true;      ///< whether both files state their eps
+  /// Of graphs: what makes each of them this norm (`models::Norm::reasons`).
+  std::vector<std::string> old_reasons{}, new_reasons{};
   std::vector<ReaderComparison> readers{};
 
   /// To the rounding of the 32-bit numbers that some formats store.
@@ -166,6 +168,9 @@ struct Quantization {
 struct ComparisonFinding {
   std::string kind;  ///< "eps", "offset", "lost_gain", ...
   std::string text;
+
+  /// Whether what was found changes nothing that is computed, beyond a format's rounding.
+  [[nodiscard]] bool keeps_function() const;
 };
 
 /// What counts as rounding: that of the coarsest dtype, or what block formats explain as well.

@@ -390,9 +390,13 @@ struct Decoder::State {
   void add_apart(const Branch& branch, std::size_t first, const Apart& hooks, MatrixView<const double> normed,
                  std::vector<double>& stream) const {
     if (hooks.frozen) {
-      const std::vector<double>& rows = (*hooks.entered)[step_behind(branch.norm)];
+      if (!branch.norm) {
+        throw Error(ErrorCode::Unsupported,
+                    "not modelled: a frozen pass of branches that read the stream itself");
+      }
+      const std::vector<double>& rows = (*hooks.entered)[step_behind(*branch.norm)];
       const std::vector<double> kept =
-          output_of(model.norms[branch.norm], {rows.data(), normed.rows(), width});
+          output_of(model.norms[*branch.norm], {rows.data(), normed.rows(), width});
       add_frozen(branch, first, hooks, {kept.data(), normed.rows(), width}, normed, stream);
       return;
     }

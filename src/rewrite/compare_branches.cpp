@@ -45,7 +45,7 @@ class Branches {
       : before_(before), relabelling_(relabelling), tolerance_(tolerance) {}
 
   [[nodiscard]] BranchComparison compare(const Branch& a, const Branch& b) const {
-    const Norm& norm = before_.model.norms[a.norm];
+    const Norm& norm = a.norm ? before_.model.norms[*a.norm] : *a.after;
     BranchComparison result{norm.layer, norm.stack, norm.name};
     if (!a.heads.empty()) {
       for (std::size_t h = 0; h < a.heads.size(); ++h) result.heads.push_back(head(a, h));
@@ -95,7 +95,10 @@ class Branches {
       if (!writer->inputs.empty()) result.new_head = static_cast<std::size_t>(writer->inputs[h * dim] / dim);
       result.values = kind_of(writer->blocks, h);
     }
-    if (head.key) result.keys = map_of_keys(before_.model.norms[branch.norm], *head.key);
+    if (head.key) {
+      result.keys = map_of_keys(
+          branch.norm ? before_.model.norms[*branch.norm].readers : before_.model.stream_readers, *head.key);
+    }
     Worst error;
     for (const auto* const part : {&head.query, &head.key, &head.value}) {
       for (std::uint64_t i = 0; *part && i < (*part)->out; ++i)
@@ -108,8 +111,8 @@ class Branches {
   }
 
   /// By what the reader that has these keys is multiplied there.
-  [[nodiscard]] HeadMap map_of_keys(const Norm& norm, const Linear& keys) const {
-    for (const Linear& reader : norm.readers) {
+  [[nodiscard]] HeadMap map_of_keys(const std::vector<Linear>& readers, const Linear& keys) const {
+    for (const Linear& reader : readers) {
       if (reader.role != "key" || place_of(reader.weight) != place_of(keys.weight)) continue;
       const Relabelled* const entry = relabelled_reader(reader);
       if (entry == nullptr) continue;

@@ -358,11 +358,14 @@ void compare_stream_readers(Side& before, Side& after, const View& view, Compari
                             relabelled == nullptr ? nullptr : &relabelled->blocks};
     note_map(before, old_map.map);
     note_map(after, new_map.map);
-    const ReaderComparison found = compare_readers(old_map, new_map);
+    std::vector<double> errors;
+    const ReaderComparison found = compare_readers(old_map, new_map, &errors);
+    keep_errors(before, old_map.map, errors);
     const double change = std::max(found.composite, found.bias);
     const bool by_blocks = !(change <= result.tolerance) && relabelled == nullptr &&
                            is_quantization(old_map, new_map, result) &&
                            same_bias(old_map, new_map, result.tolerance);
+    if (by_blocks) before.explained.insert(place_of(old_map.map.weight));
     OtherComparison other{old_map.map.weight.selector()};
     if (new_map.map.weight.selector() != other.name) other.new_name = new_map.map.weight.selector();
     other.change = change;

@@ -191,7 +191,7 @@ class Decision {
   }
 
   void ascend_all(const Front& front) {
-    each_batch("token", ascent_batch_size(logits_), [this](const std::vector<std::size_t>& own) {
+    each_batch("token", ascent_batch_size(logits_), [&](const std::vector<std::size_t>& own) {
       std::vector<std::size_t> runners_up;
       for (const std::size_t token : own) runners_up.push_back(tokens_[token].runner_up);
       std::size_t rounds = 0;

@@ -20,7 +20,7 @@ constexpr std::size_t most_rivals = 256;
 /// Rows of products between two checks for cancellation.
 constexpr std::size_t rows_at_once = 8;
 
-struct Pair {
+struct OpenPair {
   std::uint32_t token = 0;
   std::uint32_t rival = 0;
 };
@@ -79,7 +79,7 @@ class OwnProducts {
       struct Task {
         std::size_t row;
         std::size_t column;
-        std::vector<Pair> pairs{};
+        std::vector<OpenPair> pairs{};
       };
       std::vector<Task> tasks;
       for (std::size_t row = first; row < std::min(blocks, first + rows_at_once); ++row) {
@@ -93,7 +93,7 @@ class OwnProducts {
         }
       });
       for (const Task& task : tasks) {
-        for (const Pair& pair : task.pairs) add(pair);
+        for (const OpenPair& pair : task.pairs) add(pair);
       }
     }
     progress("claim", blocks, blocks);
@@ -109,7 +109,7 @@ class OwnProducts {
   }
 
  private:
-  void add(const Pair& pair) {
+  void add(const OpenPair& pair) {
     OpenRivals& open = open_[pair.token];
     if (open.all) return;
     open.tokens.push_back(pair.rival);
@@ -119,7 +119,7 @@ class OwnProducts {
     open.tokens = {};
   }
 
-  void compare(std::size_t row, std::size_t column, float* products, std::vector<Pair>& pairs) const {
+  void compare(std::size_t row, std::size_t column, float* products, std::vector<OpenPair>& pairs) const {
     const std::size_t rows = std::min(side, head_.tokens() - row);
     const std::size_t columns = std::min(side, head_.tokens() - column);
     multiply(Factor<float>(single_.data() + row * width_, rows, width_, width_),
@@ -143,7 +143,7 @@ class OwnProducts {
     return factor_[token] * static_cast<double>(product) + score_[rival] <= limit_[token];
   }
 
-  static void note(std::size_t token, std::size_t rival, std::size_t& found, std::vector<Pair>& pairs) {
+  static void note(std::size_t token, std::size_t rival, std::size_t& found, std::vector<OpenPair>& pairs) {
     if (token == rival || found > most_of_product) return;
     const bool too_many = ++found > most_of_product;
     pairs.push_back(

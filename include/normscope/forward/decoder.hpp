@@ -167,7 +167,7 @@ class Decoder {
   ///           Decoder.BeginsWhereAComponentChanges)
   ///
   /// Errors    as `run`; Unsupported if `collect` is given and a branch ends in a norm that is elementwise or
-  ///           has groups, and for any such norm if it is frozen
+  ///           has groups, and if it is frozen for any such norm and for branches that read the stream itself
   ///
   /// Requires  a frozen pass begins at component 0
   ///

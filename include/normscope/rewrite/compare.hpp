@@ -120,7 +120,7 @@ struct MlpMatch {
 struct BranchComparison {
   std::optional<int> layer{};
   std::string stack{};
-  std::string norm;  ///< of OLD, which it reads
+  std::string norm;  ///< of OLD, which it reads; if it reads the stream itself, that of its output
   std::vector<HeadMatch> heads{};
   std::vector<MlpMatch> mlps{};
 };

@@ -36,7 +36,10 @@ class PullBack {
   void run(std::vector<double> rows) {
     std::size_t next = plan_.positions == nullptr ? 1 : 2;
     for (const Step& step : plan_.steps) {
-      for (const Branch& branch : step.before) next += branch.components();
+      for (const Branch& branch : step.before) {
+        expect_linear(branch);
+        next += branch.components();
+      }
     }
     for (std::size_t s = plan_.steps.size() - 1; s > 0; --s) {
       const Step& step = plan_.steps[s];
@@ -47,10 +50,6 @@ class PullBack {
         take_(next, view(rows));
         if (branch->heads.empty()) continue;
         std::vector<double> of_normed(rows.size());
-        if (!branch->norm) {
-          throw Error(ErrorCode::Unsupported,
-                      "not modelled: paths through branches that read the stream itself");
-        }
         const models::Norm& norm = model_.norms[*branch->norm];
         const std::vector<double>& x = entered_[step_of(*branch->norm)];
         pull_heads(*branch, norm, x, rows, of_normed);
@@ -65,6 +64,17 @@ class PullBack {
  private:
   [[nodiscard]] MatrixView<const double> view(const std::vector<double>& rows) const {
     return {rows.data(), rows_, rows.size() / rows_};
+  }
+
+  /// Whether its heads are linear in the output of a norm, the weights of attention kept.
+  void expect_linear(const Branch& branch) const {
+    if (!branch.norm) {
+      throw Error(ErrorCode::Unsupported, "not modelled: paths through branches that read the stream itself");
+    }
+    for (const std::size_t head : branch.heads) {
+      if (model_.heads[head].clip == 0.0) continue;
+      throw Error(ErrorCode::Unsupported, "not modelled: paths through values that are clamped");
+    }
   }
 
   [[nodiscard]] std::size_t step_of(std::size_t norm) const {

@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/core/error.hpp>
+#include <normscope/forward/paths.hpp>
 
 #include "support/files.hpp"
 #include "support/fixtures.hpp"
@@ -201,6 +202,29 @@ TEST(Decoder, RefusesWhatIsNotModelled) {
   const files::Checkpoint post(test::fixture("opt_post"));
   EXPECT_EQ(refusal_of(post, models::describe(post)),
             "its language head does not read a norm directly, expected a final norm before it");
+}
+
+TEST(Decoder, RefusesPathsThroughWhatIsNotLinear) {
+  const std::vector<std::pair<const char*, const char*>> cases = {
+      {"olmo", "values that are clamped"},
+      {"mpt", "values that are clamped"},
+      {"olmo2", "branches that read the stream itself"}};
+  for (const auto& [name, what] : cases) {
+    const files::Checkpoint checkpoint(test::fixture(name));
+    const models::Model model = models::describe(checkpoint);
+    const Decoder decoder(checkpoint, model, 1);
+    const std::vector<std::size_t> tokens = {7, 19};
+    std::vector<std::vector<double>> entered;
+    (void)decoder.run(tokens, [&](std::size_t, MatrixView<const double> rows) {
+      entered.emplace_back(rows.data(), rows.data() + rows.rows() * rows.width());
+    });
+    const std::vector<double> direction(entered.back().size() / tokens.size(), 1.0);
+    const auto pull = [&] {
+      pull_back(checkpoint, model, entered, 1, direction, [](std::size_t, MatrixView<const double>) {});
+    };
+    EXPECT_EQ(test::error_of(ErrorCode::Unsupported, pull),
+              std::string("not modelled: paths through ") + what);
+  }
 }
 
 TEST(Decoder, RefusesChangedFilesThatItDoesNotModel) {

@@ -146,9 +146,13 @@ class Planner {
         continue;
       }
       const models::Norm* const after = models::find_norm(model_, name);
-      if (after == nullptr || after->writers.size() != 1) refuse(name);
+      if (after == nullptr || after->writers.empty()) refuse(name);
       if (!is_new(after->writers.front())) continue;
-      std::optional<Branch> branch = close(after->writers.front());
+      std::optional<Branch> branch;
+      for (const models::Linear& expert : after->writers) {
+        if (branch) refuse(name);
+        branch = close(expert);
+      }
       if (!branch) refuse(name);
       branch->after = after;
       step.before.push_back(std::move(*branch));

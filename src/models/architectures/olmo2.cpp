@@ -1,3 +1,4 @@
+#include <optional>
 #include <string>
 
 #include "architecture.hpp"
@@ -36,7 +37,7 @@ void olmo2_forward(Builder& b) {
             .windows_unscaled = !exaone,
             .windows_only = exaone && windows});
   if (windows) b.windows({.period = 4});
-  if (!flex) b.decoder({.activation = "silu"});
+  b.decoder({.activation = "silu", .routing = flex ? softmax_routing(b) : std::nullopt});
   llama_stack(b, {.layer = flex ? flex_olmo_layer : llama_branches_with_norms});
 }
 

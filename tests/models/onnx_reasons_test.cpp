@@ -17,7 +17,7 @@ using test::OnnxFile;
 using test::Proto;
 
 /// A LayerNorm of x [2, 3, 4] as arithmetic, of which one part may be another.
-struct Written {
+struct LayerNormAsNodes {
   std::string mean_of = "x";
   std::int64_t mean_axis = -1;
   std::string exponent = "two";
@@ -97,33 +97,36 @@ TEST(OnnxReasons, AnOperatorHasItsAttributesAndInputs) {
 }
 
 TEST(OnnxReasons, OfNearMissesAreTheirOwn) {
-  EXPECT_EQ(stated_norms(open(Written{}.file())).norms.size(), 1U);
-  EXPECT_EQ((Written{.exponent = "three"}.why()), "the exponent of Pow node/squares is 3, expected 2");
-  EXPECT_EQ((Written{.exponent = "y"}.why()),
+  EXPECT_EQ(stated_norms(open(LayerNormAsNodes{}.file())).norms.size(), 1U);
+  EXPECT_EQ((LayerNormAsNodes{.exponent = "three"}.why()),
+            "the exponent of Pow node/squares is 3, expected 2");
+  EXPECT_EQ((LayerNormAsNodes{.exponent = "y"}.why()),
             "the exponent of Pow node/squares, y, is not one stored number");
-  EXPECT_EQ((Written{.squares_by_product = true}.why()),
+  EXPECT_EQ((LayerNormAsNodes{.squares_by_product = true}.why()),
             "Mul node/squares multiplies centered by x, expected a square");
-  EXPECT_EQ((Written{.mean_of = "y"}.why()), "Sub node/centered subtracts the mean of y from x");
-  EXPECT_EQ((Written{.mean_axis = -2}.why()),
+  EXPECT_EQ((LayerNormAsNodes{.mean_of = "y"}.why()), "Sub node/centered subtracts the mean of y from x");
+  EXPECT_EQ((LayerNormAsNodes{.mean_axis = -2}.why()),
             "Sub node/centered subtracts the mean along axis -2, and squares are reduced along axis -1");
-  EXPECT_EQ((Written{.axes = Proto().bytes(1, "axes").integer(8, 1).integer(8, 2)}.why()),
+  EXPECT_EQ((LayerNormAsNodes{.axes = Proto().bytes(1, "axes").integer(8, 1).integer(8, 2)}.why()),
             "ReduceMean node/reduced reduces 2 axes, expected one");
-  EXPECT_EQ((Written{.statistic = "ReduceSum"}.why()),
+  EXPECT_EQ((LayerNormAsNodes{.statistic = "ReduceSum"}.why()),
             "ReduceSum node/reduced sums squares of what is centred, and no kind divides by its length");
-  EXPECT_EQ((Written{.statistic = "ReduceSum", .factor = "fifth"}.why()),
+  EXPECT_EQ((LayerNormAsNodes{.statistic = "ReduceSum", .factor = "fifth"}.why()),
             "its sums are divided by 5, of 4 features");
-  EXPECT_EQ((Written{.factor = "fifth"}.why()),
+  EXPECT_EQ((LayerNormAsNodes{.factor = "fifth"}.why()),
             "Mul node/divided changes a mean, which is divided by the number of features already");
-  EXPECT_EQ((Written{.clamp = "small"}.why()), "Max node/variance clamps the variance elsewhere than at 0");
-  EXPECT_EQ((Written{.eps = "y"}.why()),
+  EXPECT_EQ((LayerNormAsNodes{.clamp = "small"}.why()),
+            "Max node/variance clamps the variance elsewhere than at 0");
+  EXPECT_EQ((LayerNormAsNodes{.eps = "y"}.why()),
             "what Add node/padded adds under the root, y, is not one stored number");
-  EXPECT_EQ((Written{.eps = "negative"}.why()),
+  EXPECT_EQ((LayerNormAsNodes{.eps = "negative"}.why()),
             "eps is -1, the constant negative, expected a number from 0 on");
-  EXPECT_EQ((Written{.eps_is_outside = true}.why()),
+  EXPECT_EQ((LayerNormAsNodes{.eps_is_outside = true}.why()),
             "Add node/deviation adds eps to the root, expected eps under it");
-  EXPECT_EQ((Written{.numerator = "x"}.why()),
+  EXPECT_EQ((LayerNormAsNodes{.numerator = "x"}.why()),
             "Mul node/out is no norm: its factor x is neither x minus its mean nor a stored vector");
-  EXPECT_EQ((Written{.divides = "Mul"}.why()), "Mul node/unit multiplies by the root, expected a division");
+  EXPECT_EQ((LayerNormAsNodes{.divides = "Mul"}.why()),
+            "Mul node/unit multiplies by the root, expected a division");
 }
 
 TEST(OnnxReasons, ARootOfNoStatisticIsNoNearMiss) {

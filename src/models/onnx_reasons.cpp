@@ -38,7 +38,11 @@ class Reasons : private OnnxStatistics {
   [[nodiscard]] std::string why(const OnnxNode& root) const {
     const std::string of_statistic = root.op == "ReduceL2" ? why_no_length(root) : why_no_variance(root);
     if (of_statistic != no_reason) return of_statistic;
-    return why_no_quotient(root);
+    const std::string of_quotient = why_no_quotient(root);
+    const std::optional<Variance> found = root.op == "ReduceL2" ? std::nullopt : padded(root.input(0));
+    if (of_quotient.empty() || !found || found->is_centered) return of_quotient;
+    const std::string of_mean = why_not_centred(found->of.of, found->of);
+    return of_mean.empty() ? of_quotient : of_mean + "; " + of_quotient;
   }
 
  private:

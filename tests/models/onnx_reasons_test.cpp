@@ -104,9 +104,12 @@ TEST(OnnxReasons, OfNearMissesAreTheirOwn) {
             "the exponent of Pow node/squares, y, is not one stored number");
   EXPECT_EQ((LayerNormAsNodes{.squares_by_product = true}.why()),
             "Mul node/squares multiplies centered by x, expected a square");
-  EXPECT_EQ((LayerNormAsNodes{.mean_of = "y"}.why()), "Sub node/centered subtracts the mean of y from x");
-  EXPECT_EQ((LayerNormAsNodes{.mean_axis = -2}.why()),
-            "Sub node/centered subtracts the mean along axis -2, and squares are reduced along axis -1");
+  const std::string of_x = "; Mul node/out is no norm: its factor x is neither centered nor a stored vector";
+  EXPECT_EQ((LayerNormAsNodes{.mean_of = "y", .numerator = "x"}.why()),
+            "Sub node/centered subtracts the mean of y from x" + of_x);
+  EXPECT_EQ(
+      (LayerNormAsNodes{.mean_axis = -2, .numerator = "x"}.why()),
+      "Sub node/centered subtracts the mean along axis -2, and squares are reduced along axis -1" + of_x);
   EXPECT_EQ((LayerNormAsNodes{.axes = Proto().bytes(1, "axes").integer(8, 1).integer(8, 2)}.why()),
             "ReduceMean node/reduced reduces 2 axes, expected one");
   EXPECT_EQ((LayerNormAsNodes{.statistic = "ReduceSum"}.why()),
@@ -127,6 +130,16 @@ TEST(OnnxReasons, OfNearMissesAreTheirOwn) {
             "Mul node/out is no norm: its factor x is neither x minus its mean nor a stored vector");
   EXPECT_EQ((LayerNormAsNodes{.divides = "Mul"}.why()),
             "Mul node/unit multiplies by the root, expected a division");
+}
+
+TEST(OnnxReasons, WhatIsDividedByItsOwnRootMeanSquareIsAnRmsNormWhateverItIs) {
+  for (const LayerNormAsNodes& nodes :
+       {LayerNormAsNodes{.mean_of = "y"}, LayerNormAsNodes{.mean_axis = -2}}) {
+    const StatedNorms found = stated_norms(open(nodes.file()));
+    ASSERT_EQ(found.norms.size(), 1U);
+    EXPECT_EQ(found.norms[0].kind, NormKind::rms);
+    EXPECT_EQ(found.norms[0].reasons.front(), "x / sqrt(mean x\u00b2 + eps), where x is centered");
+  }
 }
 
 TEST(OnnxReasons, ARootOfNoStatisticIsNoNearMiss) {

@@ -9,7 +9,7 @@ SOURCE = Path(os.environ["NORMSCOPE_SOURCE_DIR"])
 ROWS = SOURCE / "src/models/architectures"
 TREES = ("apps", "bench", "explorer", "include", "lab", "python", "scripts", "src")
 # Fixtures and oracles name the families that they make.
-APART = {"architectures", "compare_table", "gguf_oracle", "model_oracle", "node_modules", "tests"}
+APART = {"architectures", "compare_table", "gguf_oracle", "mlx_oracle", "model_oracle", "node_modules", "tests"}
 LITERAL = re.compile(r"""["']([\w.-]+)["']""")
 # Literals so near to one another, in characters, are a list.
 REACH = 300

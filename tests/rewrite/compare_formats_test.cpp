@@ -6,6 +6,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -261,20 +262,44 @@ TEST(RewriteCompareGguf, AConvertedFileIsTheSameModel) {
   std::istringstream names(
       "qwen3 phi3 granite olmo olmo2 cohere stablelm bloom gpt_neox phi_ungrouped glm4 "
       "qwen2_moe_sparse qwen3_moe_sparse seed_oss granitemoe olmo3 qwen3_yarn llama.fused "
-      "qwen3.fused qwen2_moe_sparse.fused nomic_bert ");
+      "qwen3.fused qwen2_moe_sparse.fused nomic_bert rwkv6 rwkv7 glm4_moe cohere2_period ");
   for (std::string name; names >> name;) {
     EXPECT_EQ(compared_with_converted(name).agreement, Agreement::same) << name;
   }
-  EXPECT_EQ(compared_with_converted("gemma").agreement, Agreement::equivalent) << "1 + w was rounded";
+  for (const char* const name : {"gemma", "nemotron"}) {
+    EXPECT_EQ(compared_with_converted(name).agreement, Agreement::equivalent) << "1 + w was rounded";
+  }
 }
 
-// The converter writes 2048 positions for every Falcon, and eps 1e-5 for every MPT. llama.cpp knows one
-// largest distance of T5's relative positions.
-TEST(RewriteCompareGguf, WhatTheConverterAssumesIsTheSameIfItHolds) {
+// The converter writes 2048 positions for every Falcon, whose rotary frequencies do not depend on them.
+TEST(RewriteCompareGguf, MorePositionsOfListedFrequenciesAreTheSame) {
   for (const char* const name : {"falcon_7b", "falcon_40b"}) {
-    EXPECT_EQ(compared_with_converted(name).agreement, Agreement::undecided) << name;
-    EXPECT_EQ(compared_with_converted(name, "\"max_position_embeddings\": 32,").agreement, Agreement::same);
+    EXPECT_EQ(compared_with_converted(name).agreement, Agreement::same) << name;
   }
+  for (const auto& [name, scaling, expected] :
+       {std::tuple{"llama", "", Agreement::same},
+        {"llama", "\"rope_scaling\": {\"rope_type\": \"dynamic\", \"factor\": 2.0},", Agreement::undecided},
+        {"bert", "", Agreement::undecided}}) {
+    const Scratch scratch;
+    std::vector<files::Checkpoint> both;
+    for (const char* const positions : {"32", "64"}) {
+      Copy copy(fixture(name));
+      const std::string field = "\"max_position_embeddings\": ";
+      copy.config.replace(copy.config.find(field), field.size() + 2, scaling + field + positions);
+      if (*scaling != '\0') {
+        const std::string section = "\"rope_parameters\"";
+        copy.config.replace(copy.config.find(section), section.size(), "\"unused\"");
+      }
+      both.push_back(copy.open(scratch / positions));
+    }
+    const Comparison found = compare(both[0], models::describe(both[0]), both[1], models::describe(both[1]));
+    EXPECT_EQ(found.agreement, expected) << name << scaling;
+  }
+}
+
+// The converter writes eps 1e-5 for every MPT. llama.cpp knows one largest distance of T5's relative
+// positions.
+TEST(RewriteCompareGguf, WhatTheConverterAssumesIsTheSameIfItHolds) {
   const std::string distance = "\"relative_attention_max_distance\": ";
   EXPECT_EQ(compared_with_converted("t5_gated").agreement, Agreement::undecided);
   EXPECT_EQ(compared_with_converted("t5_gated", distance + "5", distance + "128").agreement, Agreement::same);

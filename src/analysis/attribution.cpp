@@ -162,7 +162,6 @@ class Attributor {
       const bool ran =
           std::any_of(result_.components.begin(), result_.components.end(),
                       [](const ComponentEffect& component) { return component.rerun.has_value(); });
-      if (ran) check_runs(reading);
       if (ran) add_paths(reading);
       if (options_.anywhere) add_ranges(reading);
     }
@@ -306,12 +305,15 @@ class Attributor {
   }
 
   using Change = std::function<void(std::size_t component, MatrixView<double> rows)>;
+  using Collect = std::function<void(std::size_t component, MatrixView<const double> rows)>;
 
   /// How the reading changes when the model runs again from that component on, with its components changed.
-  double rerun_changed(const NormReading& reading, std::size_t first, const Change& change) {
+  double rerun_changed(const NormReading& reading, std::size_t first, const Change& change,
+                       const Collect& collect = {}) {
     double value = 0.0;
     (void)decoder_.run_apart(context_,
                              {.change = change,
+                              .collect = collect,
                               .observe =
                                   [&](std::size_t norm, MatrixView<const double> rows) {
                                     if (norm == result_.norm) value = reading.value_at(rows.row(result_.at));
@@ -367,22 +369,29 @@ class Attributor {
   }
 
   /// Runs the text again, with each component replaced by itself.
-  void check_runs(const NormReading& reading) {
+  void check_runs(const NormReading& reading, const Collect& collect) {
     RunCheck check;
-    check.null_patch = rerun_changed(reading, 0, [&](std::size_t index, MatrixView<double> rows) {
+    const auto replace_by_itself = [&](std::size_t index, MatrixView<double> rows) {
       if (bits_of(rows) != bits_[index]) ++check.differing;
       const std::vector<double> same(rows.data(), rows.data() + rows.rows() * rows.width());
       std::copy(same.begin(), same.end(), rows.data());
-    });
+    };
+    check.null_patch = rerun_changed(reading, 0, replace_by_itself, collect);
     result_.check = check;
   }
 
-  /// Sums over paths, for the components that were run without.
-  void add_paths(const NormReading& reading) {
+  /// Of the reading, by what the components of a branch add to the stream; by the first of these.
+  using Derivatives = std::map<std::size_t, std::vector<double>>;
+
+  static const std::vector<double>& derivative_of(const Derivatives& derivatives, std::size_t component) {
+    return std::prev(derivatives.upper_bound(component))->second;
+  }
+
+  /// The derivatives that give path sums; none for norms without one divisor, and for too many tokens.
+  [[nodiscard]] std::optional<Derivatives> path_derivatives(const std::vector<double>& direction) const {
     const auto positions = static_cast<double>(context_.size());
-    if (positions * positions * static_cast<double>(model_.heads_per_layer) > most_weights) return;
-    std::vector<double> direction = reading.direction();
-    for (double& value : direction) value /= reading.divisor();
+    if (positions * positions * static_cast<double>(model_.heads_per_layer) > most_weights)
+      return std::nullopt;
     Derivatives derivatives;
     try {
       forward::pull_back(
@@ -393,24 +402,24 @@ class Attributor {
           options_.threads);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::Unsupported) throw;
-      return;
+      return std::nullopt;
     }
-    (void)decoder_.run_apart(
-        context_, {.collect = [&](std::size_t index, MatrixView<const double> rows) {
-          if (!result_.components[index].rerun) return;
-          std::vector<double> replaced(rows.data(), rows.data() + rows.rows() * rows.width());
-          replace(index, options_.removal, {replaced.data(), rows.rows(), rows.width()});
-          for (std::size_t i = 0; i < replaced.size(); ++i) replaced[i] -= rows.data()[i];
-          result_.components[index].paths = plain_dot(derivative_of(derivatives, index), replaced);
-        }});
-    check_freeze(direction, derivatives);
+    return derivatives;
   }
 
-  /// Of the reading, by what the components of a branch add to the stream; by the first of these.
-  using Derivatives = std::map<std::size_t, std::vector<double>>;
-
-  static const std::vector<double>& derivative_of(const Derivatives& derivatives, std::size_t component) {
-    return std::prev(derivatives.upper_bound(component))->second;
+  /// Sums over paths, for the components that were run without, in the pass that checks runs.
+  void add_paths(const NormReading& reading) {
+    std::vector<double> direction = reading.direction();
+    for (double& value : direction) value /= reading.divisor();
+    const std::optional<Derivatives> derivatives = path_derivatives(direction);
+    check_runs(reading, [&](std::size_t index, MatrixView<const double> rows) {
+      if (!derivatives || !result_.components[index].rerun) return;
+      std::vector<double> replaced(rows.data(), rows.data() + rows.rows() * rows.width());
+      replace(index, options_.removal, {replaced.data(), rows.rows(), rows.width()});
+      for (std::size_t i = 0; i < replaced.size(); ++i) replaced[i] -= rows.data()[i];
+      result_.components[index].paths = plain_dot(derivative_of(*derivatives, index), replaced);
+    });
+    if (derivatives) check_freeze(direction, *derivatives);
   }
 
   /// Runs the frozen model with random changes of all components, of about the stream's size.

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
@@ -366,10 +367,30 @@ struct Decoder::State {
     return output;
   }
 
+  /// What an MLP added that alone stands between two norms of the stream.
+  [[nodiscard]] std::optional<std::vector<double>> kept_output(
+      const Branch& branch, const std::vector<std::vector<double>>& entered) const {
+    const std::size_t step = step_behind(branch.norm);
+    if (!branch.heads.empty() || plan.steps[step].becomes_stream || plan.steps[step + 1].before.size() != 1) {
+      return std::nullopt;
+    }
+    std::vector<double> output = entered[step + 1];
+    for (std::size_t i = 0; i < output.size(); ++i) output[i] -= entered[step][i];
+    return output;
+  }
+
   /// As `add_apart`, with attention, MLPs and the divisor of the branch's norm as for the output `kept` of
   /// the norm that the branch reads.
   void add_frozen(const Branch& branch, std::size_t first, const Apart& hooks, MatrixView<const double> kept,
                   MatrixView<const double> normed, std::vector<double>& stream) const {
+    const double scale = model.decoder->branch_scale;
+    if (auto output = kept_output(branch, *hooks.entered)) {
+      for (std::size_t c = 0; c < branch.components(); ++c) {
+        if (hooks.change) hooks.change(first + c, {output->data(), normed.rows(), width});
+      }
+      for (std::size_t i = 0; i < stream.size(); ++i) stream[i] += (*output)[i];
+      return;
+    }
     std::vector<std::vector<double>> parts = apart(branch, kept, &normed);
     if (branch.after != nullptr) {
       std::vector<double> total(stream.size());
@@ -379,10 +400,9 @@ struct Decoder::State {
       pass_after(branch, total, &parts);
     }
     for (std::size_t c = 0; c < parts.size(); ++c) {
-      for (double& value : parts[c]) value *= model.decoder->branch_scale;
+      for (double& value : parts[c]) value *= scale;
       if (hooks.change) hooks.change(first + c, {parts[c].data(), normed.rows(), width});
       for (std::size_t i = 0; i < stream.size(); ++i) stream[i] += parts[c][i];
-      if (hooks.collect) hooks.collect(first + c, {parts[c].data(), normed.rows(), width});
     }
   }
 

@@ -137,8 +137,8 @@ struct Attribution {
 ///           there, and for components that do not add up to the stream, with the miss; Shape for rows of
 ///           another width; Unsupported for a final norm that is elementwise or has groups
 ///
-/// Cost      a forward pass; one more from its layer on for each component in `budget`, and about five for
-///           all path sums of these and `check`; memory of the rows that enter each norm; as `bound_subsets`
+/// Cost      a forward pass; one more from its layer on for each component in `budget`, and about two for all
+///           path sums of these and `check`; memory of the rows that enter each norm; as `bound_subsets`
 [[nodiscard]] Attribution attribute(const files::Checkpoint& checkpoint, const models::Model& model,
                                     std::span<const std::size_t> tokens, const AttributeOptions& options,
                                     const Progress& progress = {});

@@ -75,7 +75,7 @@ struct Apart {
   const std::vector<std::vector<double>>* entered = nullptr;
   std::size_t first = 0;
   /// Keeps the weights of attention, the divisors of norms and the outputs of MLPs as in the pass of
-  /// `entered`: all else is linear. `change` may then change what a component adds to the stream.
+  /// `entered`: all else is linear. `change` may then add to what a component adds to the stream.
   bool frozen = false;
 };
 
@@ -169,7 +169,7 @@ class Decoder {
   /// Errors    as `run`; Unsupported if `collect` is given and a branch ends in a norm that is elementwise or
   ///           has groups, and if it is frozen for any such norm and for branches that read the stream itself
   ///
-  /// Requires  a frozen pass begins at component 0
+  /// Requires  a frozen pass begins at component 0 and has no `collect`
   ///
   /// Cost      as `run`, or `share_behind(first)` of it; memory: the widest output map, and rows of the
   ///           stream for each component of a branch

@@ -1,6 +1,7 @@
 """Small and large calls of the torch modules beside torch's own: `scripts/bench modules [--quick]`.
 
-Times of both alternate; the table has the median of the ratios of torch's time to ours, above 1 where ours is faster."""
+Processor times of both alternate, which other work on the machine changes little; the table has the median of the ratios
+of torch's time to ours, above 1 where ours is faster."""
 
 import argparse
 import statistics
@@ -15,10 +16,10 @@ SHAPES = [(1, 768), (16, 768), (1, 4096), (256, 768), (4096, 768), (1024, 4096)]
 
 
 def seconds(call, repeats):
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(repeats):
         call()
-    return (time.perf_counter() - start) / repeats
+    return (time.process_time() - start) / repeats
 
 
 def ratio(ours, theirs, pairs, repeats):

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
@@ -157,11 +158,13 @@ std::span<T> entries_in(const std::optional<Entries>& parameter) {
   return {reinterpret_cast<T*>(parameter->data), parameter->width};
 }
 
-/// A norm's x, gain and bias.
+/// A norm's x, gain and bias, which are in the precision of the statistics: copies hold them where theirs is
+/// another.
 struct TensorInputs {
   Entries x;
   std::optional<Entries> gain{};
   std::optional<Entries> bias{};
+  std::array<std::vector<float>, 2> copies{};
 };
 
 /// What the norm is besides.
@@ -195,20 +198,44 @@ struct TensorNorm {
   }
 };
 
-/// Whether a parameter that is there is of the precision of the statistics, an entry for each feature.
-bool read_parameter(nb::handle given, const Entries& x, std::optional<Entries>& parameter) {
+float widened(norm::Bfloat16 value) { return norm::to_float(value); }
+float widened(norm::Float16 value) { return norm::to_float(value); }
+void narrow(float value, norm::Bfloat16& to) { to = norm::to_bfloat16(value); }
+void narrow(float value, norm::Float16& to) { to = norm::to_float16(value); }
+
+/// Calls `body` with an element of that type if it has 16 bits.
+template <typename Body>
+void with_narrow(Element element, const Body& body) {
+  with_type(element, [&]<typename T>(T entry) {
+    if constexpr (sizeof(T) == 2) body(entry);
+  });
+}
+
+/// Whether a parameter that is there has an entry for each feature, of the type of x or of its statistics.
+bool read_parameter(nb::handle given, const Entries& x, std::optional<Entries>& parameter,
+                    std::vector<float>& copy) {
   if (given.is_none()) return true;
   parameter = entries_of(given);
+  if (!parameter || parameter->axes != 1 || parameter->width != x.width) return false;
   const Element wide = x.element == Element::float64 ? Element::float64 : Element::float32;
-  return parameter && parameter->element == wide && parameter->axes == 1 && parameter->width == x.width;
+  if (parameter->element == wide) return true;
+  if (parameter->element != x.element) return false;
+  with_narrow(x.element, [&]<typename T>(T) {
+    for (const T value : entries_in<const T>(parameter)) copy.push_back(widened(value));
+  });
+  parameter->element = wide;
+  parameter->data = reinterpret_cast<char*>(copy.data());
+  return true;
 }
 
 std::optional<TensorInputs> inputs_of(nb::handle x, nb::handle gain, nb::handle bias) {
   const std::optional<Entries> rows = entries_of(x);
   if (!rows) return std::nullopt;
-  TensorInputs inputs{.x = *rows};
-  if (!read_parameter(gain, *rows, inputs.gain) || !read_parameter(bias, *rows, inputs.bias))
+  std::optional<TensorInputs> inputs{{.x = *rows}};
+  if (!read_parameter(gain, *rows, inputs->gain, inputs->copies[0]) ||
+      !read_parameter(bias, *rows, inputs->bias, inputs->copies[1])) {
     return std::nullopt;
+  }
   return inputs;
 }
 
@@ -308,24 +335,37 @@ nb::object gradients_of_tensor(nb::handle context, nb::handle dy) {
   const nb::object dx = called(torch->empty_like, x);
   std::array<nb::object, 2> gradients{nb::none(), nb::none()};
   std::array<std::optional<Entries>, 2> of_parameters;
+  std::array<std::vector<float>, 2> sums;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (parameters[i].is_none() || !is_true(needed[i + 1])) continue;
     gradients[i] = called(torch->empty_like, parameters[i]);
     of_parameters[i] = entries_of(gradients[i]);
     if (!of_parameters[i]) return not_implemented();
+    if (size_of(of_parameters[i]->element) == 2) sums[i].resize(inputs->x.width);
   }
   const std::optional<Entries> to = entries_of(dx);
   if (!to) return not_implemented();
   const unsigned threads = threads_for(inputs->x);
   with_type(to->element, [&]<typename T>(T) {
     const norm::Layer<T> layer = how.layer<T>(*inputs);
+    const auto to_sum = [&](std::size_t i) -> std::span<norm::Wide<T>> {
+      if constexpr (sizeof(T) == 2) {
+        if (!sums[i].empty()) return sums[i];
+      }
+      return entries_in<norm::Wide<T>>(of_parameters[i]);
+    };
     computed(inputs->x, [&] {
       norm::normalize_backward<T>(layer, inputs->x.view<const T>(), back->view<const T>(), to->view<T>(),
-                                  {entries_in<norm::Wide<T>>(of_parameters[0]),
-                                   entries_in<norm::Wide<T>>(of_parameters[1]), nullptr, nullptr},
-                                  threads);
+                                  {to_sum(0), to_sum(1), nullptr, nullptr}, threads);
     });
   });
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    if (sums[i].empty()) continue;
+    with_narrow(of_parameters[i]->element, [&]<typename T>(T) {
+      const std::span<T> entries = entries_in<T>(of_parameters[i]);
+      for (std::size_t k = 0; k < entries.size(); ++k) narrow(sums[i][k], entries[k]);
+    });
+  }
   return nb::make_tuple(dx, gradients[0], gradients[1], nb::none());
 }
 

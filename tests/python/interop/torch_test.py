@@ -58,9 +58,9 @@ class Modules(unittest.TestCase):
     def test_plain_tensors_are_read_by_the_core(self):
         """With the bits that go by address, and no other tensors."""
         plain, how = _autograd.normalized_plain, ("layer", 1, 1e-5)
-        for dtype in (torch.float64, torch.float32, torch.bfloat16):
-            wide = torch.float64 if dtype is torch.float64 else torch.float32
-            weight, bias = (torch.nn.Parameter(torch.randn(48, dtype=wide)) for _ in range(2))
+        for dtype, stored in ((torch.float64, torch.float64), (torch.float32, torch.float32), (torch.bfloat16, torch.float32),
+                              (torch.bfloat16, torch.bfloat16), (torch.float16, torch.float16)):
+            weight, bias = (torch.nn.Parameter(torch.randn(48).to(stored)) for _ in range(2))
             for shape in ((48,), (1, 48), (3, 5, 48), (900, 48)):
                 x, dy = (torch.randn(shape, dtype=dtype) for _ in range(2))
                 results = []
@@ -74,7 +74,7 @@ class Modules(unittest.TestCase):
                 self.assertIsNone(plain(x, weight.detach(), None, 48, *how).grad_fn)
         x, weight = torch.randn(3, 48), torch.ones(48)
         self.assertIsNot(plain(x, weight, None, 48, *how), NotImplemented)
-        for given in ((x.half(), weight.half(), None, 48, *how), (x.int(), weight, None, 48, *how), (x, weight[:1], None, 48, *how),
+        for given in ((x, weight.half(), None, 48, *how), (x.int(), weight, None, 48, *how), (x, weight[:1], None, 48, *how),
                       (x.T, None, None, None, *how), (torch._neg_view(x), None, None, 48, *how), (x, weight, None, 47, *how),
                       (x, torch._neg_view(weight), None, 48, *how), (x.to("meta"), None, None, 48, *how), (3, None, None, 48, *how),
                       (x.to_sparse(), None, None, 48, *how), (x[:0], None, None, 48, *how), (x, None, None, 48, "x", 1, 1e-5),

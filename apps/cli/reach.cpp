@@ -379,7 +379,8 @@ Command reach_command() {
                       option("--sharpen", options->sharpen), option("--sharpen-tokens", options->tokens),
                       option("--budget", options->budget).says("in all").usually("no limit"),
                       option("--tolerance", options->tolerance)
-                          .says(": margins up to this, relative to the logits' size"),
+                          .says(": what a token's lead must be proved to be at most, relative to the logits' "
+                                "size, if it is unreachable"),
                       option("--names", head.names)},
                      model_options(head.model)),
               joined({option("--unembedding", head.unembedding).excludes({"MODEL"}),

@@ -150,8 +150,9 @@ def reach(unembedding: Any, norm: Norm | None = None, bias: Any = None, *, token
     norm      the final norm; LayerNorm without gain where None
     tokens    whose largest probability is optimized, besides the `nearest` to unreachable
     budget    billions of multiplications after which remaining work is skipped and counted
-    tolerance a token counts as unreachable if its logit is proved to lead nowhere by more than this times the result's
-              `scale`; `Head.float32_lead` says which leads float32 keeps
+    tolerance a token is unreachable if its logit is proved to lead nowhere by more than this times the result's `scale`;
+              one that leads at some point found is reachable, by however little (`to_numpy("lead.upper")` has the most of
+              each, and `Head.float32_lead` says which leads float32 keeps)
     Errors    ValueError for shapes that do not match, an entry that is not finite, and a norm of several groups;
               TypeError for integers
     Source    Ba, Kiros, Hinton 2016; Grivas, Bogoychev, Lopez 2022 without the norm

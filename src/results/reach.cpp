@@ -246,7 +246,9 @@ void fields(V& v, const ReachFields& x) {
     "for every token bounds, proved, of the largest probability it can get");
   v("scale", not_negative(head.logits.scale),
     "largest length of a row of A plus size of its offset, means of all tokens taken out");
-  v("tolerance", fraction(x.details.tolerance), "a lead of at most tolerance * scale is none");
+  v("tolerance", fraction(x.details.tolerance),
+    "of unreachable tokens the lead is at most tolerance * scale, or rounding; reachable ones may lead by "
+    "less");
   v("sphere", head.logits.sphere,
     "eps = 0: the norm gives |u| = 1 only; bounds from above are those of the ball all the same");
   v("tie", not_negative(head.logits.tolerance(x.details.tolerance)),

@@ -91,6 +91,11 @@ class Arrays(unittest.TestCase):
             self.assertEqual(found.tolerance, tolerance)
             self.assertTrue(all(entry.lead_at_most <= tolerance * found.scale for entry in found.unreachable))
         self.assertGreaterEqual(len(found.unreachable), len(ns.reach(rows, norm).unreachable))
+        # A corner 1e-3 outside of an edge leads there, by less than the tolerance.
+        corners = np.array([[1.0, 0.0], [-0.5, 0.75**0.5], [-0.5, -(0.75**0.5)], [0.2505, 0.501 * 0.75**0.5]])
+        found = ns.reach(corners, ns.Norm(2, "rms"), tolerance=0.3)
+        self.assertEqual(found.unreachable, [])
+        self.assertTrue(0 < found.to_numpy("lead.upper")[3] < 0.3 * found.scale)
 
     def test_the_image_of_a_norm(self):
         norm = ns.Norm(3, gain=np.array([1.0, 2.0, 3.0]), eps=0.0)

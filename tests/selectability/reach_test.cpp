@@ -52,6 +52,41 @@ TEST(Reach, LogitsAreThoseAfterTheNorm) {
   }
 }
 
+TEST(Reach, ToleranceOverrulesNoPointWhereATokenLeads) {
+  const double high = std::sqrt(0.75);
+  // A triangle, a point 0.01 outside of each side, which leads by that much in its own direction, and the
+  // middle.
+  const std::vector<double> rows{1.0,         0.0,   -0.5, high,       -0.5,         -high, 0.51 * 0.5,
+                                 0.51 * high, -0.51, 0.0,  0.51 * 0.5, -0.51 * high, 0.0,   0.0};
+  const Logits logits = fold({.kind = NormKind::rms, .width = 2}, {rows.data(), 7, 2}, {});
+  for (const double tolerance : {1e-12, 0.3}) {
+    std::vector<TokenReach> tokens;
+    decide(logits, tokens, {.threads = 1, .tolerance = tolerance});
+    sharpen(logits, tokens, {3}, {.threads = 1, .tolerance = tolerance});
+    for (std::size_t token = 0; token < 6; ++token) EXPECT_EQ(tokens[token].answer, Answer::yes);
+    EXPECT_GT(tokens[3].lower, 0.0);
+    EXPECT_LT(tokens[3].upper, 0.011 * logits.scale);
+    EXPECT_EQ(tokens[6].answer, Answer::no);
+  }
+  std::size_t between = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Logits head = random_head(60, 4, NormKind::layer, 100 * seed, 0.5).logits();
+    const std::vector<TokenReach> fine = decided(head);
+    std::vector<TokenReach> coarse;
+    const double tolerance = 0.3;
+    decide(head, coarse, {.threads = 1, .tolerance = tolerance});
+    for (std::size_t token = 0; token < fine.size(); ++token) {
+      EXPECT_TRUE(verify(head, token, coarse[token], tolerance));
+      const bool is_none = coarse[token].answer == Answer::no;
+      EXPECT_TRUE(is_none || fine[token].answer == Answer::yes);
+      EXPECT_TRUE(!is_none || coarse[token].upper <= tolerance * head.scale);
+      EXPECT_TRUE(!is_none || fine[token].lower <= tolerance * head.scale);
+      between += is_none && fine[token].answer == Answer::yes ? 1U : 0U;
+    }
+  }
+  EXPECT_GT(between, 0U);  // as the comment of `tolerance` says
+}
+
 TEST(Reach, PlantedTokensAndNoOthersAreFound) {
   struct Size {
     std::size_t tokens;

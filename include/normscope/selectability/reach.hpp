@@ -46,7 +46,9 @@ inline constexpr double budget_unit = 1e9;
 
 struct ReachOptions {
   unsigned threads = 0;
-  /// A token whose largest lead is at most this times the scale counts as unreachable.
+  /// A token is unreachable if its lead is proved to be at most this times the size of the rows in the proof,
+  /// which is at most the scale. One that a point shows to lead is reachable, by however little: a token that
+  /// leads by less than that may be either (test: Reach.ToleranceOverrulesNoPointWhereATokenLeads).
   double tolerance = 1e-12;
   /// Whether the product of all tokens with all tokens is computed first. It takes tokens² · width
   /// operations, however few tokens are not `done`.

@@ -69,13 +69,16 @@ class Head:
         constant = self._linear(np.zeros(x.shape) if self.norm.bias is None else self.norm.bias, wanted, constant=True)
         return Decomposition(added, np.broadcast_to(constant, added.shape[1:]))
 
-    def neurons(self, out_weights: Any, *, near_null: float = 1e-2) -> Neurons:
+    def neurons(self, out_weights: Any, *, near_null: float = 1e-2, frequencies: Any = None) -> Neurons:
         """How neurons that write `out_weights` to the residual stream can reach the logits: those that write to the
-        near-null space of the head change the others' scale through σ (entropy neurons).
+        near-null space of the head change the others' scale through σ (entropy neurons); those whose direct effect goes
+        with the logarithm of each token's frequency move the output to the unigram distribution, or away from it
+        (token-frequency neurons).
 
-        Shapes      out_weights (neurons, width), the vectors that neurons write at activation 1
-        near_null   singular values up to this share of the largest count as null
-        Errors      ValueError for other shapes
+        Shapes        out_weights (neurons, width), the vectors that neurons write at activation 1; frequencies (tokens,)
+        near_null     singular values up to this share of the largest count as null
+        frequencies   how often each token occurs in some text, above 0: counts plus 1, or probabilities
+        Errors        ValueError for other shapes, and for frequencies that are not above 0
         Source      Gurnee and others 2024; Stolfo and others 2024
         """
         weights, least = numbers("neurons", "out_weights", out_weights), real("neurons", "near_null", near_null)
@@ -96,8 +99,18 @@ class Head:
         norms = np.linalg.norm(weights, axis=1)
         seen = np.linalg.norm(weights_seen, axis=1)
         share = np.divide(np.linalg.norm(weights_seen @ null, axis=1), seen, out=np.zeros(len(weights)), where=seen > 0)
-        reach = np.linalg.norm(weights_seen @ rows.T, axis=1)
-        return Neurons(norms, share**2, reach)
+        effects = weights_seen @ rows.T
+        reach = np.linalg.norm(effects, axis=1)
+        if frequencies is None:
+            return Neurons(norms, share**2, reach)
+        often = numbers("neurons", "frequencies", frequencies)
+        if often.shape != (len(rows),) or not ((often > 0.0) & np.isfinite(often)).all():
+            raise ValueError(f"neurons: frequencies has shape {often.shape}, or is not above 0, expected ({len(rows)},) numbers "
+                             "above 0")
+        wanted = np.log(often) - np.log(often).mean()
+        lengths = reach * np.linalg.norm(wanted)
+        alike = np.divide(effects @ wanted * np.sign(self.scale), lengths, out=np.zeros(len(weights)), where=lengths > 0)
+        return Neurons(norms, share**2, reach, alike)
 
     def _linear(self, normalized: Any, tokens: Any, constant: bool = False) -> np.ndarray:
         logits = normalized @ np.asarray(self.unembedding, float)[tokens].T
@@ -129,11 +142,13 @@ class Decomposition:
 class Neurons:
     """For every neuron: the length of the vector it writes; of its part that the norm sees (without its mean, for LayerNorm),
     the share of the squared length in the near-null space of the head; and the length of its direct effect on the
-    logits at σ = 1, without the part common to all logits."""
+    logits at σ = 1, without the part common to all logits. With `frequencies`, also the correlation of that effect with the
+    logarithm of the tokens' frequencies; its square is the share of the effect that shifts logits by frequency."""
 
     norm: np.ndarray
     null_share: np.ndarray
     logit_effect: np.ndarray
+    frequency_correlation: np.ndarray | None = None
 
     def __repr__(self) -> str:
         return f"Neurons({len(self.norm)}, null share at most {self.null_share.max(initial=0.0):.3g})"

@@ -180,6 +180,26 @@ class Parts(unittest.TestCase):
         ones = ns.Head(ns.Norm(8), unembedding).neurons(np.ones((1, 8)))
         self.assertEqual((ones.null_share[0], ones.logit_effect[0]), (0.0, 0.0))
 
+    def test_neurons_that_shift_logits_by_frequency(self):
+        rng = np.random.default_rng(14)
+        often = rng.integers(1, 1000, size=50)
+        for kind in ("layer", "rms"):
+            head = ns.Head(ns.Norm(8, kind, gain=rng.normal(size=8)), rng.normal(size=(50, 8)), scale=-2.0)
+            # What fits the logarithms best, and its opposite, among others.
+            direct = head.unembedding * head.norm.gain
+            best = np.linalg.lstsq(np.c_[direct, np.ones(50)], np.log(often), rcond=None)[0][:8]
+            out = np.stack([best, -best, *rng.normal(size=(4, 8))])
+            seen = out - out.mean(1, keepdims=True) if kind == "layer" else out
+            found = head.neurons(out, frequencies=often).frequency_correlation
+            wanted = [np.corrcoef(head.scale * direct @ row, np.log(often))[0, 1] for row in seen]
+            np.testing.assert_allclose(found, wanted, atol=1e-12)
+            self.assertEqual((int(np.argmin(found)), int(np.argmax(found))), (0, 1) if kind == "rms" else
+                             (int(np.argmin(wanted)), int(np.argmax(wanted))))
+        self.assertIsNone(head.neurons(out).frequency_correlation)
+        for wrong in (often[:-1], often * 0, often - often[0], np.full(50, np.nan)):
+            with self.assertRaisesRegex(ValueError, r"^neurons: frequencies has shape \(\d+,\), or is not above 0"):
+                head.neurons(out, frequencies=wrong)
+
 
 class Checker(unittest.TestCase):
     def test_the_stand_alone_checker_agrees(self):

@@ -84,7 +84,7 @@ void visit_high(const float* scores, std::size_t count, const Bar& bar, const Be
 /// that threads change no result.
 template <typename Rows, typename State>
 void scan(std::span<const float> points, const Rows& rows, unsigned threads, std::vector<State>& seen) {
-  constexpr std::size_t together = 128;  // points of a product
+  constexpr std::size_t together = 512;  // points of a product: few would not pay for packing the rows
   constexpr std::size_t fewest = 2048;   // rows of a task
   const std::size_t count = seen.size();
   const std::size_t width = rows.width();

@@ -714,21 +714,14 @@ class LeadChecker {
     const auto is_clear = [&](std::size_t i) {
       return limit.factor * static_cast<double>(products[i]) + limit.part * lengths_[begin + i] <= limit.most;
     };
-    constexpr std::size_t lanes = 16;
-    for (std::size_t i = 0; i < count; i += lanes) {
-      const std::size_t end = std::min(count, i + lanes);
-      bool all = true;
-      for (std::size_t j = i; j < end; ++j) all = all & is_clear(j);
-      if (all) continue;
-      for (std::size_t j = i; j < end; ++j) {
-        const std::size_t row = begin + j;
-        // NaN and infinity, where products overflow, decide nothing.
-        if (row == claim.index || is_clear(j) || quick_lead(claim, limit, row) >= claim.least) continue;
-        if (exact_lead(rows_, claim, row) >= claim.least) continue;
-        if (!decide(row)) return false;
-      }
-    }
-    return true;
+    bool holds = true;
+    each_open(count, is_clear, [&](std::size_t i) {
+      const std::size_t row = begin + i;
+      // NaN and infinity, where products overflow, decide nothing.
+      if (!holds || row == claim.index || quick_lead(claim, limit, row) >= claim.least) return;
+      holds = exact_lead(rows_, claim, row) >= claim.least || decide(row);
+    });
+    return holds;
   }
 
   /// Rounding of a product in float64 and the few operations around it, relative to the sizes of its terms.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <functional>
@@ -252,6 +253,21 @@ struct Scatter {
 /// A lower bound of the rank of the differences of all rows from the first: their rank modulo 2⁶¹ − 1, in
 /// which most ranks are the same. Stops early where that takes too long.
 [[nodiscard]] std::size_t rank_of_differences_at_least(const std::vector<MatrixView<const double>>& classes);
+
+/// Calls `visit(i)` for each i < count for which `is_clear(i)` is false. Groups are compared at once, which
+/// the compiler vectorizes.
+template <typename IsClear, typename Visit>
+void each_open(std::size_t count, const IsClear& is_clear, const Visit& visit) {
+  constexpr std::size_t lanes = 16;
+  for (std::size_t begin = 0; begin < count; begin += lanes) {
+    const std::size_t end = std::min(count, begin + lanes);
+    bool all = true;
+    for (std::size_t i = begin; i < end; ++i) all = all & is_clear(i);
+    for (std::size_t i = begin; !all && i < end; ++i) {
+      if (!is_clear(i)) visit(i);
+    }
+  }
+}
 
 /// The claim "along `direction` the row `index` scores higher than every other row by at least `least`",
 /// where the score of row x_j is directionᵀ x_j.

@@ -150,20 +150,6 @@ class OwnProducts {
         {static_cast<std::uint32_t>(token), static_cast<std::uint32_t>(too_many ? token : rival)});
   }
 
-  /// Calls `visit` for those that are not clear; groups are compared at once.
-  template <typename IsClear, typename Visit>
-  static void each_open(std::size_t count, const IsClear& is_clear, const Visit& visit) {
-    constexpr std::size_t lanes = 16;
-    for (std::size_t begin = 0; begin < count; begin += lanes) {
-      const std::size_t end = std::min(count, begin + lanes);
-      bool all = true;
-      for (std::size_t i = begin; i < end; ++i) all = all & is_clear(i);
-      for (std::size_t i = begin; !all && i < end; ++i) {
-        if (!is_clear(i)) visit(i);
-      }
-    }
-  }
-
   const Head& head_;
   std::size_t width_;
   std::vector<float> single_{};

@@ -82,9 +82,11 @@ void speech_layer(Builder& b, bool before) {
 }
 
 void speech_positions(Builder& b, std::string_view under) {
-  b.each_part(fmt::format("{}.layers.{{}}.", under), [&] {
+  // Not in a folder of their own: that these convolutions have a bias says nothing of others.
+  b.each_part(fmt::format("{}.layers.{{}}", under), [&] {
     b.without_parameters([&] {
-      b.norm_of_outputs("layer_norm", "position convolution output", {.role = "convolution", .map = "conv"});
+      b.norm_of_outputs(".layer_norm", "position convolution output",
+                        {.role = "convolution", .map = ".conv"});
     });
     b.last_eps(kSpeechEps, {});
     b.reads_are_indirect();

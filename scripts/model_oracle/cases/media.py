@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import diffusion_models as diffusion
 from .case import Case
-from .encoders import CLIP_VISION, TEXT_AND_IMAGE, TWO_TOWERS
+from .encoders import CLIP_TEXT, CLIP_VISION, TEXT_AND_IMAGE, TWO_TOWERS
 from .known import GROUPED
 from .others import AUDIO, IMAGE, VISION, VIT, WAV2VEC2
 
@@ -34,6 +34,7 @@ CASES = [
     Case("timesformer", "TimesformerForVideoClassification", VIT | dict(num_frames=2), VIDEO, towers=VISION),
     Case("yolos", "YolosForObjectDetection",
          VIT | dict(image_size=[8, 8], num_detection_tokens=3, use_mid_position_embeddings=True), IMAGE, towers=VISION),
+    Case("vit_mae", "ViTMAEModel", VIT | dict(mask_ratio=0.0), IMAGE | {"noise": (1, 4)}, HIDDEN, VISION),
     Case("dinov3_vit", "DINOv3ViTModel", ROTATED | dict(num_register_tokens=2, layer_norm_eps=3e-4), IMAGE, HIDDEN, VISION),
     Case("dinov3_vit_gated", "DINOv3ViTModel", ROTATED | dict(use_gated_mlp=True), IMAGE, HIDDEN, VISION),
     Case("aimv2_vision", "Aimv2VisionModel",
@@ -50,6 +51,11 @@ CASES = [
               layer_norm_eps=2e-4),
          {"pixel_values": (1, 4, 48), "pixel_attention_mask": [1, 1, 1, 1], "spatial_shapes": [2, 2]},
          ("last_hidden_state", "pooler_output"), VISION),
+    Case("chinese_clip_vision", "ChineseCLIPVisionModel", CLIP_VISION, IMAGE, HIDDEN, VISION),
+    Case("smolvlm_vision", "SmolVLMVisionTransformer", CLIP_VISION, IMAGE, HIDDEN, VISION),
+    Case("metaclip_2", "MetaClip2Model",
+         dict(text_config=CLIP_TEXT, vision_config=CLIP_VISION, projection_dim=10), TEXT_AND_IMAGE, ("text_embeds", "image_embeds"),
+         TWO_TOWERS),
     Case("pixtral", "PixtralVisionModel",
          dict(hidden_size=24, intermediate_size=20, num_hidden_layers=2, num_attention_heads=3, image_size=8, patch_size=4),
          IMAGE, HIDDEN, VISION),

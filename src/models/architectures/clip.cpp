@@ -22,8 +22,8 @@ void clip_forward(Builder& b) {
 extern const Architecture clip = {
     .name = "clip",
     .title = "CLIP or SigLIP",
-    .model_types = {"clip", "clip_text_model", "siglip", "siglip_text_model", "siglip2",
-                    "siglip2_text_model"},
+    .model_types = {"clip", "clip_text_model", "siglip", "siglip_text_model", "siglip2", "siglip2_text_model",
+                    "metaclip_2", "metaclip_2_text_model"},
     .signature = {"text_model.encoder.layers.{}.layer_norm1.", "text_model.final_layer_norm."},
     .without = {},
     .describe = clip_forward,

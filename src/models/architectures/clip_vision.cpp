@@ -13,7 +13,9 @@ void clip_vision_forward(Builder& b) { clip_vision_tower(b, clip_family(b)); }
 extern const Architecture clip_vision = {
     .name = "clip_vision",
     .title = "CLIP's or SigLIP's vision tower",
-    .model_types = {"clip_vision_model", "siglip_vision_model", "siglip2_vision_model"},
+    .model_types = {"clip_vision_model", "siglip_vision_model", "siglip2_vision_model",
+                    "metaclip_2_vision_model", "chinese_clip_vision_model", "idefics3_vision",
+                    "smolvlm_vision"},
     // From transformers 5 on without "vision_model." before them.
     .signature = {"embeddings.patch_embedding.", "encoder.layers.{}.layer_norm1."},
     .without = {},

@@ -65,14 +65,15 @@ void vit_forward(Builder& b) {
 extern const Architecture vit = {
     .name = "vit",
     .title = "ViT, DeiT or another model in its names",
-    .model_types = {"vit", "deit", "ijepa", "vit_msn", "vivit", "yolos", "audio-spectrogram-transformer"},
+    .model_types = {"vit", "deit", "ijepa", "vit_msn", "vit_mae", "vivit", "yolos",
+                    "audio-spectrogram-transformer"},
     .signature = {"encoder.layer.{}.layernorm_before.", "encoder.layer.{}.attention.attention.query."},
     .without = {},
     .describe = vit_forward,
     .tower = Tower::vision,
     .harmless = {"num_frames", "tubelet_size", "num_detection_tokens", "use_mid_position_embeddings",
                  "auxiliary_loss", "*_cost", "*_coefficient", "frequency_stride", "time_stride",
-                 "num_mel_bins"},
+                 "num_mel_bins", "decoder_*", "mask_ratio", "norm_pix_loss"},
     .centres_exactly = true,
     .rotates_exactly = true,
 };

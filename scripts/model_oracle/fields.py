@@ -142,6 +142,8 @@ def changed(config: Json, path: list[str], value: Json) -> Json:
 
 def rows(shape: torch.Size) -> torch.Tensor:
     """What a norm reads: so small that its eps matters, the same for every execution and position by number."""
+    if len(shape) == 3 and shape[1] == 1 < shape[0]:  # positions before the batch (XLNet)
+        return rows(torch.Size((1, shape[0], shape[2]))).transpose(0, 1)
     entries = torch.arange(shape[-2] * shape[-1], dtype=torch.float64)
     return (0.02 * torch.sin(0.7 * entries + 0.2)).float().reshape(shape[-2:]).expand(shape).clone()
 

@@ -24,6 +24,10 @@ SECTIONS = dict(rope_parameters=dict(rope_type="default", rope_theta=300.0, mrop
 # Layers without attention; every head of their keys serves two of values.
 DELTA = dict(head_dim=8, linear_conv_kernel_dim=3, linear_key_head_dim=5, linear_value_head_dim=7,
              linear_num_key_heads=2, linear_num_value_heads=4, layer_types=["linear_attention", "full_attention"])
+REFORMER = dict(vocab_size=29, hidden_size=12, attention_head_size=4, num_attention_heads=3, feed_forward_size=20,
+                axial_pos_shape=[4, 4], axial_pos_embds_dim=[4, 8], attn_layers=["local", "lsh"], local_attn_chunk_length=4,
+                lsh_attn_chunk_length=4, num_buckets=2, num_hashes=1, is_decoder=True, max_position_embeddings=16,
+                layer_norm_eps=3e-4, pad_token_id=0, eos_token_id=2, hash_seed=1)
 
 CASES = [
     Case("phi", "PhiForCausalLM", GROUPED_EVEN | LAYER | PARTIAL),
@@ -176,4 +180,7 @@ CASES = [
     Case("xglm", "XGLMForCausalLM",
          dict(vocab_size=29, d_model=24, ffn_dim=20, num_layers=2, attention_heads=4, max_position_embeddings=32,
               pad_token_id=0, bos_token_id=1, eos_token_id=2)),
+    Case("ctrl", "CTRLLMHeadModel",
+         dict(vocab_size=29, n_positions=32, n_embd=40, dff=20, n_layer=2, n_head=4, layer_norm_epsilon=3e-4)),
+    Case("reformer", "ReformerModelWithLMHead", REFORMER),
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 from .. import open_clip_models
 from .case import Case
 from .known import BERT
@@ -26,6 +28,16 @@ T5GEMMA = dict(vocab_size=29, hidden_size=16, intermediate_size=20, num_hidden_l
                eos_token_id=2)
 DEBERTA = BERT | dict(layer_norm_eps=3e-4, relative_attention=True, pos_att_type=["c2p", "p2c"],
                       position_biased_input=False, max_relative_positions=-1, type_vocab_size=0)
+CONVBERT = BERT | dict(hidden_size=24, num_attention_heads=4, head_ratio=2, conv_kernel_size=3, embedding_size=10)
+
+
+def small_weights(model: torch.nn.Module) -> None:
+    """Maps of an encoder without norms, so that its stream does not grow."""
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if ".encoder." in name and parameter.ndim == 2:
+                parameter.mul_(0.3)
+
 
 CASES = [
     Case("t5", "T5ForConditionalGeneration", T5 | dict(feed_forward_proj="relu"), PAIR, towers=STACKS),
@@ -110,4 +122,28 @@ CASES = [
     Case("megatron_bert", "MegatronBertForMaskedLM", BERT),
     Case("xlm_roberta_xl", "XLMRobertaXLForMaskedLM", BERT | dict(pad_token_id=1)),
     Case("roberta_prelayernorm", "RobertaPreLayerNormForMaskedLM", BERT | dict(pad_token_id=1)),
+    Case("longt5", "LongT5ForConditionalGeneration",
+         T5 | dict(feed_forward_proj="gated-gelu", local_radius=2, encoder_attention_type="local", tie_word_embeddings=False),
+         PAIR, towers=STACKS),
+    Case("longt5_global", "LongT5ForConditionalGeneration",
+         T5 | dict(feed_forward_proj="relu", local_radius=2, global_block_size=3, encoder_attention_type="transient-global"),
+         PAIR, towers=STACKS),
+    Case("prophetnet", "ProphetNetForConditionalGeneration",
+         dict(vocab_size=29, hidden_size=12, encoder_ffn_dim=20, num_encoder_layers=2, num_encoder_attention_heads=3,
+              decoder_ffn_dim=28, num_decoder_layers=2, num_decoder_attention_heads=2, max_position_embeddings=18, ngram=2,
+              num_buckets=6, relative_max_distance=8, pad_token_id=0, bos_token_id=1, eos_token_id=2,
+              decoder_start_token_id=0), PAIR, towers={"prophetnet.encoder": "encoder", "prophetnet.decoder": "decoder"}),
+    Case("xlnet", "XLNetLMHeadModel", dict(vocab_size=29, d_model=12, n_layer=2, n_head=3, d_inner=20, layer_norm_eps=3e-4)),
+    Case("xlm", "XLMWithLMHeadModel",
+         dict(vocab_size=29, emb_dim=12, n_layers=2, n_heads=3, max_position_embeddings=18, layer_norm_eps=3e-4, n_langs=2,
+              use_lang_emb=True, pad_token_id=0, bos_token_id=1, eos_token_id=2),
+         inputs={"input_ids": 7, "langs": [0, 0, 0, 1, 1, 1, 1]}),
+    Case("fnet", "FNetForMaskedLM",
+         dict(vocab_size=29, hidden_size=12, intermediate_size=20, num_hidden_layers=2, max_position_embeddings=18,
+              type_vocab_size=2, layer_norm_eps=3e-4, pad_token_id=0)),
+    Case("convbert", "ConvBertForMaskedLM", CONVBERT),
+    Case("mobilebert", "MobileBertForMaskedLM",
+         BERT | dict(hidden_size=16, embedding_size=10, intra_bottleneck_size=12, num_feedforward_networks=2), prepare=small_weights,
+         note="all norms but that of the language head only multiply and add"),
+    Case("jina_embeddings_v3", "JinaEmbeddingsV3ForMaskedLM", BERT | dict(pad_token_id=1)),
 ]

@@ -14,8 +14,8 @@ void convbert_heads(Builder& b) {
   HeadCounts& heads = b.heads();
   const std::uint64_t ratio = b.config().count({"head_ratio"}).value_or(2);
   if (heads.heads == 0) return;
-  heads.head_dim = b.width() / heads.heads / 2 * 2;
   heads.heads = std::max<std::uint64_t>(heads.heads / ratio, 1);
+  heads.head_dim = b.width() / heads.heads / 2;
 }
 
 // BERT over embeddings that may be narrower, with a generator's or a discriminator's head.

@@ -112,7 +112,9 @@ def positions_of(model: torch.nn.Module, case: Case) -> int:
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     names = ("max_position_embeddings", "n_positions", "max_seq_len", "max_target_positions")
     known = [int(getattr(text, name)) for name in names if getattr(text, name, None)]
-    padded = 3 if getattr(text, "model_type", "") in ("roberta", "xlm-roberta", "esm", "mpnet", "opt") else 0
+    behind_padding = ("roberta", "xlm-roberta", "xlm-roberta-xl", "roberta-prelayernorm", "camembert", "data2vec-text", "esm",
+                      "mpnet", "opt")
+    padded = 3 if getattr(text, "model_type", "") in behind_padding else 0
     return min([POSITIONS, *known]) - padded
 
 
@@ -177,7 +179,7 @@ class HeadSearches:
         self.free.start()
         with Scores() as collected:
             self.model(**self.inputs, **self.case.options)
-        usable = [one for one in collected.found if one.shape[0] * one.shape[1] % (2 * self.count) == 0]
+        usable = [one for one in collected.found if one.shape[-1] > 1 and one.shape[0] * one.shape[1] % (2 * self.count) == 0]
         return [self._of_query(one, entry) for one, entry in zip(usable, self.attentions, strict=True)]
 
     def _of_query(self, scores: torch.Tensor, entry: Bounds) -> torch.Tensor:

@@ -146,4 +146,8 @@ CASES = [
          BERT | dict(hidden_size=16, embedding_size=10, intra_bottleneck_size=12, num_feedforward_networks=2), prepare=small_weights,
          note="all norms but that of the language head only multiply and add"),
     Case("jina_embeddings_v3", "JinaEmbeddingsV3ForMaskedLM", BERT | dict(pad_token_id=1)),
+    Case("perceiver", "PerceiverForMaskedLM",
+         dict(vocab_size=29, d_model=16, d_latents=18, num_latents=5, num_blocks=1, num_self_attends_per_block=2,
+              num_self_attention_heads=3, num_cross_attention_heads=3, qk_channels=12, v_channels=18,
+              max_position_embeddings=10), inputs={"inputs": 7}, note="learned vectors attend to the input"),
 ]

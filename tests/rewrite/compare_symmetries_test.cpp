@@ -192,7 +192,7 @@ TEST(CompareSymmetries, NeuronsThatAreClampedHaveNoScale) {
 }
 
 TEST(CompareSymmetries, ExpertsAreFoundInAnyOrder) {
-  for (const char* const name : {"mixtral", "qwen2_moe", "olmoe", "gpt_oss"}) {
+  for (const char* const name : {"mixtral", "qwen2_moe", "olmoe", "gpt_oss", "flex_olmo"}) {
     const Scratch scratch;
     Disguised model(name);
     for (const bool with_router : {false, true}) {

@@ -429,6 +429,11 @@ class Attributor {
     (void)decoder_.run_apart(context_,
                              {.change =
                                   [&](std::size_t index, MatrixView<double> rows) {
+                                    const forward::Component& of = decoder_.components()[index];
+                                    // What an embedding behind a norm of its own computes is not what it
+                                    // adds.
+                                    if (of.kind == forward::Component::Kind::embedding && of.after != nullptr)
+                                      return;
                                     Random random(index + 1);
                                     const std::vector<double>& derivative = derivative_of(derivatives, index);
                                     for (std::size_t i = 0; i < derivative.size(); ++i) {

@@ -114,13 +114,15 @@ ShareSource share_source(const forward::Component& of) {
   const bool has_bias = of.out != nullptr && of.out->bias;
   switch (of.kind) {
     case Kind::embedding:
-    case Kind::position: return ShareSource::rows;
+    case Kind::position: return of.after == nullptr ? ShareSource::rows : ShareSource::none;
     case Kind::attention_bias:
     case Kind::mlp_bias: return of.after == nullptr || !has_bias ? ShareSource::constant : ShareSource::none;
-    case Kind::head: return of.after == nullptr ? ShareSource::head : ShareSource::none;
+    case Kind::head:
+      return of.after == nullptr && of.in != nullptr && of.reads != nullptr ? ShareSource::head
+                                                                            : ShareSource::none;
     case Kind::mlp:
       if (of.after != nullptr) return has_bias || of.after->bias ? ShareSource::none : ShareSource::norm;
-      return of.in != nullptr ? ShareSource::mlp : ShareSource::none;
+      return of.in != nullptr && of.reads != nullptr ? ShareSource::mlp : ShareSource::none;
   }
   NORMSCOPE_ASSERT(false);
   return ShareSource::none;

@@ -369,8 +369,7 @@ struct Decoder::State {
 
   /// What an MLP added that alone stands between two norms of the stream.
   [[nodiscard]] std::optional<std::vector<double>> kept_output(
-      const Branch& branch, const std::vector<std::vector<double>>& entered) const {
-    const std::size_t step = step_behind(branch.norm);
+      const Branch& branch, std::size_t step, const std::vector<std::vector<double>>& entered) const {
     if (!branch.heads.empty() || plan.steps[step].becomes_stream || plan.steps[step + 1].before.size() != 1) {
       return std::nullopt;
     }
@@ -381,16 +380,23 @@ struct Decoder::State {
 
   /// As `add_apart`, with attention, MLPs and the divisor of the branch's norm as for the output `kept` of
   /// the norm that the branch reads.
-  void add_frozen(const Branch& branch, std::size_t first, const Apart& hooks, MatrixView<const double> kept,
+  void add_frozen(const Branch& branch, std::size_t first, const Apart& hooks,
                   MatrixView<const double> normed, std::vector<double>& stream) const {
     const double scale = model.decoder->branch_scale;
-    if (auto output = kept_output(branch, *hooks.entered)) {
+    const std::size_t step = step_behind(branch.norm);
+    if (step + 1 >= norms.size()) {
+      throw Error(ErrorCode::Unsupported, "not modelled: a freeze of branches that read the stream itself");
+    }
+    if (auto output = kept_output(branch, step, *hooks.entered)) {
       for (std::size_t c = 0; c < branch.components(); ++c) {
         if (hooks.change) hooks.change(first + c, {output->data(), normed.rows(), width});
       }
       for (std::size_t i = 0; i < stream.size(); ++i) stream[i] += (*output)[i];
       return;
     }
+    const std::vector<double>& rows = (*hooks.entered)[step];
+    const std::vector<double> read = output_of(model.norms[norms[step]], {rows.data(), normed.rows(), width});
+    const MatrixView<const double> kept(read.data(), normed.rows(), width);
     std::vector<std::vector<double>> parts = apart(branch, kept, &normed);
     if (branch.after != nullptr) {
       std::vector<double> total(stream.size());
@@ -410,14 +416,7 @@ struct Decoder::State {
   void add_apart(const Branch& branch, std::size_t first, const Apart& hooks, MatrixView<const double> normed,
                  std::vector<double>& stream) const {
     if (hooks.frozen) {
-      if (!branch.norm) {
-        throw Error(ErrorCode::Unsupported,
-                    "not modelled: a frozen pass of branches that read the stream itself");
-      }
-      const std::vector<double>& rows = (*hooks.entered)[step_behind(*branch.norm)];
-      const std::vector<double> kept =
-          output_of(model.norms[*branch.norm], {rows.data(), normed.rows(), width});
-      add_frozen(branch, first, hooks, {kept.data(), normed.rows(), width}, normed, stream);
+      add_frozen(branch, first, hooks, normed, stream);
       return;
     }
     std::vector<std::vector<double>> parts = apart(branch, normed);
@@ -471,8 +470,8 @@ struct Decoder::State {
     return component < starts.front() ? 0 : step - 1;
   }
 
-  /// The step that ends with a norm.
-  [[nodiscard]] std::size_t step_behind(std::size_t norm) const {
+  /// The step that ends with a norm; the number of steps for none.
+  [[nodiscard]] std::size_t step_behind(const auto& norm) const {
     return static_cast<std::size_t>(std::find(norms.begin(), norms.end(), norm) - norms.begin());
   }
 

@@ -127,12 +127,22 @@ std::vector<ShareRanges::Branch> ShareRanges::branches(bool attends) const {
       if (!known.insert(writer.weight.selector()).second || writes || written >= found.size()) continue;
       writes = true;
       found[written].out = &writer;
-      if (norm.placement == models::Placement::inside) found[written].after = &norm;
     }
     written += writes ? 1 : 0;
   }
   found.resize(std::min(found.size(), written));
   return found;
+}
+
+/// The norm of the output of a layer's attention or MLP, the map of that role; null if there is none.
+const models::Norm* ShareRanges::norm_behind(std::string_view role, int layer) const {
+  for (const models::Norm& norm : model_.norms) {
+    if (norm.placement == models::Placement::inside && norm.layer == layer && norm.writers.size() == 1 &&
+        norm.writers.front().role == role) {
+      return &norm;
+    }
+  }
+  return nullptr;
 }
 
 std::optional<ShareRanges::Part> ShareRanges::part_of(const std::string& component) const {
@@ -141,6 +151,7 @@ std::optional<ShareRanges::Part> ShareRanges::part_of(const std::string& compone
     for (const models::Norm& norm : model_.norms) {
       for (const models::Linear& writer : norm.writers) {
         if (writer.role != role) continue;
+        if (norm.placement != models::Placement::pre) return std::nullopt;  // a norm of the embedding itself
         return Part{.of = "rows",
                     .scale = component == "embedding" ? model_.decoder->embedding_scale : 1.0,
                     .table = &writer,
@@ -155,6 +166,15 @@ std::optional<ShareRanges::Part> ShareRanges::part_of(const std::string& compone
   const std::string kind = component.substr(dot + 1);
   Part part{.scale = model_.decoder->branch_scale};
   const bool attends = number_of(kind).has_value() || kind == "attention_bias";
+  const bool is_bias = kind == "attention_bias" || kind == "mlp_bias";
+  if (const models::Norm* const after = norm_behind(attends ? "attention out" : "mlp out", *layer)) {
+    const bool has_bias = after->writers.front().bias.has_value();
+    if (has_bias || (!is_bias && (kind != "mlp" || after->bias))) return std::nullopt;
+    part.of = is_bias ? "constant" : "norm";
+    part.norm = after;
+    if (is_bias) part.rows = selector_of(after->bias);
+    return part;
+  }
   const Branch* branch = nullptr;
   for (const Branch& one : attends ? attention_ : mlps_) {
     const bool fits = attends ? std::any_of(model_.heads.begin(), model_.heads.end(),
@@ -165,22 +185,13 @@ std::optional<ShareRanges::Part> ShareRanges::part_of(const std::string& compone
     if (fits) branch = &one;
   }
   if (branch == nullptr) return std::nullopt;
-  const bool has_bias = !branch->has_experts && branch->out->bias;
-  if (kind == "attention_bias" || kind == "mlp_bias") {
-    if (branch->after != nullptr && has_bias) return std::nullopt;
+  if (is_bias) {
     part.of = "constant";
     part.out = branch->out;
-    part.norm = branch->after;
-    part.rows = selector_of(branch->after != nullptr ? branch->after->bias : branch->out->bias);
+    part.rows = selector_of(branch->out->bias);
     return part;
   }
-  if (kind == "mlp" && branch->after != nullptr) {
-    if (has_bias || branch->after->bias) return std::nullopt;
-    part.of = "norm";
-    part.norm = branch->after;
-    return part;
-  }
-  if (branch->after != nullptr || branch->has_experts) return std::nullopt;
+  if (branch->has_experts) return std::nullopt;
   part.norm = branch->norm;
   part.out = branch->out;
   if (kind == "mlp") {
@@ -196,6 +207,7 @@ std::optional<ShareRanges::Part> ShareRanges::part_of(const std::string& compone
   for (const models::Head& head : model_.heads) {
     if (head.norm != branch->norm->name || !head.value) continue;
     if (head.layer == *layer && head.head == number_of(kind)) {
+      if (head.clip != 0.0 || head.sink) return std::nullopt;  // not an average of values that are read
       part.in = &*head.value;
       part.first_input = before * static_cast<std::size_t>(head.value->out);
     }

@@ -5,6 +5,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <normscope/core/norm_spec.hpp>
@@ -39,12 +40,12 @@ class ShareRanges {
   struct Branch {
     const models::Norm* norm = nullptr;
     const models::Linear* out = nullptr;
-    const models::Norm* after = nullptr;
     bool has_experts = false;
   };
   struct Part;
 
   [[nodiscard]] std::vector<Branch> branches(bool attends) const;
+  [[nodiscard]] const models::Norm* norm_behind(std::string_view role, int layer) const;
   [[nodiscard]] std::optional<Part> part_of(const std::string& component) const;
   [[nodiscard]] ShareLimits of_rows(std::span<const double> rows) const;
   [[nodiscard]] ShareLimits of_table(const models::Linear& table) const;

@@ -2,6 +2,7 @@
 // (scripts/model_oracle/README.md).
 
 #include <normscope/forward/decoder.hpp>
+#include <normscope/forward/paths.hpp>
 
 #include <cmath>
 #include <fstream>
@@ -129,6 +130,13 @@ TEST_P(DecoderFixture, IsLinearWhereItIsFrozen) {
   (void)decoder.run_apart(tokens, {.observe = [&](std::size_t, MatrixView<const double> rows) {
                             entered.emplace_back(rows.data(), rows.data() + rows.rows() * rows.width());
                           }});
+  try {
+    pull_back(
+        checkpoint, model, entered, 0, std::vector<double>(model.width), [](auto, auto) {}, 1);
+  } catch (const Error& error) {
+    ASSERT_EQ(error.code(), ErrorCode::Unsupported);
+    return;  // its heads are not linear
+  }
   const auto last = [&](std::size_t component, double added) {
     std::vector<double> found;
     (void)decoder.run_apart(tokens, {.change =

@@ -264,9 +264,9 @@ class Builder {
   /// Likewise, for `count` outputs of the stored map from `first` on.
   void reads_part(std::string_view role, std::string_view name, std::uint64_t first, std::uint64_t count);
   /// A matrix whose outputs are parts of equal size, one for each role. Returns the size of a part.
-  std::uint64_t reads_parts(std::initializer_list<std::string_view> roles, std::string_view name);
-  /// Likewise, with outputs of the parts in turn.
-  std::uint64_t reads_parts_in_turn(std::initializer_list<std::string_view> roles, std::string_view name);
+  /// `in_turn`: outputs of the parts alternate.
+  std::uint64_t reads_parts(std::initializer_list<std::string_view> roles, std::string_view name,
+                            bool in_turn = false);
   /// A tensor with a learned score for each head described last, which takes a share of their softmax.
   void sinks(std::string_view name);
   /// From here to the next norm, maps read the stream itself.

@@ -493,7 +493,8 @@ void Builder::new_stream() {
   branch_from_ = branch_norms_from_ = 0;
 }
 
-std::uint64_t Builder::reads_parts(std::initializer_list<std::string_view> roles, std::string_view name) {
+std::uint64_t Builder::reads_parts(std::initializer_list<std::string_view> roles, std::string_view name,
+                                   bool in_turn) {
   const std::optional<Linear> whole = find_linear(*roles.begin(), name, read_width(), 0);
   if (!whole) {
     miss_reader(name);
@@ -501,30 +502,16 @@ std::uint64_t Builder::reads_parts(std::initializer_list<std::string_view> roles
   }
   Linear part = *whole;
   part.out = whole->out / roles.size();
-  for (const std::string_view role : roles) {
-    part.role = role;
-    add_reader(part);
-    part.first_out += part.out;
-  }
-  return part.out;
-}
-
-std::uint64_t Builder::reads_parts_in_turn(std::initializer_list<std::string_view> roles,
-                                           std::string_view name) {
-  const std::optional<Linear> whole = find_linear(*roles.begin(), name, read_width(), 0);
-  if (!whole) {
-    miss_reader(name);
-    return 0;
-  }
-  Linear part = *whole;
-  part.out = whole->out / roles.size();
-  std::uint64_t first = 0;
+  std::uint64_t number = 0;
   for (const std::string_view role : roles) {
     part.role = role;
     part.out_indices.clear();
-    for (std::uint64_t j = 0; j < part.out; ++j) part.out_indices.push_back(first + j * roles.size());
+    for (std::uint64_t j = 0; in_turn && j < part.out; ++j) {
+      part.out_indices.push_back(number + j * roles.size());
+    }
+    part.first_out = in_turn ? 0 : number * part.out;
     add_reader(part);
-    ++first;
+    ++number;
   }
   return part.out;
 }

@@ -16,7 +16,7 @@ void gpt_oss_layer(Builder& b) {
     b.reads("router", "router");
     b.layout(Layout::in_out);
     b.each_expert("experts.gate_up_proj", [&] {
-      const std::uint64_t inner = b.reads_parts_in_turn({"mlp gate", "mlp in"}, "experts.gate_up_proj");
+      const std::uint64_t inner = b.reads_parts({"mlp gate", "mlp in"}, "experts.gate_up_proj", true);
       b.writes("mlp out", "experts.down_proj", inner);
     });
     b.layout(Layout::out_in);

@@ -60,7 +60,7 @@ what transformers ignores, heads are called "not modelled": a rotary base beside
 [attack.py](../scripts/model_oracle/README.md#attacking-bounds) searches for inputs that exceed the bounds printed for these
 models, by gradient ascent on the running model. It was run on afmoe, albert, arcee, bart, biogpt, bitnet, bloom, clip,
 cohere2, convbert, ctrl, cwm, deepseek_v2, diffllama, ernie, ernie4_5, falcon_alibi, falcon_h1, falcon_h1_norm,
-flex_olmo, gemma2, gemma3n, gemma4, gemma4_moe, glm4v, glm_ocr, gpt2, gpt_neox, gpt_neox_japanese, gpt_oss, granite,
+flex_olmo, fnet, gemma2, gemma3n, gemma4, gemma4_moe, glm4v, glm_ocr, gpt2, gpt_neox, gpt_neox_japanese, gpt_oss, granite,
 granitemoe, granitemoehybrid, granitemoehybrid_dense, granitemoeshared, helium, jais2, jetmoe, llama, llama4,
 llama_biased, longcat_flash, lucidrains_gpt, lucidrains_vit, mamba2, marian, mbart, minimax, mistral, mllama_text,
 modernbert, mpt, nanochat, nanogpt, nemotron_h, nemotron_h_latent, olmo2, olmo_hybrid, open_clip, qwen3, qwen3_5,

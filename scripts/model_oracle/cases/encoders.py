@@ -39,6 +39,12 @@ def small_weights(model: torch.nn.Module) -> None:
                 parameter.mul_(0.3)
 
 
+def no_padding(model: torch.nn.Module) -> None:
+    """The token of padding is zero, as the class makes it when it reads a file."""
+    with torch.no_grad():
+        model.get_input_embeddings().weight[0] = 0.0
+
+
 CASES = [
     Case("t5", "T5ForConditionalGeneration", T5 | dict(feed_forward_proj="relu"), PAIR, towers=STACKS),
     Case("t5_gated", "T5ForConditionalGeneration",
@@ -150,4 +156,8 @@ CASES = [
          dict(vocab_size=29, d_model=16, d_latents=18, num_latents=5, num_blocks=1, num_self_attends_per_block=2,
               num_self_attention_heads=3, num_cross_attention_heads=3, qk_channels=12, v_channels=18,
               max_position_embeddings=10), inputs={"inputs": 7}, note="learned vectors attend to the input"),
+    Case("funnel", "FunnelForMaskedLM",
+         dict(vocab_size=29, d_model=12, n_head=3, d_head=4, d_inner=20, block_sizes=[1, 1], num_decoder_layers=1,
+              type_vocab_size=3, layer_norm_eps=3e-4, pad_token_id=0, max_position_embeddings=18), prepare=no_padding,
+         note="positions are pooled before the second block"),
 ]

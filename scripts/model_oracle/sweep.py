@@ -45,7 +45,7 @@ def class_of(model_type: str) -> type | None:
             break
     else:
         name = auto.MODEL_MAPPING_NAMES.get(model_type)
-    return getattr(transformers, name[0] if isinstance(name, (tuple, list)) else name) if name else None
+    return getattr(transformers, name[0] if isinstance(name, (tuple, list)) else name, None) if name else None
 
 
 def saved_tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -126,7 +126,7 @@ def sweep(model_type: str, command: str, report: bool) -> dict[str, Any]:
         row |= {"state": state(architecture), "architecture": architecture["architecture"], "norms": len(document["norms"]),
                 "missing": architecture["missing"], "notes": architecture["notes"], "evidence": architecture["evidence"]}
         if report:
-            done = run([command, "report", str(folder), "--no-vocabulary", "-q", "-o", f"{scratch}/report.html"])
+            done = run([command, "report", str(folder), "--budget", "1", "-q", "-o", f"{scratch}/report.html"])
             row |= {key: done[key] for key in ("seconds", "mib", "exit", "error")}
             if done["exit"] != 0:
                 row["state"] = "failed"
@@ -146,7 +146,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("types", nargs="*", metavar="MODEL_TYPE")
     parser.add_argument("--command", default=str(ROOT / "build-dev/bin/normscope"))
-    parser.add_argument("--report", action="store_true", help="also time `report --no-vocabulary`")
+    parser.add_argument("--report", action="store_true", help="also time `report --budget 1`")
     parser.add_argument("--json", type=Path, help="one line for each type")
     parser.add_argument("--keep", action="store_true", help="write tests/models/sweep.json")
     arguments = parser.parse_args()

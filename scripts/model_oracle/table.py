@@ -145,7 +145,7 @@ def sweep() -> str:
     return f"""## Every class of transformers
 
 [sweep.py](../scripts/model_oracle/README.md#sweep) describes every class of transformers {kept["transformers"]} at the widths of its
-default configuration, from a sparse file as `save_pretrained` would write it. Of {len(types)} types, {stated}. `report` ran on
+default configuration, from a sparse file as `save_pretrained` would write it. Of {len(types)} types, {stated}. `report --budget 1` ran on
 {len(ran)} of them, with at most {max(row["mib"] for row in ran)} MiB. The largest:
 
 | type | class | GB of the file | tensors | norms | processor seconds of `report` | MiB |

@@ -47,9 +47,9 @@ void diffusion_block(Builder& b) {
 void diffusion_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "norm_eps"});
   b.note(
-      "not modelled: what a condition makes multiplies and shifts the outputs of the norms, which have no "
-      "gain "
-      "(adaptive norms)");
+      "not modelled: a condition multiplies and shifts the outputs of the norms, which have no gain "
+      "(adaptive "
+      "norms)");
   b.input_map("patch embedding", "pos_embed.proj");
   b.writes_are_indirect();  // a table of positions
   b.each_layer("transformer_blocks.{}.", [&] { diffusion_block(b); });

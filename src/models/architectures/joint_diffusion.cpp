@@ -58,8 +58,9 @@ void joint_diffusion_forward(Builder& b) {
   norms_of_kind(b, NormKind::layer);
   b.note("heads are not modelled: they attend to images and text together");
   b.note(
-      "not modelled: what a condition makes multiplies and shifts the outputs of the norms, which have no gain "
-      "(adaptive norms)");
+      "not modelled: a condition multiplies and shifts the outputs of the norms, which have no gain "
+      "(adaptive "
+      "norms)");
   b.stream(b.config().count({"num_attention_heads"}).value_or(0) *
            b.config().count({"attention_head_dim"}).value_or(0));
   for (const char* part : {"pos_embed.", "x_embedder.", "context_embedder.", "time_text_embed."})

@@ -48,6 +48,9 @@ void moonshine_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = ""});
   const auto heads = [&](const char* key) { b.heads() = {.heads = b.config().count({key}).value_or(0)}; };
   b.rotary({.interleaved = true, .portion = 0.9});
+  // Versions of transformers differ in which of the two both stacks have.
+  const bool differ =
+      b.config().count({"encoder_num_attention_heads"}) != b.config().count({"decoder_num_attention_heads"});
   b.stack("encoder");
   b.scores_not_modelled("rotary positions without a causal mask");
   heads("encoder_num_attention_heads");
@@ -55,7 +58,7 @@ void moonshine_forward(Builder& b) {
   b.remember_for_cross_attention();
   b.new_stream();
   b.stack("decoder");
-  b.scores_not_modelled({});
+  b.scores_not_modelled(differ ? "another number of heads than the encoder's" : "");
   heads("decoder_num_attention_heads");
   b.within("decoder.", [&] { moonshine_decoder(b); });
   b.unembedding({"proj_out"}, true);

@@ -35,7 +35,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 HEADS = ("SEQ_TO_SEQ_CAUSAL_LM", "IMAGE_TEXT_TO_TEXT", "SPEECH_SEQ_2_SEQ", "MASKED_LM", "CAUSAL_LM", "CTC", "PRETRAINING",
          "IMAGE_CLASSIFICATION", "UNIVERSAL_SEGMENTATION", "OBJECT_DETECTION", "TIME_SERIES_PREDICTION")
 KEPT = ROOT / "tests/models/sweep.json"
-DTYPES = {torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16", torch.int64: "I64", torch.int32: "I32",
+DTYPES = {torch.float64: "F64", torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16", torch.int64: "I64", torch.int32: "I32",
           torch.bool: "BOOL", torch.uint8: "U8", torch.complex64: "C64"}
 
 

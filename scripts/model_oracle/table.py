@@ -134,22 +134,25 @@ def sweep() -> str:
     kept = json.loads((ROOT / "tests/models/sweep.json").read_text())
     types = kept["types"]
     counts = Counter(row["state"] for row in types.values())
-    ran = [row for row in types.values() if "seconds" in row]
-    largest = sorted((name for name in types if "seconds" in types[name]), key=lambda name: -types[name]["bytes"])[:12]
-    lines = [f"| {name} | {types[name]['class']} | {types[name]['bytes'] / 1e9:.1f} | {types[name]['tensors']:,} | {types[name]['norms']:,} "
-             f"| {types[name]['seconds']:.1f} | {types[name]['mib']} |" for name in largest]
+    ran = sorted(name for name in types if "seconds" in types[name])
+    largest = sorted((name for name in types if "bytes" in types[name]), key=lambda name: -types[name]["bytes"])
+    shown = [name for name in largest if types[name]["state"] == "described"][:12]
+    lines = ["| " + " | ".join((name, row["class"], f"{row['bytes'] / 1e9:.1f}", f"{row['tensors']:,}", f"{row['norms']:,}")) + " |"
+             for name, row in ((name, types[name]) for name in shown)]
     words = {"described": "described", "incomplete": "described but for tensors that the file lacks",
-             "fitted": "unknown, with the names of a known one", "unknown": "unknown", "no class": "without a class",
+             "fitted": "unknown, with the names of a known one", "unknown": "unknown", "no class": "without a class of their own",
              "not built": "whose class refuses its defaults or needs another package", "failed": "failed"}
     stated = "; ".join(f"{counts[state]} {text}" for state, text in words.items())
+    times = ", ".join(f"{name} {types[name]['seconds']:.0f} s and {types[name]['mib']} MiB" for name in ran)
     return f"""## Every class of transformers
 
 [sweep.py](../scripts/model_oracle/README.md#sweep) describes every class of transformers {kept["transformers"]} at the widths of its
-default configuration, from a sparse file as `save_pretrained` would write it. Of {len(types)} types, {stated}. `report --budget 1` ran on
-{len(ran)} of them, with at most {max(row["mib"] for row in ran)} MiB. The largest:
+default configuration, from a sparse file as `save_pretrained` would write it. Of {len(types)} types: {stated}. The largest file
+has {types[largest[0]]["bytes"] / 1e9:,.0f} GB and {types[largest[0]]["tensors"]:,} tensors ({largest[0]}). Processor seconds and memory of
+`report --budget 1`: {times}. The largest that are described:
 
-| type | class | GB of the file | tensors | norms | processor seconds of `report` | MiB |
-|---|---|---|---|---|---|---|
+| type | class | GB of the file | tensors | norms |
+|---|---|---|---|---|
 """ + "\n".join(lines)
 
 

@@ -50,12 +50,8 @@ void segformer_forward(Builder& b) {
     b.where(fmt::format("layer_norm.{}", stage), [&] { b.norm("", "final"); });
     b.reads_are_indirect();  // a convolution of several positions, or what the task needs
   });
-  bool classifies = false;
   for (const char* head : {"classifier.", "decode_head."}) {
-    b.where(head, [&] {
-      classifies = true;
-      b.partial_input("");
-    });
+    b.where(head, [&] { b.partial_input(""); });
   }
 }
 

@@ -37,9 +37,6 @@ class Inventory {
   std::set<std::string, std::less<>> forms_;
 };
 
-/// The first layer number among the components of `name`, which are separated by '.' and '/'.
-[[nodiscard]] std::optional<int> first_number(std::string_view name);
-
 /// The layer number that `digits` represent; empty unless it is below 1,000,000 and has no leading zeros.
 [[nodiscard]] std::optional<int> layer_number(std::string_view digits);
 

@@ -115,8 +115,8 @@ void compare_others(const Side& before, const Side& after, Comparison& result) {
   }
 }
 
-/// Compares the other tensors of a graph with names of its own: they are matched by name if it exists,
-/// otherwise by values.
+/// Compares the other tensors of a file with names of its own: they are matched by name if it exists,
+/// otherwise by values, with a tensor of the same layer unless a graph has lost the layers.
 void compare_others_by_values(const Side& before, const Side& after, Comparison& result) {
   std::set<std::string, std::less<>> taken;
   const auto add = [&](const Tensor& tensor, const Tensor& found, double change) {
@@ -127,6 +127,10 @@ void compare_others_by_values(const Side& before, const Side& after, Comparison&
     taken.insert(std::string(found.name));
     result.others.push_back(std::move(other));
   };
+  const bool is_graph = before.file.graph() != nullptr || after.file.graph() != nullptr;
+  const auto may_be_of_one_layer = [&](const Tensor& a, const Tensor& b) {
+    return is_graph || models::first_number(a.name) == models::first_number(b.name);
+  };
   for (const Tensor* const tensor : rest_of(before, {})) {
     const Tensor* const named = after.file.find(tensor->name);
     if (named != nullptr &&
@@ -134,17 +138,21 @@ void compare_others_by_values(const Side& before, const Side& after, Comparison&
       add(*tensor, *named, change_of(*tensor, named));
       continue;
     }
-    const SameValues found =
-        find_values(before.file, *tensor, after.file, rest_of(after, taken), result.tolerance);
+    std::vector<const Tensor*> candidates = rest_of(after, taken);
+    std::erase_if(candidates,
+                  [&](const Tensor* candidate) { return !may_be_of_one_layer(*tensor, *candidate); });
+    const SameValues found = find_values(before.file, *tensor, after.file, candidates, result.tolerance);
     if (found.tensor != nullptr) {
       add(*tensor, *found.tensor, found.change);
     } else {
       result.not_compared.push_back(fmt::format("{}: no tensor of NEW has its values", tensor->name));
     }
   }
-  std::vector<const Tensor*> all;
-  for (const Tensor& tensor : before.file.tensors()) all.push_back(&tensor);
   for (const Tensor* const tensor : rest_of(after, taken)) {
+    std::vector<const Tensor*> all;
+    for (const Tensor& other : before.file.tensors()) {
+      if (may_be_of_one_layer(other, *tensor)) all.push_back(&other);
+    }
     if (find_values(after.file, *tensor, before.file, all, result.tolerance).tensor != nullptr) continue;
     result.not_compared.push_back(fmt::format("{} of NEW: no tensor of OLD has its values", tensor->name));
   }

@@ -271,6 +271,9 @@ struct Model {
 /// llama.cpp's or TransformerLens' names.
 [[nodiscard]] bool is_same_family(const Model& a, const Model& b);
 
+/// The first layer number among the components of a tensor's name, which are separated by '.' and '/'.
+[[nodiscard]] std::optional<int> first_number(std::string_view name);
+
 /// Why nothing can be said about the logits: the architecture is unknown, there is no map to a vocabulary,
 /// it reads no norm, or something stands in the way. Empty if the file supports claims about them.
 [[nodiscard]] std::string why_no_logits(const Model& model);

@@ -50,7 +50,7 @@ extern const Architecture sam = {
     .describe = sam_forward,
     .tower = Tower::vision,
     .harmless = {"output_channels", "window_size", "global_attn_indexes", "num_pos_feats", "mlp_dim",
-                 "use_abs_pos", "use_rel_pos"},
+                 "use_abs_pos", "use_rel_pos", "scale"},
 };
 
 }  // namespace normscope::models::architectures

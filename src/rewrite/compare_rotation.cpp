@@ -19,8 +19,8 @@ using models::Linear;
 using models::Model;
 using models::Norm;
 
-/// Multiplications that determine a rotation, at most about as many.
-constexpr double most_products = 1e12;
+/// Rows that determine a rotation, for each feature of the stream: about as many, of every map some.
+constexpr double most_rows = 32.0;
 constexpr std::uint64_t elements_turned_at_once = std::uint64_t{1} << 20U;
 
 std::uint64_t rows_of_a_block(std::uint64_t width) {
@@ -53,7 +53,7 @@ class TurnedStack {
 
   /// Null if no rotation of that stack is looked for, or tables tell that there is none.
   std::shared_ptr<const Rotation> find(const std::string& stack) {
-    if (!collect(stack) || !keeps_lengths()) return nullptr;
+    if (!collect(stack) || !may_be_turned()) return nullptr;
     if (by_ == TurnedBy::tables) {
       std::erase_if(pairs_, [](const MapPair& pair) { return !is_table(pair.before.role); });
     }
@@ -118,25 +118,32 @@ class TurnedStack {
     return result;
   }
 
-  /// Whether rows of the first map, the token embedding, are as long in both models.
-  [[nodiscard]] bool keeps_lengths() const {
+  /// Whether rows of the first map, the token embedding, are as long in both models, and not the same: a turn
+  /// that keeps as many rows as the stream has features keeps everything.
+  [[nodiscard]] bool may_be_turned() const {
     const MapPair& table = pairs_.front();
     const std::uint64_t count = std::min<std::uint64_t>(table.before.out, 16);
     const std::vector<double> before = rows(old_file_, old_, table.before, table, 0, count);
     const std::vector<double> after = rows(new_file_, new_, table.after, table, 0, count);
+    bool is_same = table.before.out >= width_;
     for (std::uint64_t k = 0; k < count; ++k) {
       double old_length = 0.0;
       double new_length = 0.0;
+      double change = 0.0;
       for (std::size_t j = 0; j < width_; ++j) {
-        old_length += before[k * width_ + j] * before[k * width_ + j];
-        new_length += after[k * width_ + j] * after[k * width_ + j];
+        const double a = before[k * width_ + j];
+        const double b = after[k * width_ + j];
+        old_length += a * a;
+        new_length += b * b;
+        change += (b - a) * (b - a);
       }
+      is_same = is_same && change <= tolerance_ * tolerance_ * old_length;
       if (!(std::abs(std::sqrt(new_length) - std::sqrt(old_length)) <=
             2.0 * tolerance_ * std::sqrt(old_length))) {
         return false;
       }
     }
-    return true;
+    return !is_same;
   }
 
   /// The orthogonal factor of Σ X'ᵀ X over the rows of all maps, each of mean length 1, or over some of them
@@ -145,7 +152,7 @@ class TurnedStack {
     double total = 0.0;
     for (const MapPair& pair : pairs_) total += static_cast<double>(pair.before.out);
     const double n = static_cast<double>(width_);
-    const double part = std::min(1.0, most_products / (total * n * n));
+    const double part = std::min(1.0, most_rows * n / total);
     std::vector<double> sums(width_ * width_);
     for (const MapPair& pair : pairs_) {
       const std::uint64_t step = rows_of_a_block(width_);

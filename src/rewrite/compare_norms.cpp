@@ -338,6 +338,29 @@ void compare_all_writers(Side& before, Side& after, const View& view, Comparison
   }
 }
 
+namespace {
+
+/// Compares maps that no norm's reader or writer is, and lists them with the other tensors.
+void compare_map(Side& before, Side& after, const MapOfFile& old_map, const MapOfFile& new_map,
+                 bool is_relabelled, Comparison& result) {
+  note_map(before, old_map.map);
+  note_map(after, new_map.map);
+  std::vector<double> errors;
+  const ReaderComparison found = compare_readers(old_map, new_map, &errors);
+  keep_errors(before, old_map.map, errors);
+  OtherComparison other{old_map.map.weight.selector()};
+  if (new_map.map.weight.selector() != other.name) other.new_name = new_map.map.weight.selector();
+  other.change = std::max(found.composite, found.bias);
+  const bool by_blocks = !found.agrees(result.tolerance) && !is_relabelled &&
+                         is_quantization(old_map, new_map, result) &&
+                         same_bias(old_map, new_map, result.tolerance);
+  if (by_blocks) before.explained.insert(place_of(old_map.map.weight));
+  other.tolerance = by_blocks ? other.change : result.tolerance;
+  result.others.push_back(std::move(other));
+}
+
+}  // namespace
+
 void compare_stream_readers(Side& before, Side& after, const View& view, Comparison& result) {
   const std::vector<Linear>& of_old = before.model.stream_readers;
   const std::vector<Linear>& of_new = after.model.stream_readers;
@@ -353,24 +376,10 @@ void compare_stream_readers(Side& before, Side& after, const View& view, Compari
   for (std::size_t r = 0; r < of_old.size(); ++r) {
     const auto entry = view.relabelling.readers.find(&of_old[r]);
     const Relabelled* const relabelled = entry == view.relabelling.readers.end() ? nullptr : &entry->second;
-    const MapOfFile old_map{before.file, of_old[r], none};
-    const MapOfFile new_map{after.file, relabelled == nullptr ? of_new[r] : relabelled->map, none, nullptr,
-                            relabelled == nullptr ? nullptr : &relabelled->blocks};
-    note_map(before, old_map.map);
-    note_map(after, new_map.map);
-    std::vector<double> errors;
-    const ReaderComparison found = compare_readers(old_map, new_map, &errors);
-    keep_errors(before, old_map.map, errors);
-    const double change = std::max(found.composite, found.bias);
-    const bool by_blocks = !(change <= result.tolerance) && relabelled == nullptr &&
-                           is_quantization(old_map, new_map, result) &&
-                           same_bias(old_map, new_map, result.tolerance);
-    if (by_blocks) before.explained.insert(place_of(old_map.map.weight));
-    OtherComparison other{old_map.map.weight.selector()};
-    if (new_map.map.weight.selector() != other.name) other.new_name = new_map.map.weight.selector();
-    other.change = change;
-    other.tolerance = by_blocks ? change : result.tolerance;
-    result.others.push_back(std::move(other));
+    compare_map(before, after, {before.file, of_old[r], none},
+                {after.file, relabelled == nullptr ? of_new[r] : relabelled->map, none, nullptr,
+                 relabelled == nullptr ? nullptr : &relabelled->blocks},
+                relabelled != nullptr, result);
   }
 }
 
@@ -413,15 +422,8 @@ void compare_roles(Side& before, Side& after, Comparison& result) {
     if (of_old.size() != of_new.size()) continue;
     for (std::size_t k = 0; k < of_old.size(); ++k) {
       if (!same_shape(*of_old[k], *of_new[k])) continue;
-      note_map(before, *of_old[k]);
-      note_map(after, *of_new[k]);
-      const MapOfFile old_map{before.file, *of_old[k], none};
-      const MapOfFile new_map{after.file, *of_new[k], none};
-      OtherComparison other{of_old[k]->weight.selector(), of_new[k]->weight.selector()};
-      other.change = compare_readers(old_map, new_map).raw;
-      other.tolerance = result.tolerance;
-      if (!(other.change <= other.tolerance) && is_quantization(old_map, new_map, result)) continue;
-      result.others.push_back(std::move(other));
+      compare_map(before, after, {before.file, *of_old[k], none}, {after.file, *of_new[k], none}, false,
+                  result);
     }
   }
 }

@@ -23,8 +23,9 @@ std::size_t batch_size(std::size_t width) { return std::clamp<std::size_t>(65536
 /// Tokens that ascend together, which need no working sets: fewer if a product with all tokens takes long,
 /// because Ctrl-C and the limit of work take effect between batches.
 std::size_t ascent_batch_size(const Logits& logits) {
-  constexpr std::size_t operations = std::size_t{1} << 34U;
-  return std::clamp<std::size_t>(operations / (logits.tokens * logits.width), 64, 512);
+  constexpr double operations = 0x1p34;
+  const double of_a_token = static_cast<double>(logits.tokens) * static_cast<double>(logits.width);
+  return static_cast<std::size_t>(std::clamp(operations / of_a_token, 64.0, 512.0));
 }
 
 void decide_alone(TokenReach& token) {

@@ -52,6 +52,8 @@ class Configurations {
       if (norm.same_eps()) continue;
       (norm.eps_known ? differing_ : unknown_).insert(Described::norms);
     }
+    // Where tensors alone are compared, no norm is.
+    if (result_.norms.empty() && !old_.norms.empty()) unknown_.insert(Described::norms);
     if (old_.not_modelled != new_.not_modelled) {
       leave("what acts anywhere", old_.not_modelled, new_.not_modelled);
     }
@@ -150,8 +152,10 @@ class Configurations {
         "rotary embedding",
         [&](const Head& a, const Head& b) { return same_rotation(a.rotary, b.rotary, of_one_form); },
         [](const Head& head) { return text_of(head.rotary); });
-    // Then the description does not contain what the fields of the rotary embedding say.
-    const auto depends = [](const Head& head) { return head.rotary && head.rotary->frequencies.empty(); };
+    // Then the description does not contain what the fields of heads or their rotary embedding say.
+    const auto depends = [](const Head& head) {
+      return !head.not_modelled.empty() || (head.rotary && head.rotary->frequencies.empty());
+    };
     if (std::any_of(old_.heads.begin(), old_.heads.end(), depends) ||
         std::any_of(new_.heads.begin(), new_.heads.end(), depends)) {
       unknown_.insert(Described::heads);

@@ -297,6 +297,27 @@ TEST(RewriteCompareGguf, MorePositionsOfListedFrequenciesAreTheSame) {
   }
 }
 
+// Of what is not modelled, a description may contain less than the fields that it reads: transformers
+// computes something else with each of these.
+TEST(RewriteCompare, FieldsOfWhatIsNotModelledAreNoProof) {
+  for (const auto& [name, before, after, expected] :
+       {std::tuple{"falcon_h1", "\"rms_norm_eps\": 0.0003", "\"rms_norm_eps\": 0.1", Agreement::undecided},
+        {"longcat_flash", "\"rms_norm_eps\": 0.0003", "\"rms_norm_eps\": 0.1", Agreement::undecided},
+        {"longcat_flash", "\"head_dim\": 4", "\"head_dim\": 1", Agreement::undecided},
+        {"ministral3", "\"original_max_position_embeddings\": 3", "\"original_max_position_embeddings\": 4",
+         Agreement::undecided},
+        {"mllama", "\"norm_eps\": 1e-05", "\"norm_eps\": 0.1", Agreement::different}}) {
+    const Scratch scratch;
+    Copy copy(fixture(name));
+    const files::Checkpoint original = copy.open(scratch / "before");
+    copy.config.replace(copy.config.find(before), std::string(before).size(), after);
+    const files::Checkpoint changed = copy.open(scratch / "after");
+    EXPECT_EQ(compare(original, models::describe(original), changed, models::describe(changed)).agreement,
+              expected)
+        << name << " " << after;
+  }
+}
+
 // The converter writes eps 1e-5 for every MPT. llama.cpp knows one largest distance of T5's relative
 // positions.
 TEST(RewriteCompareGguf, WhatTheConverterAssumesIsTheSameIfItHolds) {

@@ -92,6 +92,19 @@ void Builder::mask_of_heads(std::string_view name) {
   }
 }
 
+void Builder::score_of_hidden(std::string_view name) {
+  buffer(name);
+  const files::Tensor* const score = checkpoint_.find(full(name));
+  if (score == nullptr || model_.heads.empty()) return;
+  constexpr double lowest = -1e4;  // of float16: other scores are further above than exp can tell from zero
+  if (score->elements() == 1 && score->is_decodable() && files::read(*score)[0] <= lowest) return;
+  const int layer = model_.heads.back().layer;
+  for (auto head = model_.heads.rbegin(); head != model_.heads.rend() && head->layer == layer; ++head) {
+    add_not_modelled(head->not_modelled,
+                     fmt::format("the score of hidden positions, tensor \"{}\"", score->name));
+  }
+}
+
 // The prefix of the described layer that contains a tensor; empty if there is none.
 std::string Builder::layer_of(std::string_view tensor) const {
   auto after = layer_prefixes_.upper_bound(tensor);

@@ -328,6 +328,9 @@ class Builder {
   /// A stored mask of the heads described last, whose scores are not modelled if it hides other positions
   /// than they do.
   void mask_of_heads(std::string_view name);
+  /// A stored score of the positions that these heads do not see: their scores are not modelled unless it is
+  /// so low that no weight is left.
+  void score_of_hidden(std::string_view name);
   /// A stored causal mask. Returns whether it is there and its last row hides nothing: a mask with a window
   /// does.
   bool causal_mask(std::string_view name);

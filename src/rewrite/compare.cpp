@@ -435,13 +435,17 @@ Comparison compare_parts(const Checkpoint& old_file, const Model& old_model, con
   }
   Model before = with_stored_maps(old_model);
   Model after = with_stored_maps(new_model);
-  if (old_model.is_known() && old_model.architecture != new_model.architecture &&
-      models::is_same_family(old_model, new_model)) {
+  const bool is_one_form = old_model.architecture == new_model.architecture;
+  if (old_model.is_known() && models::is_same_family(old_model, new_model)) {
     const bool old_states = models::has_configuration(old_file);
-    if (old_states != models::has_configuration(new_file)) {
+    // In TransformerLens' names the configuration tells the kind of norms too.
+    if (old_states != models::has_configuration(new_file) &&
+        (!is_one_form || old_model.architecture == "transformer_lens")) {
       if (old_states) after = configured_as(new_file, std::move(after), old_file, before);
       if (!old_states) before = configured_as(old_file, std::move(before), new_file, after);
     }
+  }
+  if (old_model.is_known() && !is_one_form && models::is_same_family(old_model, new_model)) {
     if (before.norms.size() != after.norms.size()) {
       before = with_norms_beside(std::move(before));
       after = with_norms_beside(std::move(after));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -209,6 +210,27 @@ TEST_P(LensStates, WithoutAConfigurationNothingElseIsMissing) {
     EXPECT_EQ(comparison.not_compared.size(), 1U) << comparison.not_compared.back();
     for (const NormComparison& norm : comparison.norms) EXPECT_NE(norm.agreement, Agreement::different);
   }
+}
+
+TEST_P(LensStates, WithoutAConfigurationTheKindOfFoldedNormsIsNoDifference) {
+  const files::Checkpoint before = state("plain").open(scratch_ / "before");
+  Copy copy = state(states().back());
+  copy.config = "{}";
+  const files::Checkpoint after = copy.open(scratch_ / "after");
+  EXPECT_EQ(compare(before, models::describe(before), after, models::describe(after)).agreement,
+            Agreement::undecided);
+}
+
+TEST_P(LensStates, HiddenPositionsHaveTheLowestScore) {
+  Copy copy = state("plain");
+  const std::string name = "blocks.0.attn.IGNORE";
+  if (!copy.tensors.contains(name)) return;
+  for (const double score : {-1.0, std::numeric_limits<double>::quiet_NaN()}) {
+    copy.tensors.at(name).values = {score};
+    EXPECT_FALSE(is_proved(compared(copy))) << score;
+  }
+  copy.tensors.at(name).values = {-1e5};  // of its older versions
+  EXPECT_TRUE(is_proved(compared(copy)));
 }
 
 TEST_P(LensStates, EveryTensorCounts) {

@@ -12,11 +12,11 @@ namespace {
 
 void transformer_lens_attention(Builder& b) {
   b.within("attn.", [&] {
-    b.buffer("IGNORE");
     b.buffer("rotary_sin");
     b.buffer("rotary_cos");
     const bool grouped = b.has("_W_K");
     b.attention_of_stacks("W_Q", grouped ? "_W_K" : "W_K", grouped ? "_W_V" : "W_V");
+    b.score_of_hidden("IGNORE");
     if (!b.model_type().empty()) b.mask_of_heads("mask");
   });
 }

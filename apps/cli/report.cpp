@@ -132,8 +132,8 @@ Command report_command() {
                       output("--activations", options->activations)},
           .options = joined({option("--deep", options->deep),
                              option("--budget", options->budget)
-                                 .says("for heads, for the ranges behind norms, and for tokens whose "
-                                       "reachability needs a search, each; likewise for a text")
+                                 .says("for heads, for use and ranges of the maps behind norms, and for "
+                                       "tokens whose reachability needs a search, each; likewise for a text")
                                  .usually("40; no limit with --deep"),
                              option("--no-vocabulary", options->no_vocabulary).excludes({"--budget"}),
                              option("--text", options->input.file).excludes({"--tokens"})},

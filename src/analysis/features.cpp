@@ -358,10 +358,18 @@ bool is_of_heads(const models::Linear& linear) {
   return linear.role == "query" || linear.role == "key" || linear.role == "value";
 }
 
-/// The heads and the other maps that read `index`, by how they use the cause's coordinate.
+/// The heads and the other maps that read `index` and are `within` the budget, by how they use the cause's
+/// coordinate.
 void add_readers_of(const files::Checkpoint& checkpoint, const Report& report, std::size_t index,
-                    const NormSpec& spec, const Progress& progress, Cause& cause) {
+                    const NormSpec& spec, const std::vector<bool>& within, const Progress& progress,
+                    Cause& cause) {
   const models::Norm& norm = report.norms[index].norm;
+  const auto is_within = [&](const models::Linear& part) {
+    for (std::size_t i = 0; i < norm.readers.size(); ++i) {
+      if (norm.readers[i].weight.tensor == part.weight.tensor && !within[i]) return false;
+    }
+    return true;
+  };
   const auto add = [&](std::optional<CoordinateReader> reader) {
     if (!reader) return;
     reader->norm = index;
@@ -370,13 +378,14 @@ void add_readers_of(const files::Checkpoint& checkpoint, const Report& report, s
   for (std::size_t i = 0; i < report.model.heads.size(); ++i) {
     const models::Head& head = report.model.heads[i];
     if (head.norm != norm.name || head.between || !head.query || !head.key || !head.value) continue;
+    if (!is_within(*head.query) || !is_within(*head.key) || !is_within(*head.value)) continue;
     auto reader = reader_of(checkpoint, {&*head.query, &*head.key, &*head.value}, spec,
                             cause.coordinates.front(), progress);
     if (reader) reader->head = i;
     add(std::move(reader));
   }
   for (const models::Linear& linear : norm.readers) {
-    if (is_of_heads(linear)) continue;
+    if (is_of_heads(linear) || !is_within(linear)) continue;
     auto reader = reader_of(checkpoint, {&linear}, spec, cause.coordinates.front(), progress);
     if (reader) reader->role = linear.role;
     add(std::move(reader));
@@ -401,7 +410,9 @@ void keep_most(std::vector<CoordinateReader>& readers) {
 
 }  // namespace
 
-void add_coordinate_details(const files::Checkpoint& checkpoint, const Progress& progress, Report& report) {
+void add_coordinate_details(const files::Checkpoint& checkpoint, double budget, const Progress& progress,
+                            Report& report) {
+  const std::vector<std::vector<bool>> within = readers_within(report.model, budget);
   for (std::size_t k = 0; k < std::min(report.causes.size(), first_causes); ++k) {
     Cause& cause = report.causes[k];
     if (cause.coordinates.empty() || cause.norms.empty()) continue;
@@ -416,25 +427,27 @@ void add_coordinate_details(const files::Checkpoint& checkpoint, const Progress&
       NormSpec spec = models::read_norm(checkpoint, one.norm);
       cause.ratios.push_back({i, std::abs(spec.gain_at(cause.coordinates.front())) / one.gain->median_abs});
       if (std::binary_search(cause.norms.begin(), cause.norms.end(), i)) {
-        add_readers_of(checkpoint, report, i, spec, progress, cause);
+        add_readers_of(checkpoint, report, i, spec, within[i], progress, cause);
       } else {
         others.emplace_back(i, std::move(spec));
       }
     }
     // The file may lack what reads the unusual norms.
     if (cause.readers.empty() && !cause.switched_off) {
-      for (const auto& [i, spec] : others) add_readers_of(checkpoint, report, i, spec, progress, cause);
+      for (const auto& [i, spec] : others) {
+        add_readers_of(checkpoint, report, i, spec, within[i], progress, cause);
+      }
     }
     keep_most(cause.readers);
   }
 }
 
 void measure_readers(const files::Checkpoint& checkpoint, const NormSpec& norm,
-                     std::span<const double> longest, unsigned threads, const Progress& poll,
-                     NormReport& report) {
+                     std::span<const double> longest, const std::vector<bool>& within, unsigned threads,
+                     const Progress& poll, NormReport& report) {
   for (std::size_t i = 0; i < report.norm.readers.size(); ++i) {
     const models::Linear& linear = report.norm.readers[i];
-    if (linear.in != norm.width) continue;
+    if (linear.in != norm.width || !within[i]) continue;
     try {
       if (auto reader = measured(checkpoint, i, linear, norm, longest, threads, poll)) {
         report.readers.push_back(std::move(*reader));

@@ -72,18 +72,20 @@ void add_embedding_uses(const files::Checkpoint& checkpoint, Report& report, con
 ///
 /// Errors    Cancelled
 ///
-/// Cost      reads the gains of the stream, and the weights of all that reads the causes' norms
-void add_coordinate_details(const files::Checkpoint& checkpoint, const Progress& progress, Report& report);
+/// Cost      reads the gains of the stream, and the weights of all that reads the causes' norms and is
+///           `readers_within` the budget
+void add_coordinate_details(const files::Checkpoint& checkpoint, double budget, const Progress& progress,
+                            Report& report);
 
-/// Fills `report.readers` with statistics of how each reader uses the norm; readers whose weights are
-/// missing, not finite or of an unsupported type are left out. `longest` is the unit vector of the image's
-/// longest axis, or empty.
+/// Fills `report.readers` with statistics of how each reader `within` the budget uses the norm; readers whose
+/// weights are missing, not finite or of an unsupported type are left out. `longest` is the unit vector of
+/// the image's longest axis, or empty.
 ///
 /// Errors    Cancelled
 ///
 /// Cost      the readers' weights are read once, a block of rows at a time
 void measure_readers(const files::Checkpoint& checkpoint, const NormSpec& norm,
-                     std::span<const double> longest, unsigned threads, const Progress& poll,
-                     NormReport& report);
+                     std::span<const double> longest, const std::vector<bool>& within, unsigned threads,
+                     const Progress& poll, NormReport& report);
 
 }  // namespace normscope::analysis

@@ -189,22 +189,27 @@ struct Run {
   const files::Checkpoint& checkpoint;
   unsigned threads;
   const Progress& progress;
-  double budget;
-  double spent = 0.0;
 };
 
 /// Multiplications of the budget for one weight: it is decoded, enclosed and summed three times.
 constexpr double work_for_a_weight = 4.0;
 
-ReaderRanges of_reader(Run& run, const models::Linear& linear, const NormSpec& norm) {
+/// Adds the work for a map to `spent`, unless that exceeds the budget.
+bool afford(const models::Linear& linear, std::size_t width, double budget, double& spent) {
+  const double work = work_for_a_weight * static_cast<double>(linear.out) * static_cast<double>(width);
+  if (spent + work > budget) return false;
+  spent += work;
+  return true;
+}
+
+ReaderRanges of_reader(const Run& run, const models::Linear& linear, const NormSpec& norm, bool is_within) {
   ReaderRanges result{
       .role = linear.role, .weight = linear.weight.selector(), .rows = static_cast<std::size_t>(linear.out)};
-  if (run.spent >= run.budget) {
+  if (!is_within) {
     result.refused = "left out, beyond the budget for ranges";
     result.left_out = true;
     return result;
   }
-  run.spent += work_for_a_weight * static_cast<double>(linear.out) * static_cast<double>(norm.width);
   try {
     const Rows rows(run.checkpoint, linear, norm);
     Part all = rows.all(run.threads, run.progress);
@@ -220,6 +225,18 @@ ReaderRanges of_reader(Run& run, const models::Linear& linear, const NormSpec& n
     result.refused = error.what();
   }
   return result;
+}
+
+/// `readers_within`; adds their work to `spent`.
+std::vector<std::vector<bool>> select_readers(const models::Model& model, double budget, double& spent) {
+  std::vector<std::vector<bool>> within;
+  for (const models::Norm& norm : model.norms) {
+    within.emplace_back();
+    for (const models::Linear& reader : norm.readers) {
+      within.back().push_back(afford(reader, norm.width, budget, spent));
+    }
+  }
+  return within;
 }
 
 /// The median, for an even number of values the upper one of the middle two; reorders the values.
@@ -259,14 +276,14 @@ void add_features(const NormSpec& norm, NormRanges& result) {
   result.median_typical = median(typical);
 }
 
-NormRanges of_norm(Run& run, const models::Norm& norm) {
+NormRanges of_norm(const Run& run, const models::Norm& norm, const std::vector<bool>& within) {
   NormRanges result{.name = norm.name};
   try {
     const NormSpec spec = models::read_norm(run.checkpoint, norm);
     validate(spec);
     add_features(spec, result);
-    for (const models::Linear& reader : norm.readers) {
-      result.readers.push_back(of_reader(run, reader, spec));
+    for (std::size_t i = 0; i < norm.readers.size(); ++i) {
+      result.readers.push_back(of_reader(run, norm.readers[i], spec, within[i]));
     }
   } catch (const Error& error) {
     if (error.code() == ErrorCode::Cancelled) throw;
@@ -284,12 +301,14 @@ double capped(double bound, const models::Vocabulary& vocabulary, double outward
 }
 
 /// The ranges of the logits: those of the head's rows, which are usually among the readers of its norm.
-ReaderRanges of_unembedding(Run& run, const models::Linear& unembedding, const models::Norm& norm,
-                            const NormRanges& known) {
+ReaderRanges of_unembedding(const Run& run, const models::Linear& unembedding, const models::Norm& norm,
+                            const NormRanges& known, double left) {
   for (const ReaderRanges& reader : known.readers) {
     if (reader.weight == unembedding.weight.selector() && reader.rows == unembedding.out) return reader;
   }
-  return of_reader(run, unembedding, models::read_norm(run.checkpoint, norm));
+  double spent = 0.0;
+  return of_reader(run, unembedding, models::read_norm(run.checkpoint, norm),
+                   afford(unembedding, norm.width, left, spent));
 }
 
 LogitRanges of_logits(const models::Vocabulary& vocabulary, const ReaderRanges& rows,
@@ -308,7 +327,7 @@ LogitRanges of_logits(const models::Vocabulary& vocabulary, const ReaderRanges& 
           .soft_cap = vocabulary.soft_cap};
 }
 
-void add_logits(Run& run, const models::Model& model, ModelRanges& result) {
+void add_logits(const Run& run, const models::Model& model, double left, ModelRanges& result) {
   const bool is_left_out = model.vocabulary && !model.vocabulary->final_norm.empty() &&
                            models::find_norm(model, model.vocabulary->final_norm) == nullptr;
   result.logits_refused = is_left_out ? "the norm that they read is left out" : models::why_no_logits(model);
@@ -316,7 +335,7 @@ void add_logits(Run& run, const models::Model& model, ModelRanges& result) {
   const models::Vocabulary& vocabulary = *model.vocabulary;
   const models::Norm* const norm = models::find_norm(model, vocabulary.final_norm);
   const NormRanges& known = result.norms[static_cast<std::size_t>(norm - model.norms.data())];
-  const ReaderRanges rows = of_unembedding(run, *vocabulary.unembedding, *norm, known);
+  const ReaderRanges rows = of_unembedding(run, *vocabulary.unembedding, *norm, known, left);
   result.logits_refused = known.refused.empty() ? rows.refused : known.refused;
   if (result.logits_refused.empty()) result.logits = of_logits(vocabulary, rows, norm->name);
 }
@@ -329,12 +348,21 @@ double ReaderRanges::ratio() const { return typical > 0.0 ? size() / typical : 0
 
 double NormRanges::unevenness() const { return median > 0.0 ? largest / median : 0.0; }
 
+std::vector<std::vector<bool>> readers_within(const models::Model& model, double budget) {
+  double spent = 0.0;
+  return select_readers(model, budget, spent);
+}
+
 ModelRanges of_model(const files::Checkpoint& checkpoint, const models::Model& model, unsigned threads,
                      const Progress& progress, double budget) {
-  Run run{checkpoint, threads, progress, budget};
+  const Run run{checkpoint, threads, progress};
+  double spent = 0.0;
+  const std::vector<std::vector<bool>> within = select_readers(model, budget, spent);
   ModelRanges result;
-  for (const models::Norm& norm : model.norms) result.norms.push_back(of_norm(run, norm));
-  add_logits(run, model, result);
+  for (std::size_t i = 0; i < model.norms.size(); ++i) {
+    result.norms.push_back(of_norm(run, model.norms[i], within[i]));
+  }
+  add_logits(run, model, budget - spent, result);
   return result;
 }
 

@@ -83,9 +83,9 @@ struct Measured {
   norm::NormImage image;
 };
 
-NormReport measure(const files::Checkpoint& checkpoint, const models::Norm& norm, unsigned threads,
-                   const Progress& poll, std::size_t index, FeatureCollector& features,
-                   std::unique_ptr<Measured>& measured) {
+NormReport measure(const files::Checkpoint& checkpoint, const models::Norm& norm,
+                   const std::vector<bool>& readers, unsigned threads, const Progress& poll,
+                   std::size_t index, FeatureCollector& features, std::unique_ptr<Measured>& measured) {
   NormReport report{.norm = norm};
   NormSpec spec = models::read_norm(checkpoint, norm);
   if (norm.gain) report.gain = statistics(spec.gain);
@@ -108,7 +108,7 @@ NormReport measure(const files::Checkpoint& checkpoint, const models::Norm& norm
   if (norm.effect() == NormEffect::normalizes) {
     std::vector<double> longest(image.semi_axes().empty() ? 0 : spec.width);
     if (!longest.empty()) image.axis(0, longest);
-    measure_readers(checkpoint, spec, longest, threads, poll, report);
+    measure_readers(checkpoint, spec, longest, readers, threads, poll, report);
   }
   measured = std::make_unique<Measured>(Measured{index, std::move(spec), std::move(image)});
   return report;
@@ -172,7 +172,7 @@ Report audit(const files::Checkpoint& checkpoint, unsigned threads, const Progre
 }
 
 Report audit_norms(const files::Checkpoint& checkpoint, models::Model model, unsigned threads,
-                   const Progress& progress) {
+                   const Progress& progress, double budget) {
   Report report;
   report.path = checkpoint.path().string();
   const std::filesystem::path whole = spelled_out(checkpoint.path());
@@ -194,6 +194,7 @@ Report audit_norms(const files::Checkpoint& checkpoint, models::Model model, uns
         fmt::format("the file holds {} norms; the first {} are measured", norms.size(), most_norms));
     norms.resize(most_norms);
   }
+  const std::vector<std::vector<bool>> within = readers_within(report.model, budget);
   for (std::size_t i = 0; i < norms.size(); ++i) {
     progress("measuring norms", i, norms.size());
     std::unique_ptr<Measured> measured;
@@ -203,7 +204,7 @@ Report audit_norms(const files::Checkpoint& checkpoint, models::Model model, uns
       return true;
     });
     try {
-      report.norms.push_back(measure(checkpoint, norms[i], threads, poll, i, features, measured));
+      report.norms.push_back(measure(checkpoint, norms[i], within[i], threads, poll, i, features, measured));
     } catch (const Error& error) {
       // For example a type without decoder: the rest of the file is still analysed.
       if (error.code() == ErrorCode::Cancelled) throw;
@@ -239,7 +240,7 @@ LeftOut left_out(const Report& report) {
 
 Report audit(const files::Checkpoint& checkpoint, models::Model model, unsigned threads,
              const Progress& progress, const selectability::VocabularyOptions& vocabulary) {
-  Report report = audit_norms(checkpoint, std::move(model), threads, progress);
+  Report report = audit_norms(checkpoint, std::move(model), threads, progress, vocabulary.budget);
   report.heads = heads::reach_of_heads(checkpoint, report.model, threads, progress,
                                        {.work = work_on_heads, .budget = vocabulary.budget});
   report.ranges = of_model(checkpoint, report.model, threads, progress, vocabulary.budget);
@@ -250,7 +251,7 @@ Report audit(const files::Checkpoint& checkpoint, models::Model model, unsigned 
   report.findings = find(report);
   report.measures = compare_measures(report);
   report.causes = find_causes(report);
-  add_coordinate_details(checkpoint, progress, report);
+  add_coordinate_details(checkpoint, vocabulary.budget, progress, report);
   return report;
 }
 

@@ -195,17 +195,15 @@ std::vector<double> read_weight(const files::Checkpoint& checkpoint, const Linea
     }
     return weight;
   }
+  if (count == 0) return weight;
+  // Of each input, the span that holds these outputs: gate and up of fused experts may alternate.
+  std::vector<std::uint64_t> columns(count);
+  for (std::uint64_t j = 0; j < count; ++j) columns[j] = linear.stored_output(first + j);
+  const auto [least, most] = std::minmax_element(columns.begin(), columns.end());
   for (std::uint64_t i = 0; i < linear.in; ++i) {
-    const std::uint64_t row = linear.weight.offset + i * linear.stored_out;
-    if (linear.out_indices.empty()) {
-      const std::vector<double> values = files::read(tensor, row + linear.first_out + first, count);
-      for (std::uint64_t j = 0; j < count; ++j) weight[j * linear.in + i] = values[j];
-    } else {
-      const std::vector<double> values = files::read(tensor, row, linear.stored_out);
-      for (std::uint64_t j = 0; j < count; ++j) {
-        weight[j * linear.in + i] = values[linear.stored_output(first + j)];
-      }
-    }
+    const std::vector<double> values =
+        files::read(tensor, linear.weight.offset + i * linear.stored_out + *least, *most - *least + 1);
+    for (std::uint64_t j = 0; j < count; ++j) weight[j * linear.in + i] = values[columns[j] - *least];
   }
   return weight;
 }

@@ -499,7 +499,7 @@ void fields(V& v, const ReportedFinding& x) {
 template <class V>
 void fields(V& v, const analysis::LeftOut& left) {
   v("heads", left.heads, "heads without bounds");
-  v("readers", left.readers, "linear maps without ranges");
+  v("readers", left.readers, "linear maps without statistics and ranges");
   v("tokens", left.tokens, "tokens that are not decided");
 }
 

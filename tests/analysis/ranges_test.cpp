@@ -178,6 +178,26 @@ TEST(Ranges, ReadersBeyondTheBudgetAreLeftOut) {
   EXPECT_EQ(found.logits_refused, "left out, beyond the budget for ranges");
 }
 
+TEST(Ranges, ReadersThatDoNotFitLeaveTheBudgetToSmallerOnes) {
+  models::Model model;
+  model.norms.resize(2);
+  for (models::Norm& norm : model.norms) norm.width = 4;
+  const auto rows = [](std::uint64_t out) {
+    models::Linear linear;
+    linear.in = 4;
+    linear.out = out;
+    return linear;
+  };
+  model.norms[0].readers = {rows(2), rows(1000)};  // 32 multiplications, 16000
+  model.norms[1].readers = {rows(3), rows(1), rows(1)};
+  using Within = std::vector<std::vector<bool>>;
+  EXPECT_EQ(readers_within(model, 96.0), (Within{{true, false}, {true, true, false}}));
+  EXPECT_EQ(readers_within(model, 111.0), (Within{{true, false}, {true, true, false}}));
+  EXPECT_EQ(readers_within(model, 112.0), (Within{{true, false}, {true, true, true}}));
+  EXPECT_EQ(readers_within(model, 0.0), (Within{{false, false}, {false, false, false}}));
+  EXPECT_EQ(readers_within(model, HUGE_VAL), (Within{{true, true}, {true, true, true}}));
+}
+
 TEST(Ranges, MedianFeaturesAreThoseOfTheMiddle) {
   const files::Checkpoint checkpoint(std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "models/wordlist_gpt");
   const models::Model model = models::describe(checkpoint);

@@ -42,5 +42,31 @@ TEST(Readers, SharesAreThoseOfTheProjectedWeights) {
   }
 }
 
+TEST(Readers, OnlyThoseWithinTheBudgetAreRead) {
+  for (const char* name : {"gpt2", "llama"}) {
+    const files::Checkpoint checkpoint(test::fixture(name));
+    const models::Model model = models::describe(checkpoint);
+    for (const double budget : {0.0, 3e3, 1e4}) {
+      const Report report = audit(checkpoint, model, 1, {}, {.budget = budget});
+      const std::vector<std::vector<bool>> within = readers_within(model, budget);
+      double work = 0.0;
+      std::size_t known = 0;
+      std::size_t all = 0;
+      for (std::size_t i = 0; i < report.norms.size(); ++i) {
+        const NormReport& norm = report.norms[i];
+        for (const Reader& reader : norm.readers) {
+          EXPECT_TRUE(within[i][reader.index]) << name << " " << norm.norm.name;
+          const models::Linear& linear = norm.norm.readers[reader.index];
+          work += 4.0 * static_cast<double>(linear.out) * static_cast<double>(linear.in);
+        }
+        known += norm.readers.size();
+        all += norm.norm.readers.size();
+      }
+      EXPECT_LE(work, budget) << name;
+      EXPECT_EQ(known + left_out(report).readers, all) << name << " " << budget;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace normscope::analysis

@@ -53,6 +53,16 @@ class ReportTest(CommandTest):
         self.assertGreater(none["left_out"]["probabilities"], 0)
         self.assertEqual(none["reachable"] + none["left_out"]["tokens"], whole["reachable"])
 
+    def test_causes_read_no_weights_beyond_the_budget(self):
+        read = []
+        for budget in ("1", "0"):
+            found = self.json("report", SOURCE / "models/kjv_gpt", "-o", "page.html", "--budget", budget)
+            causes = [cause for cause in found["causes"] if cause["coordinates"]]
+            self.assertTrue(causes)
+            read.append(sum(len(cause["readers"]) for cause in causes))
+        self.assertGreater(read[0], 0)
+        self.assertEqual(read[1], 0)
+
     def test_a_budget_for_what_is_left_out_is_refused(self):
         self.fails(2, "report", self.model, "--budget", "1", "--no-vocabulary")
 

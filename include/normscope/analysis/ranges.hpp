@@ -104,8 +104,13 @@ struct ModelRanges {
   std::string logits_refused{};  ///< why there are none, or empty
 };
 
+/// For each reader of each norm, in the order of the forward pass, whether it fits into what those before it
+/// leave of the budget, which counts each weight as four multiplications. A reader that does not fit is
+/// passed over, so that the maps of fused experts leave room for smaller ones.
+[[nodiscard]] std::vector<std::vector<bool>> readers_within(const models::Model& model, double budget);
+
 /// The ranges of every reader of every norm, in one pass over their weights. Weights that cannot be read, and
-/// readers beyond the budget, are `refused`. The budget counts each weight as four multiplications.
+/// readers that are not `readers_within` the budget, are `refused`.
 ///
 /// Errors    Cancelled
 ///

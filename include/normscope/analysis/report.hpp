@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -188,15 +189,16 @@ struct Report {
 
 /// What the budget of a report did not suffice for.
 struct LeftOut {
-  std::size_t heads = 0;    ///< entries of `Report::heads`
-  std::size_t readers = 0;  ///< maps whose ranges are not known
-  std::size_t tokens = 0;   ///< tokens that are not decided
+  std::size_t heads = 0;  ///< entries of `Report::heads`
+  std::size_t readers =
+      0;                   ///< maps whose weights are not read: neither their statistics nor ranges are known
+  std::size_t tokens = 0;  ///< tokens that are not decided
 
   [[nodiscard]] bool nothing() const { return heads == 0 && readers == 0 && tokens == 0; }
 };
 [[nodiscard]] LeftOut left_out(const Report& report);
 
-/// Measures every norm of `checkpoint`, as many heads and the ranges of as many readers as
+/// Measures every norm of `checkpoint`, as many heads, and the statistics and ranges of as many readers, as
 /// `vocabulary.budget` allows, each, and its vocabulary as far as `vocabulary` allows. The
 /// result does not depend on the machine.
 ///
@@ -216,9 +218,10 @@ struct LeftOut {
 ///
 /// Errors    Cancelled
 ///
-/// Cost      a secular solve a norm, memory O(width)
+/// Cost      a secular solve a norm, memory O(width); the weights of the `readers_within` the budget, once
 [[nodiscard]] Report audit_norms(const files::Checkpoint& checkpoint, models::Model model,
-                                 unsigned threads = 0, const Progress& progress = {});
+                                 unsigned threads = 0, const Progress& progress = {},
+                                 double budget = std::numeric_limits<double>::infinity());
 
 /// About `points` of the ranks 1 … count: all of the first ones, then spaced evenly in the logarithm,
 /// including the last.

@@ -137,22 +137,27 @@ def sweep() -> str:
     ran = sorted(name for name in types if "seconds" in types[name])
     largest = sorted((name for name in types if "bytes" in types[name]), key=lambda name: -types[name]["bytes"])
     shown = [name for name in largest if types[name]["state"] == "described"][:12]
-    lines = ["| " + " | ".join((name, row["class"], f"{row['bytes'] / 1e9:.1f}", f"{row['tensors']:,}", f"{row['norms']:,}")) + " |"
+    lines = ["| " + " | ".join((name, row["class"], f"{row['bytes'] / 1e9:.1f}", f"{row['tensors']:,}", f"{row['norms']:,}",
+                                f"{row['seconds']:.1f}" if "seconds" in row else "", str(row.get("mib", "")))) + " |"
              for name, row in ((name, types[name]) for name in shown)]
     words = {"described": "described", "incomplete": "described but for tensors that the file lacks",
              "fitted": "unknown, with the names of a known one", "unknown": "unknown", "no class": "without a class of their own",
              "not built": "whose class refuses its defaults or needs another package", "failed": "failed"}
     stated = "; ".join(f"{counts[state]} {text}" for state, text in words.items())
-    times = ", ".join(f"{name} {types[name]['seconds']:.0f} s and {types[name]['mib']} MiB" for name in ran)
+    slowest, biggest = (max(ran, key=lambda name: types[name][key]) for key in ("seconds", "mib"))
+    median = sorted(types[name]["seconds"] for name in ran)[len(ran) // 2]
     return f"""## Every class of transformers
 
 [sweep.py](../scripts/model_oracle/README.md#sweep) describes every class of transformers {kept["transformers"]} at the widths of its
 default configuration, from a sparse file as `save_pretrained` would write it. Of {len(types)} types: {stated}. The largest file
-has {types[largest[0]]["bytes"] / 1e9:,.0f} GB and {types[largest[0]]["tensors"]:,} tensors ({largest[0]}). Processor seconds and memory of
-`report --budget 1`: {times}. The largest that are described:
+has {types[largest[0]]["bytes"] / 1e9:,.0f} GB and {types[largest[0]]["tensors"]:,} tensors ({largest[0]}).
 
-| type | class | GB of the file | tensors | norms |
-|---|---|---|---|---|
+`report --budget 1` was run on {len(ran)} of them, one after another, by a build without full optimization on a processor that others
+used too: processor time and memory, no time of a clock. The median is {median:.1f} s; the most are {types[slowest]["seconds"]:.1f} s ({slowest})
+and {types[biggest]["mib"]} MiB ({biggest}). What did not fit into the budget is listed by each page. The largest that are described:
+
+| type | class | GB of the file | tensors | norms | seconds | MiB |
+|---|---|---|---|---|---|---|
 """ + "\n".join(lines)
 
 

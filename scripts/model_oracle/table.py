@@ -152,7 +152,7 @@ def sweep() -> str:
 default configuration, from a sparse file as `save_pretrained` would write it. Of {len(types)} types: {stated}. The largest file
 has {types[largest[0]]["bytes"] / 1e9:,.0f} GB and {types[largest[0]]["tensors"]:,} tensors ({largest[0]}).
 
-`report --budget 1` was run on {len(ran)} of them, one after another, by a build without full optimization on a processor that others
+`report --budget 1` was run on {len(ran)} of them, by builds without full optimization, on a processor that others
 used too: processor time and memory, no time of a clock. The median is {median:.1f} s; the most are {types[slowest]["seconds"]:.1f} s ({slowest})
 and {types[biggest]["mib"]} MiB ({biggest}). What did not fit into the budget is listed by each page. The largest that are described:
 

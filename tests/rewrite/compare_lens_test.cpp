@@ -193,7 +193,9 @@ TEST_P(LensStates, AreTheSameModel) {
   const Comparison plain = compared(state("plain"));
   // Gemma's tokens are multiplied by the root of the width, which TransformerLens stores rounded.
   EXPECT_EQ(plain.agreement, GetParam() == std::string("gemma") ? Agreement::equivalent : Agreement::same);
-  if (states().size() > 1) EXPECT_EQ(compared(state("folded")).agreement, Agreement::equivalent);
+  if (states().size() > 1) {
+    EXPECT_EQ(compared(state("folded")).agreement, Agreement::equivalent);
+  }
 }
 
 TEST_P(LensStates, TheOrderOfBothFilesDoesNotMatter) {

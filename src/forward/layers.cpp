@@ -271,10 +271,13 @@ void apply(const files::Checkpoint& checkpoint, const models::Linear& map, Matri
   for (std::size_t first = 0; first < outputs; first += block) {
     progress("weights", first, outputs);
     const std::size_t count = std::min(block, outputs - first);
-    std::vector<double> weight = models::read_weight(checkpoint, map, first, count);
-    const std::vector<double> lengths = disturbed_weights(disturbance, map, first, x.width(), weight);
+    std::vector<double> lengths(disturbance.seed == 0 ? 0 : count);
     parallel_for(count, 64, threads, [&](std::size_t begin, std::size_t end) {
-      const MatrixView<const double> part(weight.data() + begin * x.width(), end - begin, x.width());
+      std::vector<double> weight = models::read_weight(checkpoint, map, first + begin, end - begin);
+      const std::vector<double> of_rows =
+          disturbed_weights(disturbance, map, first + begin, x.width(), weight);
+      std::copy(of_rows.begin(), of_rows.end(), lengths.begin() + static_cast<std::ptrdiff_t>(begin));
+      const MatrixView<const double> part(weight.data(), end - begin, x.width());
       multiply(x, Factor<double>(part).transposed(),
                MatrixView<double>(y.data() + first + begin, x.rows(), end - begin, y.stride()));
     });

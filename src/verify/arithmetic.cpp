@@ -694,9 +694,7 @@ class LeadChecker {
     limit.factor = std::scalbn(1.0, scale_.exponent() + scale.exponent());
     limit.length = up(euclidean_norm(claim.direction));
     limit.error = up(euclidean_norm(claim.error) + euclidean_norm(claim.rest));
-    // The bound of the product in float32, and the rounding of its factors.
-    const double single = 1.01 * (width + width / 256.0 + 8.0) * 0x1p-24;
-    limit.part = up(single * limit.length + limit.error);
+    limit.part = up(single_rounding(rows_.width()) * limit.length + limit.error);
     double score = 0.0;
     for (std::size_t i = 0; i < claim.direction.size(); ++i) {
       score += claim.direction[i] * rows_.row(own)[i];

@@ -254,6 +254,13 @@ struct Scatter {
 /// which most ranks are the same. Stops early where that takes too long.
 [[nodiscard]] std::size_t rank_of_differences_at_least(const std::vector<MatrixView<const double>>& classes);
 
+/// Bounds the error of a product of two vectors in float32, both rounded to it, relative to the product of
+/// their lengths; what underflows apart.
+[[nodiscard]] constexpr double single_rounding(std::size_t width) {
+  const double terms = static_cast<double>(width);
+  return 1.01 * (terms + terms / 256.0 + 8.0) * 0x1p-24;
+}
+
 /// Calls `visit(i)` for each i < count for which `is_clear(i)` is false. Groups are compared at once, which
 /// the compiler vectorizes.
 template <typename IsClear, typename Visit>

@@ -47,7 +47,7 @@ class OwnProducts {
     for (const double value : turned) single_.push_back(static_cast<float>(scale.divide(value)));
     const double square = std::scalbn(1.0, 2 * scale.exponent());
     const double width = static_cast<double>(width_);
-    const double single = 1.01 * (width + width / 256.0 + 8.0) * 0x1p-24;
+    const double single = single_rounding(width_);
     const double relative = (width + 64.0) * 0x1p-50;
     std::vector<double> lengths;
     std::vector<double> errors;

@@ -416,11 +416,12 @@ std::string why_no_heads(const Model& model) {
   return first;
 }
 
+bool has_lens_names(const Model& model) { return model.architecture == "transformer_lens"; }
+
 bool is_same_family(const Model& a, const Model& b) {
   return a.architecture == b.architecture || a.in_llama_cpp == b.architecture ||
-         b.in_llama_cpp == a.architecture ||
-         (a.in_transformer_lens && b.architecture == "transformer_lens") ||
-         (b.in_transformer_lens && a.architecture == "transformer_lens");
+         b.in_llama_cpp == a.architecture || (a.in_transformer_lens && has_lens_names(b)) ||
+         (b.in_transformer_lens && has_lens_names(a));
 }
 
 Model describe_as_one_of(const std::vector<const Architecture*>& architectures, const Checkpoint& checkpoint,

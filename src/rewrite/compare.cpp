@@ -355,7 +355,7 @@ bool has_other_parts(const Model& a, const Model& b) {
 /// A model whose file has no configuration, with that of the other. Of TransformerLens' names, it tells the
 /// family too.
 Model configured_as(const Checkpoint& file, Model model, const Checkpoint& other_file, const Model& other) {
-  if (model.architecture == "transformer_lens") {
+  if (models::has_lens_names(model)) {
     Model described = models::describe(file, {.configuration = &other_file});
     if (described.is_known()) return with_stored_maps(std::move(described));
   }
@@ -440,7 +440,7 @@ Comparison compare_parts(const Checkpoint& old_file, const Model& old_model, con
     const bool old_states = models::has_configuration(old_file);
     // In TransformerLens' names the configuration tells the kind of norms too.
     if (old_states != models::has_configuration(new_file) &&
-        (!is_one_form || old_model.architecture == "transformer_lens")) {
+        (!is_one_form || models::has_lens_names(old_model))) {
       if (old_states) after = configured_as(new_file, std::move(after), old_file, before);
       if (!old_states) before = configured_as(old_file, std::move(before), new_file, after);
     }

@@ -63,15 +63,6 @@ class Branches {
   }
 
  private:
-  [[nodiscard]] const Relabelled* relabelled_writer(const Linear& map) const {
-    const auto found = relabelling_.writers.find(place_of(map.weight));
-    return found == relabelling_.writers.end() ? nullptr : &found->second;
-  }
-  [[nodiscard]] const Relabelled* relabelled_reader(const Linear& map) const {
-    const auto found = relabelling_.readers.find(&map);
-    return found == relabelling_.readers.end() ? nullptr : &found->second;
-  }
-
   /// An error that counts, of a map whose format does not explain it.
   struct Worst {
     double largest = 0.0;
@@ -91,7 +82,7 @@ class Branches {
     const Linear& out = *branch.mlp.out;
     const std::uint64_t dim = out.in / branch.heads.size();
     HeadMatch result{h, h};
-    if (const Relabelled* const writer = relabelled_writer(out)) {
+    if (const Relabelled* const writer = relabelling_.of_writer(out)) {
       if (!writer->inputs.empty()) result.new_head = static_cast<std::size_t>(writer->inputs[h * dim] / dim);
       result.values = kind_of(writer->blocks, h);
     }
@@ -114,7 +105,7 @@ class Branches {
   [[nodiscard]] HeadMap map_of_keys(const std::vector<Linear>& readers, const Linear& keys) const {
     for (const Linear& reader : readers) {
       if (reader.role != "key" || place_of(reader.weight) != place_of(keys.weight)) continue;
-      const Relabelled* const entry = relabelled_reader(reader);
+      const Relabelled* const entry = relabelling_.of_reader(reader);
       if (entry == nullptr) continue;
       for (std::uint64_t i = 0; i < reader.out; ++i) {
         if (reader.stored_output(i) == keys.stored_output(0))
@@ -127,11 +118,11 @@ class Branches {
   [[nodiscard]] MlpMatch mlp(const Mlp& mlp) const {
     MlpMatch result;
     result.neurons = static_cast<std::size_t>(mlp.in->out);
-    if (const Relabelled* const writer = relabelled_writer(*mlp.out)) {
+    if (const Relabelled* const writer = relabelling_.of_writer(*mlp.out)) {
       for (std::size_t j = 0; j < writer->inputs.size(); ++j)
         result.moved += writer->inputs[j] == j ? 0U : 1U;
     }
-    if (const Relabelled* const reader = relabelled_reader(*mlp.in)) {
+    if (const Relabelled* const reader = relabelling_.of_reader(*mlp.in)) {
       for (const double factor : reader->blocks.matrices) {
         if (factor == 1.0) continue;
         ++result.scaled;
@@ -155,7 +146,7 @@ class Branches {
 
   /// The expert of NEW whose output map stands for that of OLD.
   [[nodiscard]] std::size_t expert_of(const Mlp& mlp, const Branch& branch, std::size_t otherwise) const {
-    const Relabelled* const writer = relabelled_writer(*mlp.out);
+    const Relabelled* const writer = relabelling_.of_writer(*mlp.out);
     if (writer == nullptr) return otherwise;
     const std::vector<Mlp>& mlps = branch.experts.mlps;
     const auto found = std::find_if(mlps.begin(), mlps.end(), [&](const Mlp& other) {

@@ -155,8 +155,7 @@ Model with_norms_beside(Model model) {
 }
 
 bool has_other_tables(const Model& a, const Model& b) {
-  return a.architecture != b.architecture &&
-         (a.architecture == "transformer_lens" || b.architecture == "transformer_lens");
+  return a.architecture != b.architecture && (models::has_lens_names(a) || models::has_lens_names(b));
 }
 
 Model with_head_parts(Model model, bool repeats) {

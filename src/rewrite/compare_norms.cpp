@@ -115,7 +115,7 @@ bool are_unembeddings(const Side& before, const Linear& old_map, const Side& aft
 }
 
 /// Values in another order; none if there are none.
-std::vector<double> in_order(const std::vector<double>& values, const std::vector<std::size_t>& order) {
+std::vector<double> sorted_by(const std::vector<double>& values, const std::vector<std::size_t>& order) {
   if (values.size() != order.size()) return values;
   std::vector<double> result;
   for (const std::size_t k : order) result.push_back(values[k]);
@@ -141,8 +141,8 @@ NormComparison compare_norms(Side& before, Side& after, const Norm& old_norm, co
   NormSpec new_spec = read_norm(after.file, new_norm);
   if (const auto moved = view.relabelling.features.find(old_norm.name);
       moved != view.relabelling.features.end()) {
-    new_spec.gain = in_order(new_spec.gain, moved->second);
-    new_spec.bias = in_order(new_spec.bias, moved->second);
+    new_spec.gain = sorted_by(new_spec.gain, moved->second);
+    new_spec.bias = sorted_by(new_spec.bias, moved->second);
   }
   const bool by_values = before.is_of_graph() || after.is_of_graph();
   const ReaderPairs readers =
@@ -186,10 +186,8 @@ NormComparison compare_norms(Side& before, Side& after, const Norm& old_norm, co
   bool quantized = false;
   for (std::size_t r = 0; r < readers.pairs.size(); ++r) {
     const Linear& old_map = readers.pairs[r].first;
-    const auto entry = readers.pairs.size() != old_norm.readers.size() || by_values
-                           ? view.relabelling.readers.end()
-                           : view.relabelling.readers.find(&old_norm.readers[r]);
-    const Relabelled* const relabelled = entry == view.relabelling.readers.end() ? nullptr : &entry->second;
+    const bool in_order = readers.pairs.size() == old_norm.readers.size() && !by_values;
+    const Relabelled* const relabelled = in_order ? view.relabelling.of_reader(old_norm.readers[r]) : nullptr;
     const Linear& new_map = relabelled == nullptr ? readers.pairs[r].second : relabelled->map;
     note_map(before, old_map);
     note_map(after, new_map);
@@ -295,8 +293,7 @@ void compare_all_writers(Side& before, Side& after, const View& view, Comparison
     }
     for (std::size_t w = 0; w < old_norm.writers.size(); ++w) {
       const Linear& old_map = old_norm.writers[w];
-      const auto entry = view.relabelling.writers.find(place_of(old_map.weight));
-      const Relabelled* const relabelled = entry == view.relabelling.writers.end() ? nullptr : &entry->second;
+      const Relabelled* const relabelled = view.relabelling.of_writer(old_map);
       const Linear& new_map = relabelled == nullptr ? new_norm.writers[w] : relabelled->map;
       note_map(before, old_map);
       note_map(after, new_map);
@@ -374,8 +371,7 @@ void compare_stream_readers(Side& before, Side& after, const View& view, Compari
   }
   const NormSpec none;
   for (std::size_t r = 0; r < of_old.size(); ++r) {
-    const auto entry = view.relabelling.readers.find(&of_old[r]);
-    const Relabelled* const relabelled = entry == view.relabelling.readers.end() ? nullptr : &entry->second;
+    const Relabelled* const relabelled = view.relabelling.of_reader(of_old[r]);
     compare_map(before, after, {before.file, of_old[r], none},
                 {after.file, relabelled == nullptr ? of_new[r] : relabelled->map, none, nullptr,
                  relabelled == nullptr ? nullptr : &relabelled->blocks},

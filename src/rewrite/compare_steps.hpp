@@ -121,6 +121,15 @@ struct Relabelling {
   std::vector<ComparisonFinding> findings{};
 
   [[nodiscard]] bool empty() const { return readers.empty() && writers.empty(); }
+  /// What stands for a reader, or a writer, of OLD; null where nothing else does.
+  [[nodiscard]] const Relabelled* of_reader(const models::Linear& map) const {
+    const auto found = readers.find(&map);
+    return found == readers.end() ? nullptr : &found->second;
+  }
+  [[nodiscard]] const Relabelled* of_writer(const models::Linear& map) const {
+    const auto found = writers.find(place_of(map.weight));
+    return found == writers.end() ? nullptr : &found->second;
+  }
 };
 
 /// Symmetries of attention and MLPs that bring the maps of NEW nearest to those of OLD, looked for in models

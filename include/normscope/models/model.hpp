@@ -268,6 +268,9 @@ struct Model {
 /// "33 BatchNorm and 2 GroupNorm": the norms that are not analysed; empty if there are none.
 [[nodiscard]] std::string other_norms_text(const Model& model);
 
+/// Whether its tensors have TransformerLens' names.
+[[nodiscard]] bool has_lens_names(const Model& model);
+
 /// Whether files of both architectures can hold the same model: they are equal, or one is the other in
 /// llama.cpp's or TransformerLens' names.
 [[nodiscard]] bool is_same_family(const Model& a, const Model& b);

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -197,6 +198,11 @@ void rwkv_time_mix(Builder& b, std::span<const RwkvPart> parts, std::string_view
 void rwkv_channel_mix(Builder& b, std::span<const RwkvPart> parts, std::string_view out);
 /// Vectors of one stacked tensor, of which each has a role of its own.
 void rwkv_stacked_mixes(Builder& b, std::string_view name, std::span<const char* const> roles);
+
+/// Swin's stages: an embedding behind a norm, layers of `block`, and `merge` at the end of each stage. Norms
+/// between them have `eps` whatever the configuration says.
+void swin_stages(Builder& b, double eps, const std::function<void()>& block,
+                 const std::function<void()>& merge);
 
 /// A layer of Llama's vision towers, whose branches may be multiplied by a learned number.
 void llama_vision_layer(Builder& b);

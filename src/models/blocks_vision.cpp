@@ -1,6 +1,8 @@
 // Parts of vision towers that several architectures share.
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -28,6 +30,29 @@ void aimv2_layers(Builder& b) {
 }
 
 }  // namespace
+
+void swin_stages(Builder& b, double eps, const std::function<void()>& block,
+                 const std::function<void()>& merge) {
+  b.stack("stage 0");
+  b.stream(b.config().count({"embed_dim"}).value_or(0));
+  b.input_map("patch embedding", "embeddings.patch_embeddings.projection");
+  b.norm("embeddings.norm", "embedding", Placement::post);
+  b.last_eps(eps, {});
+  b.embedding("mask token", "embeddings.mask_token", Need::optional);
+  b.embedding("position embedding", "embeddings.position_embeddings", Need::optional);
+  const std::optional<std::vector<std::uint64_t>> heads = b.config().counts({"num_heads"});
+  b.each_stage("encoder.layers.{}.", [&](std::size_t stage) {
+    b.heads() = {.heads = heads && stage < heads->size() ? (*heads)[stage] : 0};
+    b.each_layer_of_stage("blocks.{}.", stage, block);
+    merge();
+  });
+  b.norm("layernorm", "final");
+  b.reads_are_indirect();  // the mean over positions
+  b.where("classifier.", [&] {
+    b.other("weight");
+    b.other("bias");
+  });
+}
 
 void llama_vision_layer(Builder& b) {
   b.norm("input_layernorm", "attention input");

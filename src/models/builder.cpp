@@ -68,11 +68,16 @@ bool Builder::causal_mask(std::string_view name) {
                      [](std::byte visible) { return visible != std::byte{0}; });
 }
 
+std::span<Head> Builder::last_heads() {
+  std::size_t first = model_.heads.size();
+  while (first > 0 && model_.heads[first - 1].layer == scope_.layer) --first;
+  return std::span(model_.heads).subspan(first);
+}
+
 void Builder::mask_of_heads(std::string_view name) {
   buffer(name);
   const files::Tensor* const mask = checkpoint_.find(full(name));
   if (mask == nullptr || model_.heads.empty()) return;
-  const int layer = model_.heads.back().layer;
   const std::optional<std::size_t> window = model_.heads.back().window;
   bool agrees = mask->dtype == Dtype::BOOL && !mask->shape.empty();
   if (agrees) {
@@ -87,8 +92,8 @@ void Builder::mask_of_heads(std::string_view name) {
     }
   }
   if (agrees) return;
-  for (auto head = model_.heads.rbegin(); head != model_.heads.rend() && head->layer == layer; ++head) {
-    add_not_modelled(head->not_modelled, fmt::format("the positions that tensor \"{}\" hides", mask->name));
+  for (Head& head : last_heads()) {
+    add_not_modelled(head.not_modelled, fmt::format("the positions that tensor \"{}\" hides", mask->name));
   }
 }
 
@@ -98,9 +103,8 @@ void Builder::score_of_hidden(std::string_view name) {
   if (score == nullptr || model_.heads.empty()) return;
   constexpr double lowest = -1e4;  // of float16: other scores are further above than exp can tell from zero
   if (score->elements() == 1 && score->is_decodable() && files::read(*score)[0] <= lowest) return;
-  const int layer = model_.heads.back().layer;
-  for (auto head = model_.heads.rbegin(); head != model_.heads.rend() && head->layer == layer; ++head) {
-    add_not_modelled(head->not_modelled,
+  for (Head& head : last_heads()) {
+    add_not_modelled(head.not_modelled,
                      fmt::format("the score of hidden positions, tensor \"{}\"", score->name));
   }
 }

@@ -413,6 +413,8 @@ class Builder {
   void set_window(Head& head) const;
   void set_scale(Head& head) const;
   void set_alibi(Head& head) const;
+  /// The heads of the current layer that were described last.
+  [[nodiscard]] std::span<Head> last_heads();
 
   [[nodiscard]] bool repeats_token_embedding(const Linear& map) const;
   void flag_leftovers();

@@ -423,10 +423,7 @@ Linear Builder::part_of_head(std::string_view part, std::uint64_t head) const {
 
 void Builder::without_values() {
   attended_.parts[2].reset();
-  for (auto head = model_.heads.rbegin(); head != model_.heads.rend() && head->layer == scope_.layer;
-       ++head) {
-    head->value.reset();
-  }
+  for (Head& head : last_heads()) head.value.reset();
 }
 
 void Builder::sinks(std::string_view name) {
@@ -435,9 +432,8 @@ void Builder::sinks(std::string_view name) {
   if (counts_.heads != 0 && (stored->shape.size() != 1 || stored->shape[0] != counts_.heads)) {
     reject(*stored, fmt::format("[{}]", counts_.heads));
   }
-  for (auto head = model_.heads.rbegin(); head != model_.heads.rend() && head->layer == scope_.layer;
-       ++head) {
-    head->sink = Slice{stored->slice.tensor, static_cast<std::uint64_t>(head->head), 1};
+  for (Head& head : last_heads()) {
+    head.sink = Slice{stored->slice.tensor, static_cast<std::uint64_t>(head.head), 1};
   }
 }
 

@@ -1,9 +1,7 @@
-#include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <vector>
 
 #include "architecture.hpp"
+#include "blocks.hpp"
 #include "builder.hpp"
 
 namespace normscope::models::architectures {
@@ -49,25 +47,8 @@ void swinv2_merging(Builder& b) {
 void swinv2_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "layer_norm_eps"});
   b.scores_not_modelled("cosines times logit_scale, position bias, windows");
-  b.stack("stage 0");
-  b.stream(b.config().count({"embed_dim"}).value_or(0));
-  b.input_map("patch embedding", "embeddings.patch_embeddings.projection");
-  b.norm("embeddings.norm", "embedding", Placement::post);
-  b.last_eps(kSwinv2Eps, {});
-  b.embedding("mask token", "embeddings.mask_token", Need::optional);
-  b.embedding("position embedding", "embeddings.position_embeddings", Need::optional);
-  const std::optional<std::vector<std::uint64_t>> heads = b.config().counts({"num_heads"});
-  b.each_stage("encoder.layers.{}.", [&](std::size_t stage) {
-    b.heads() = {.heads = heads && stage < heads->size() ? (*heads)[stage] : 0};
-    b.each_layer_of_stage("blocks.{}.", stage, [&] { swinv2_block(b); });
-    swinv2_merging(b);
-  });
-  b.norm("layernorm", "final");
-  b.reads_are_indirect();  // the mean over positions
-  b.where("classifier.", [&] {
-    b.other("weight");
-    b.other("bias");
-  });
+  swin_stages(
+      b, kSwinv2Eps, [&] { swinv2_block(b); }, [&] { swinv2_merging(b); });
 }
 
 }  // namespace

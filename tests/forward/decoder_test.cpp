@@ -97,15 +97,22 @@ TEST_P(DecoderFixture, AddsItsComponentsToTheStream) {
   for (std::size_t i = 0; i < hidden.size(); ++i) EXPECT_NEAR(apart[i], hidden[i], 1e-10);
 }
 
+/// The rows that enter each norm.
+std::vector<std::vector<double>> rows_entering(const Decoder& decoder,
+                                               const std::vector<std::size_t>& tokens) {
+  std::vector<std::vector<double>> entered;
+  (void)decoder.run_apart(tokens, {.observe = [&](std::size_t, MatrixView<const double> rows) {
+                            entered.emplace_back(rows.data(), rows.data() + rows.rows() * rows.width());
+                          }});
+  return entered;
+}
+
 TEST_P(DecoderFixture, BeginsWhereAComponentChanges) {
   const files::Checkpoint checkpoint(test::fixture(GetParam()));
   const models::Model model = models::describe(checkpoint);
   const std::vector<std::size_t> tokens = tokens_of(truth_of(GetParam()));
   const Decoder decoder(checkpoint, model, 1);
-  std::vector<std::vector<double>> entered;
-  (void)decoder.run_apart(tokens, {.observe = [&](std::size_t, MatrixView<const double> rows) {
-                            entered.emplace_back(rows.data(), rows.data() + rows.rows() * rows.width());
-                          }});
+  const std::vector<std::vector<double>> entered = rows_entering(decoder, tokens);
   for (std::size_t k = 0; k < decoder.components().size(); ++k) {
     const auto halve = [&](std::size_t index, MatrixView<double> rows) {
       EXPECT_TRUE(index < decoder.components().size());
@@ -126,10 +133,7 @@ TEST_P(DecoderFixture, IsLinearWhereItIsFrozen) {
   const models::Model model = models::describe(checkpoint);
   const std::vector<std::size_t> tokens = tokens_of(truth_of(GetParam()));
   const Decoder decoder(checkpoint, model, 1);
-  std::vector<std::vector<double>> entered;
-  (void)decoder.run_apart(tokens, {.observe = [&](std::size_t, MatrixView<const double> rows) {
-                            entered.emplace_back(rows.data(), rows.data() + rows.rows() * rows.width());
-                          }});
+  const std::vector<std::vector<double>> entered = rows_entering(decoder, tokens);
   try {
     pull_back(
         checkpoint, model, entered, 0, std::vector<double>(model.width), [](auto, auto) {}, 1);

@@ -189,10 +189,9 @@ struct Report {
 
 /// What the budget of a report did not suffice for.
 struct LeftOut {
-  std::size_t heads = 0;  ///< entries of `Report::heads`
-  std::size_t readers =
-      0;                   ///< maps whose weights are not read: neither their statistics nor ranges are known
-  std::size_t tokens = 0;  ///< tokens that are not decided
+  std::size_t heads = 0;    ///< entries of `Report::heads`
+  std::size_t readers = 0;  ///< maps whose weights are not read, for statistics or ranges
+  std::size_t tokens = 0;   ///< tokens that are not decided
 
   [[nodiscard]] bool nothing() const { return heads == 0 && readers == 0 && tokens == 0; }
 };

@@ -24,8 +24,7 @@ using TakeDerivative = std::function<void(std::size_t component, MatrixView<cons
 /// Accuracy  those of a pass in which all that is named above is kept (test: `cli.attribute`)
 ///
 /// Errors    Unsupported, "not modelled: …", for norms on the way that have no one divisor, for values that
-/// are
-///           clamped, and for branches that read the stream itself; as `models::read_weight`
+///           are clamped, and for branches that read the stream itself; as `models::read_weight`
 ///
 /// Cost      attention, and 4 · tokens operations for each weight of values and of its output maps
 void pull_back(const files::Checkpoint& checkpoint, const models::Model& model,

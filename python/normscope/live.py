@@ -25,22 +25,30 @@ _OF_WRAPPERS = frozenset({"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrap
 
 
 def snapshot_of(module: Any, open_path: Callable[[Any, str], Any]) -> Any:
-    """`open_path` of a checkpoint of `module` in a temporary folder, in memory where there is room, which exists as long
-    as the result.
+    """`open_path` of a checkpoint of `module` in a temporary folder, which exists as long as the result: in memory where
+    there is room, or else the result's name says where.
 
     Errors   TypeError unless it is a torch module, ValueError for one whose parameters cannot be written
     """
     if not (hasattr(module, "state_dict") and hasattr(module, "named_modules")):
         raise TypeError(f"open: {type(module).__name__} is neither a path nor a torch.nn.Module")
-    folder = tempfile.TemporaryDirectory(prefix="normscope-", dir=_in_memory_folder(module))
+    with _unsharded(module):
+        model = model_inside(module)
+        name = f"snapshot of {type(model).__name__}" + ("" if model is module else f" in {type(module).__name__}")
+        where = _in_memory_folder(module)
+        if where is not None:
+            with contextlib.suppress(Exception):  # there may be less room than it says
+                return _snapshot_in(where, model, name, open_path)
+        return _snapshot_in(None, model, f"{name}, in {tempfile.gettempdir()}", open_path)
+
+
+def _snapshot_in(where: str | None, model: Any, name: str, open_path: Callable[[Any, str], Any]) -> Any:
+    folder = tempfile.TemporaryDirectory(prefix="normscope-", dir=where)
     try:
-        with _unsharded(module):
-            model = model_inside(module)
-            name = f"snapshot of {type(model).__name__}" + ("" if model is module else f" in {type(module).__name__}")
-            write_checkpoint(model, pathlib.Path(folder.name))
+        write_checkpoint(model, pathlib.Path(folder.name))
+        opened = open_path(folder.name, name)
+        if correct_norms(model, opened.inspect().norms, pathlib.Path(folder.name)):
             opened = open_path(folder.name, name)
-            if correct_norms(model, opened.inspect().norms, pathlib.Path(folder.name)):
-                opened = open_path(folder.name, name)
     except BaseException:
         folder.cleanup()
         raise
@@ -50,9 +58,8 @@ def snapshot_of(module: Any, open_path: Callable[[Any, str], Any]) -> Any:
 
 def _in_memory_folder(module: Any) -> str | None:
     """Linux's folder of files in memory, if a copy of the module leaves half of what is free there."""
-    entries = [*module.parameters(), *module.buffers()]
-    wanted = sum(tensor.numel() * tensor.element_size() for tensor in entries if hasattr(tensor, "element_size"))
     try:
+        wanted = _bytes_of(module)
         found = os.statvfs(_MEMORY)
         with open("/proc/meminfo", encoding="ascii") as file:
             available = next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable:"))
@@ -108,6 +115,11 @@ def _is_model(module: Any) -> bool:
 
 def _is_configured(module: Any) -> bool:
     return _is_model(module) or bool(configuration_of(module))
+
+
+def _bytes_of(module: Any) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in (*module.parameters(), *module.buffers())
+               if hasattr(tensor, "element_size"))
 
 
 def _size(module: Any) -> int:

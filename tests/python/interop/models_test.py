@@ -1,16 +1,21 @@
 """`watch` and `open` on live models of transformers and torch. Run by `scripts/test interop`."""
 
 import copy
+import errno
 import importlib.util
+import os
 import tempfile
 import threading
 import unittest
+from pathlib import Path
+from unittest import mock
 
 import normscope as ns
 import normscope.torch as nt
 import numpy as np
 import torch
 import transformers
+from normscope import live
 
 torch.manual_seed(2)
 SIZES = dict(vocab_size=60, bos_token_id=0, eos_token_id=0, pad_token_id=0)
@@ -313,6 +318,39 @@ class Opening(unittest.TestCase):
         own._hf_peft_config_loaded = True  # as `add_adapter` of transformers leaves it
         with self.assertRaisesRegex(ValueError, "^open: LlamaForCausalLM has adapters, expected a model into which"):
             ns.open(own)
+
+    @unittest.skipUnless(os.access(live._MEMORY, os.W_OK), "no folder of files in memory")
+    def test_snapshots_are_in_memory_where_there_is_room(self):
+        model, written = shaken(MODELS["gpt2"]()), []
+        wanted = ns.open(model).tensor("transformer.ln_f.weight")
+
+        def check(memory, suffix):
+            opened = ns.open(model)
+            self.assertEqual(Path(opened.path).parent == Path(live._MEMORY), memory)
+            self.assertTrue(repr(opened).endswith(f"snapshot of GPT2LMHeadModel{suffix}>"), opened)
+            np.testing.assert_array_equal(opened.tensor("transformer.ln_f.weight"), wanted)
+            folder = opened.path
+            del opened
+            self.assertFalse(os.path.exists(folder))
+
+        def without_room(module, folder, write=live.write_checkpoint):
+            written.append(folder)
+            if folder.parent == Path(live._MEMORY):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            write(module, folder)
+
+        elsewhere = f", in {tempfile.gettempdir()}"
+        check(True, "")
+        free = os.statvfs(live._MEMORY)
+        for name, instead in (("_MEMORY", "/absent"), ("_bytes_of", lambda module: free.f_bavail * free.f_frsize)):
+            with self.subTest(name), mock.patch.object(live, name, instead):
+                check(False, elsewhere)
+        with mock.patch.object(live, "write_checkpoint", without_room):
+            check(False, elsewhere)
+        self.assertEqual([folder.exists() for folder in written], [False, False])
+        with mock.patch.object(live, "_MEMORY", "/absent"), mock.patch.object(tempfile, "tempdir", "/absent"):
+            with self.assertRaisesRegex(FileNotFoundError, "/absent"):
+                ns.open(model)
 
     def test_live_models_are_described_as_their_files(self):
         for name, make in MODELS.items():

@@ -1,6 +1,8 @@
 """Our modules for torch, compared with torch's own. Run by `scripts/test interop`."""
 
+import concurrent.futures
 import io
+import sys
 import unittest
 
 import normscope.torch as nt
@@ -81,6 +83,34 @@ class Modules(unittest.TestCase):
                       (x, None, None, 48, "layer", 0, 1e-5), (x, None, None, 48, "layer", 1, -1.0), (x, None, None, 48, "layer", 1, "x"),
                       (x.as_subclass(type("Other", (torch.Tensor,), {})), None, None, 48, *how)):
             self.assertIs(plain(*given), NotImplemented, given)
+
+    def test_recorded_calls_keep_their_own_inputs(self):
+        """In several threads at once, within hooks of torch that run norms too, and after one that raises."""
+        outer, inner = nt.LayerNorm(16), nt.RMSNorm(16)
+        given = [torch.randn(rows, 16, requires_grad=True) for rows in range(1, 9)]
+        wanted = [outer(x).detach() for x in given]
+        packed = []
+
+        def pack(tensor):
+            with torch.autograd.graph.saved_tensors_hooks(lambda same: same, lambda same: same):
+                packed.append(inner(given[4]))
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda same: same):
+            y = outer(given[2])
+        self.assertTrue(packed and all(torch.equal(one, inner(given[4])) for one in packed))
+        with self.assertRaises(ZeroDivisionError), torch.autograd.graph.saved_tensors_hooks(lambda _: 1 / 0, lambda same: same):
+            outer(given[3])
+        self.assertTrue(torch.equal(y, wanted[2]) and torch.equal(outer(given[3]), wanted[3]))
+        (packed[0].sum() + y.square().sum()).backward()
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        try:
+            with concurrent.futures.ThreadPoolExecutor(len(given)) as threads:
+                same = threads.map(lambda x, y: all(torch.equal(outer(x), y) for _ in range(300)), given, wanted)
+                self.assertEqual([*same], [True] * len(given))
+        finally:
+            sys.setswitchinterval(interval)
 
     def test_parameters_that_are_frozen_have_no_gradients(self):
         module = nt.LayerNorm(8)

@@ -11,7 +11,8 @@ import unittest
 import numpy as np
 
 from command import SOURCE, CommandTest, fixture
-from forgeries import FIXTURE, SOURCES, forgeries, value_at
+from forgeries import FIXTURE, SOURCES, forgeries
+from forgery import value_at
 
 sys.path.insert(0, str(SOURCE / "python/normscope"))
 import checker  # noqa: E402

@@ -10,7 +10,6 @@
 #include <normscope/files/source.hpp>
 
 #include "file_format.hpp"
-#include "packed_weights.hpp"
 #include "parsed_file.hpp"
 #include "readers.hpp"
 #include "shard.hpp"
@@ -52,8 +51,7 @@ struct Checkpoint::Contents {
   std::string_view quantization;
   std::vector<std::unique_ptr<QuantizedSource>> packed;
 
-  void open_single(std::unique_ptr<Source> file, const fs::path& at, FileFormat stated,
-                   const std::string& member, const OpenSource& open);
+  void open_single(ShardRequest request, const FileFormat& stated);
   void open_index(const Source& file, const fs::path& at, const OpenSource& open);
   void open_parts(std::unique_ptr<Source> file, const fs::path& at, const OpenSource& open);
   void add(Shard shard, const fs::path& at);
@@ -66,12 +64,10 @@ void Checkpoint::Contents::add(Shard shard, const fs::path& at) {
   shards.push_back(std::move(shard));
 }
 
-void Checkpoint::Contents::open_single(std::unique_ptr<Source> file, const fs::path& at, FileFormat stated,
-                                       const std::string& member, const OpenSource& open) {
-  auto [shard, name] =
-      open_shard(std::move(file), at, stated, "safetensors, GGUF, ONNX, PyTorch or NumPy .npz", member, open);
-  format = name;
-  add(std::move(shard), at);
+void Checkpoint::Contents::open_single(ShardRequest request, const FileFormat& stated) {
+  const fs::path at = request.path;
+  add(open_shard(std::move(request), stated), at);
+  format = shards.front().format;
   tensors = std::move(shards.front().contents.tensors);
   graph = std::move(shards.front().graph);
   file_of.assign(tensors.size(), 0);
@@ -128,12 +124,12 @@ void Checkpoint::Contents::open_index(const Source& file, const fs::path& at, co
     if (std::error_code ignored; !fs::exists(shard_path, ignored))
       fail_index(at, fmt::format("names the shard {}, which is missing", quote(name)));
     std::unique_ptr<Source> opened = open(shard_path);
-    const FileFormat stated = format_of(*opened, shard_path);
-    auto [shard, of_format] = open_shard(std::move(opened), shard_path, stated, "safetensors or PyTorch");
-    if (number > 0 && of_format != format) {
-      fail_index(at, fmt::format("has shards of two formats, {} and {}, expected one", format, of_format));
+    const FileFormat& stated = format_of(*opened, shard_path);
+    Shard shard = open_shard({std::move(opened), shard_path, "safetensors or PyTorch"}, stated);
+    if (number > 0 && shard.format != format) {
+      fail_index(at, fmt::format("has shards of two formats, {} and {}, expected one", format, shard.format));
     }
-    format = of_format;
+    format = shard.format;
     add(std::move(shard), shard_path);
   }
 
@@ -173,21 +169,24 @@ Checkpoint::Checkpoint(const fs::path& path, const OpenSource& open)
   const FileMember given = split_member(path);
   const fs::path at = entry_file(given.file);
   std::unique_ptr<Source> file = open(at);
-  const FileFormat format = format_of(*file, at);
-  const bool is_of_parts = format == FileFormat::shard_index || format == FileFormat::gguf;
-  if (is_of_parts && !given.member.empty()) {
+  const FileFormat& format = format_of(*file, at);
+  const bool is_index = &format == &formats::shard_index;
+  const bool is_gguf = &format == &formats::gguf;
+  if ((is_index || is_gguf) && !given.member.empty()) {
     throw Error(ErrorCode::Argument, fmt::format("checkpoint: {}: has no members, found the name of one, {}",
                                                  at.string(), quote(given.member)));
   }
-  switch (format) {
-    case FileFormat::shard_index: contents_->open_index(*file, at, open); break;
-    case FileFormat::gguf: contents_->open_parts(std::move(file), at, open); break;
-    default: contents_->open_single(std::move(file), at, format, given.member, open);
+  if (is_index) {
+    contents_->open_index(*file, at, open);
+  } else if (is_gguf) {
+    contents_->open_parts(std::move(file), at, open);
+  } else {
+    contents_->open_single(
+        {std::move(file), at, "safetensors, GGUF, ONNX, PyTorch or NumPy .npz", given.member, open}, format);
   }
   check_extents(contents_->tensors, at);
   // A GGUF file has its configuration in its metadata.
-  if (format != FileFormat::gguf && (at != given.file || format == FileFormat::shard_index ||
-                                     is_hub_weights_name(at.filename().string()))) {
+  if (!is_gguf && (at != given.file || is_index || is_hub_weights_name(at.filename().string()))) {
     contents_->config_text = config_beside(at);
   }
   if (contents_->config_text && contents_->format == "safetensors") {

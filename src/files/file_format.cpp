@@ -6,86 +6,142 @@
 namespace normscope::files {
 namespace {
 
-FileFormat by_content(std::string_view text) {
-  using namespace std::string_view_literals;
-  const auto begins = [text](std::string_view magic) { return text.substr(0, magic.size()) == magic; };
-  // The length before a safetensors header is below 2^27: its lower bytes may equal another format's magic
-  // number, but its upper bytes are zero, as in no other format.
-  if (text.size() >= 9 && text.substr(4, 5) == "\0\0\0\0{"sv) return FileFormat::safetensors;
-  if (begins("GGUF")) return FileFormat::gguf;
-  if (text.substr(std::min<std::size_t>(4, text.size()), 4) == "TFL3") return FileFormat::tflite;
-  if (begins("\x1f\x8b") || begins("\x28\xb5\x2f\xfd") || begins("7z\xbc\xaf") || begins("BZh") ||
-      begins("\xfd"
-             "7zXZ") ||
-      (text.size() > 262 && text.substr(257, 5) == "ustar")) {
-    return FileFormat::compressed;
-  }
-  if (begins("version https://git-lfs")) return FileFormat::lfs_pointer;
-  if (begins("PK\x03\x04") || begins("PK\x05\x06")) return FileFormat::zip;
-  if (begins("\x93NUMPY")) return FileFormat::npy;
-  if (begins("\x89HDF\r\n\x1a\n")) return FileFormat::hdf5;
-  if (text.size() >= 2 && text[0] == '\x80' && text[1] >= 2 && text[1] <= 5) return FileFormat::pickle;
-  // A ModelProto: field 1 (ir_version), a small number, then field 2 (producer_name) or 7 (graph).
-  if (text.size() >= 3 && text[0] == 0x08 && text[1] >= 1 && text[1] <= 31 &&
-      (text[2] == 0x12 || text[2] == 0x3a)) {
-    return FileFormat::onnx;
-  }
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first != std::string_view::npos) {
-    std::string start(text.substr(first, 14));
-    std::transform(start.begin(), start.end(), start.begin(),
-                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-    if (start == "<!doctype html" || start.substr(0, 5) == "<html") return FileFormat::html;
-  }
-  if (first != std::string_view::npos && text[first] == '{') return FileFormat::shard_index;
-  return FileFormat::unknown;
-}
+using Path = std::filesystem::path;
 
-FileFormat by_name(const std::filesystem::path& path) {
-  const std::string extension = path.extension().string();
-  if (extension == ".safetensors") return FileFormat::safetensors;
-  if (extension == ".json") return FileFormat::shard_index;
-  if (extension == ".npy") return FileFormat::npy;
-  if (extension == ".npz") return FileFormat::zip;
-  if (extension == ".gguf") return FileFormat::gguf;
-  if (extension == ".onnx") return FileFormat::onnx;
-  const std::string name = path.filename().string();
-  if (name == "saved_model.pb") return FileFormat::saved_model;
-  if (extension == ".index") return FileFormat::tensorflow_index;
-  if (name.find(".data-0") != std::string::npos) return FileFormat::tensorflow_data;
-  if (extension == ".tflite") return FileFormat::tflite;
-  if (extension == ".msgpack") return FileFormat::msgpack;
-  if (extension == ".mlmodel" || extension == ".mlpackage") return FileFormat::core_ml;
-  if (extension == ".engine" || extension == ".plan") return FileFormat::tensorrt;
-  for (const std::string_view ending : {"-ubyte", "-ubyte.gz", ".idx", ".idx.gz"}) {
-    if (name.size() >= ending.size() &&
-        name.compare(name.size() - ending.size(), ending.size(), ending) == 0) {
-      return FileFormat::idx;
-    }
-  }
-  const bool is_torch_bin = extension == ".bin" && name.rfind("pytorch_model", 0) == 0;
-  if (is_torch_bin || extension == ".pt" || extension == ".pth" || extension == ".ckpt") {
-    return FileFormat::pickle;
-  }
-  if (extension == ".h5" || extension == ".hdf5" || extension == ".keras") return FileFormat::hdf5;
-  return FileFormat::unknown;
-}
+const FileFormat tflite{
+    .name = "TensorFlow Lite",
+    .begins =
+        [](std::string_view text) { return text.substr(std::min<std::size_t>(4, text.size()), 4) == "TFL3"; },
+    .named = [](const Path& path) { return has_extension(path, {".tflite"}); },
+    .converter = "tflite"};
 
-/// The Python package reads some formats by the libraries that write them.
-std::string convert_with(const std::string& extra) {
-  return "the Python package, normscope[" + extra + "], converts it with normscope.convert";
-}
+const FileFormat lfs_pointer{
+    .name = "Git LFS pointer",
+    .begins = [](std::string_view text) { return text.starts_with("version https://git-lfs"); },
+    .advice = "fetch the file with `git lfs pull`"};
+
+const FileFormat html{.name = "HTML page",
+                      .begins =
+                          [](std::string_view text) {
+                            const std::size_t first = text.find_first_not_of(" \t\r\n");
+                            if (first == std::string_view::npos) return false;
+                            std::string start(text.substr(first, 14));
+                            std::transform(start.begin(), start.end(), start.begin(), [](char c) {
+                              return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+                            });
+                            return start == "<!doctype html" || start.starts_with("<html");
+                          },
+                      .advice = "download the file itself, not its page"};
+
+const FileFormat saved_model{
+    .name = "TensorFlow SavedModel",
+    .named = [](const Path& path) { return path.filename() == "saved_model.pb"; },
+    .advice = "convert its weights, variables/variables.index, or export the model to ONNX or safetensors"};
+
+const FileFormat tensorflow_index{.name = "TensorFlow checkpoint",
+                                  .named = [](const Path& path) { return has_extension(path, {".index"}); },
+                                  .converter = "tensorflow"};
+
+const FileFormat tensorflow_data{
+    .name = "data file of a TensorFlow checkpoint",
+    .named = [](const Path& path) { return path.filename().string().find(".data-0") != std::string::npos; },
+    .advice = "convert the .index file beside it"};
+
+const FileFormat msgpack{.name = "Flax msgpack",
+                         .named = [](const Path& path) { return has_extension(path, {".msgpack"}); },
+                         .converter = "flax"};
+
+const FileFormat core_ml{.name = "Core ML",
+                         .named =
+                             [](const Path& path) {
+                               return has_extension(path, {".mlmodel", ".mlpackage"});
+                             },
+                         .advice = "export the model to ONNX or safetensors"};
+
+const FileFormat tensorrt{.name = "TensorRT engine",
+                          .named =
+                              [](const Path& path) {
+                                return has_extension(path, {".engine", ".plan"});
+                              },
+                          .advice = "export the model to ONNX or safetensors"};
 
 }  // namespace
 
-FileFormat file_format(const std::filesystem::path& path, std::span<const std::byte> bytes) {
-  const FileFormat named = by_name(path);
-  const FileFormat held =
-      by_content({reinterpret_cast<const char*>(bytes.data()), std::min<std::size_t>(bytes.size(), 4096)});
-  if (held == FileFormat::compressed && named == FileFormat::idx) return named;  // read compressed
+namespace formats {
+
+extern const FileFormat compressed{
+    .name = "compressed or tar archive",
+    .begins =
+        [](std::string_view text) {
+          for (const std::string_view magic : {"\x1f\x8b", "\x28\xb5\x2f\xfd", "7z\xbc\xaf", "BZh",
+                                               "\xfd"
+                                               "7zXZ"}) {
+            if (text.starts_with(magic)) return true;
+          }
+          return text.size() > 262 && text.substr(257, 5) == "ustar";
+        },
+    .advice = "unpack it first"};
+
+extern const FileFormat hdf5{
+    .name = "HDF5 or Keras",
+    .begins = [](std::string_view text) { return text.starts_with("\x89HDF\r\n\x1a\n"); },
+    .named =
+        [](const Path& path) {
+          return has_extension(path, {".h5", ".hdf5", ".keras"});
+        },
+    .converter = "keras"};
+
+extern const FileFormat unknown{.name = "not known"};
+
+extern const FileFormat onnx;
+
+}  // namespace formats
+
+namespace {
+
+/// In the order in which a file is compared with them. The length before a safetensors header is below 2^27:
+/// its lower bytes may equal another format's magic number, but its upper bytes are zero, as in no other
+/// format.
+const FileFormat* const all_formats[] = {&formats::safetensors,
+                                         &formats::gguf,
+                                         &tflite,
+                                         &formats::compressed,
+                                         &lfs_pointer,
+                                         &formats::zip,
+                                         &formats::npy,
+                                         &formats::onnx,
+                                         &html,
+                                         &formats::shard_index,
+                                         &saved_model,
+                                         &tensorflow_index,
+                                         &tensorflow_data,
+                                         &msgpack,
+                                         &core_ml,
+                                         &tensorrt,
+                                         &formats::idx,
+                                         &formats::hdf5,
+                                         &formats::pickle};
+
+}  // namespace
+
+const FileFormat& file_format(const Path& path, std::span<const std::byte> bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()),
+                              std::min<std::size_t>(bytes.size(), 4096));
+  const FileFormat* named = &formats::unknown;
+  const FileFormat* held = &formats::unknown;
+  for (const FileFormat* format : all_formats) {
+    if (named == &formats::unknown && format->named != nullptr && format->named(path)) named = format;
+    if (held == &formats::unknown && format->begins != nullptr && format->begins(text)) held = format;
+  }
+  if (held == &formats::compressed && named == &formats::idx) return *named;  // read compressed
   // Any text may begin with a brace; only the name identifies an index of shards.
-  if (held == FileFormat::shard_index && named != FileFormat::shard_index) return named;
-  return held == FileFormat::unknown ? named : held;
+  if (held == &formats::shard_index && named != &formats::shard_index) return *named;
+  return held == &formats::unknown ? *named : *held;
+}
+
+bool has_extension(const Path& path, std::initializer_list<std::string_view> extensions) {
+  const std::string extension = path.extension().string();
+  return std::find(extensions.begin(), extensions.end(), extension) != extensions.end();
 }
 
 bool is_keras_archive(std::span<const ZipMember> members) {
@@ -93,48 +149,10 @@ bool is_keras_archive(std::span<const ZipMember> members) {
                      [](const ZipMember& member) { return member.name == "model.weights.h5"; });
 }
 
-std::string_view describe(FileFormat format) {
-  switch (format) {
-    case FileFormat::safetensors: return "safetensors";
-    case FileFormat::shard_index: return "index of shards";
-    case FileFormat::npy: return "NumPy array";
-    case FileFormat::zip: return "PyTorch or NumPy zip";
-    case FileFormat::idx: return "IDX array";
-    case FileFormat::gguf: return "GGUF";
-    case FileFormat::onnx: return "ONNX";
-    case FileFormat::pickle: return "PyTorch pickle without a zip, as before PyTorch 1.6";
-    case FileFormat::hdf5: return "HDF5 or Keras";
-    case FileFormat::lfs_pointer: return "Git LFS pointer";
-    case FileFormat::saved_model: return "TensorFlow SavedModel";
-    case FileFormat::tensorflow_index: return "TensorFlow checkpoint";
-    case FileFormat::tensorflow_data: return "data file of a TensorFlow checkpoint";
-    case FileFormat::tflite: return "TensorFlow Lite";
-    case FileFormat::msgpack: return "Flax msgpack";
-    case FileFormat::core_ml: return "Core ML";
-    case FileFormat::tensorrt: return "TensorRT engine";
-    case FileFormat::html: return "HTML page";
-    case FileFormat::compressed: return "compressed or tar archive";
-    case FileFormat::unknown: break;
-  }
-  return "not known";
-}
-
-std::string advice(FileFormat format) {
-  switch (format) {
-    case FileFormat::hdf5: return convert_with("keras");
-    case FileFormat::msgpack: return convert_with("flax");
-    case FileFormat::tensorflow_index: return convert_with("tensorflow");
-    case FileFormat::tflite: return convert_with("tflite");
-    case FileFormat::tensorflow_data: return "convert the .index file beside it";
-    case FileFormat::saved_model:
-      return "convert its weights, variables/variables.index, or export the model to ONNX or safetensors";
-    case FileFormat::core_ml:
-    case FileFormat::tensorrt: return "export the model to ONNX or safetensors";
-    case FileFormat::lfs_pointer: return "fetch the file with `git lfs pull`";
-    case FileFormat::html: return "download the file itself, not its page";
-    case FileFormat::compressed: return "unpack it first";
-    default: return "";
-  }
+std::string advice(const FileFormat& format) {
+  if (format.converter.empty()) return std::string(format.advice);
+  return "the Python package, normscope[" + std::string(format.converter) +
+         "], converts it with normscope.convert";
 }
 
 }  // namespace normscope::files

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,42 +12,44 @@
 
 namespace normscope::files {
 
-/// Recognized, named and, where a reader is missing, advised on in file_format.cpp; arrays are opened by
-/// opened_array.cpp, checkpoints by shard.cpp.
-enum class FileFormat {
-  safetensors,
-  shard_index,
-  npy,
-  zip,
-  idx,
-  gguf,
-  onnx,
-  pickle,
-  hdf5,
-  lfs_pointer,
-  saved_model,
-  tensorflow_index,
-  tensorflow_data,
-  tflite,
-  msgpack,
-  core_ml,
-  tensorrt,
-  html,
-  compressed,
-  unknown
+struct Shard;
+struct ShardRequest;
+
+/// A format of files. Each has one row, in the source that reads it, and those that are not read in
+/// file_format.cpp, which lists all. Rows are compared by address.
+struct FileFormat {
+  std::string_view name;  ///< in messages, such as "GGUF"
+  /// Whether a file that begins with these bytes, at most 4096, is of the format.
+  bool (*begins)(std::string_view text) = nullptr;
+  /// Whether a file of that name is, where the bytes of no format tell.
+  bool (*named)(const std::filesystem::path& path) = nullptr;
+  /// Opens a file of weights; null for arrays, for files of parts, and for formats that are not read.
+  Shard (*open)(ShardRequest request) = nullptr;
+  bool has_members = false;      ///< a file may hold several state dicts
+  bool stands_alone = false;     ///< the only such file of a folder without others is its model
+  bool by_tensor = false;        ///< opened without a mapping, for reading tensor by tensor
+  std::string_view converter{};  ///< the extra of the Python package that converts it, if it is not read
+  std::string_view advice{};     ///< what else to do with a file that is not read
 };
 
-/// The format of a file, from its first bytes and, if these are ambiguous, from its name.
-[[nodiscard]] FileFormat file_format(const std::filesystem::path& path, std::span<const std::byte> bytes);
+namespace formats {
+extern const FileFormat safetensors, shard_index, npy, zip, idx, gguf, pickle, hdf5, compressed, unknown;
+}  // namespace formats
 
-/// The format's common name, such as "GGUF".
-[[nodiscard]] std::string_view describe(FileFormat format);
+/// The format of a file, from its first bytes and, if these are ambiguous, from its name.
+[[nodiscard]] const FileFormat& file_format(const std::filesystem::path& path,
+                                            std::span<const std::byte> bytes);
 
 /// Whether a zip with these members was written by Keras 3, recognized by its weights.
 [[nodiscard]] bool is_keras_archive(std::span<const ZipMember> members);
 
-/// Advice for a file of an unsupported format, such as "export it to safetensors"; empty if there is none.
-[[nodiscard]] std::string advice(FileFormat format);
+/// Advice for a file of a format that is not read, such as "export it to safetensors"; empty if there is
+/// none.
+[[nodiscard]] std::string advice(const FileFormat& format);
+
+/// Whether the path has one of these extensions.
+[[nodiscard]] bool has_extension(const std::filesystem::path& path,
+                                 std::initializer_list<std::string_view> extensions);
 
 // The cache of downloads of Hugging Face's libraries:
 // CACHE/models--ORG--NAME/snapshots/REVISION/FILES, with the revision of a branch in refs/BRANCH. Nothing is

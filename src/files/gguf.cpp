@@ -17,8 +17,9 @@
 #include <normscope/core/error.hpp>
 #include <normscope/files/checkpoint.hpp>
 #include <normscope/files/source.hpp>
-#include "gguf_blocks.hpp"
+#include "file_format.hpp"
 #include "parsed_file.hpp"
+#include "shard.hpp"
 
 namespace normscope::files {
 namespace {
@@ -342,5 +343,21 @@ std::vector<fs::path> gguf_files(const fs::path& path,
   for (std::uint64_t i = 1; i <= count; ++i) files.push_back(path.parent_path() / part->name(i));
   return files;
 }
+
+Shard open_gguf(std::unique_ptr<Source> file, const std::filesystem::path& path) {
+  ParsedFile parsed = parse_gguf(StoredBytes(*file), "gguf: " + path.string());
+  return take_parsed(std::move(file), std::move(parsed), "gguf");
+}
+
+namespace formats {
+
+extern const FileFormat gguf{
+    .name = "GGUF",
+    .begins = [](std::string_view text) { return text.starts_with("GGUF"); },
+    .named = [](const std::filesystem::path& path) { return has_extension(path, {".gguf"}); },
+    .stands_alone = true,
+    .by_tensor = true};
+
+}  // namespace formats
 
 }  // namespace normscope::files

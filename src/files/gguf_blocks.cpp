@@ -1,4 +1,4 @@
-#include "gguf_blocks.hpp"
+#include "readers.hpp"
 
 #include <algorithm>
 #include <array>

@@ -164,17 +164,16 @@ fs::path other_weights(const fs::path& folder) {
   std::vector<fs::path> others;
   std::string unread;
   for (const fs::path& path : list(folder)) {
-    const FileFormat format = file_format(path, {});
-    if (format == FileFormat::safetensors) candidates.push_back(path);
-    if (format == FileFormat::gguf) {
+    const FileFormat& format = file_format(path, {});
+    if (&format == &formats::safetensors) {
+      candidates.push_back(path);
+    } else if (format.stands_alone) {
       // The first part of a model stands for all of them.
       const std::optional<GgufPart> part = gguf_part(path.filename().string());
       if (!part || part->number == 1) others.push_back(path);
-    } else if (format == FileFormat::pickle || format == FileFormat::onnx) {
-      others.push_back(path);
     } else if (!advice(format).empty()) {
-      unread = fmt::format("; {} is {}, which is not read: {}", quoted_name(path), describe(format),
-                           advice(format));
+      unread =
+          fmt::format("; {} is {}, which is not read: {}", quoted_name(path), format.name, advice(format));
     }
   }
   if (candidates.size() == 1) return candidates.front();

@@ -10,8 +10,9 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/files/source.hpp>
-#include "parsed_file.hpp"
 
+#include "file_format.hpp"
+#include "parsed_file.hpp"
 #include "readers.hpp"
 
 namespace normscope::files {
@@ -111,5 +112,18 @@ Array read_idx(Bytes bytes, const std::string& where) {
   decode(found.dtype, found.bytes, values);
   return {std::move(found.shape), found.dtype, std::move(values)};
 }
+
+namespace formats {
+
+extern const FileFormat idx{
+    .name = "IDX array", .named = [](const std::filesystem::path& path) {
+      const std::string file = path.filename().string();
+      for (const std::string_view ending : {"-ubyte", "-ubyte.gz", ".idx", ".idx.gz"}) {
+        if (file.ends_with(ending)) return true;
+      }
+      return false;
+    }};
+
+}  // namespace formats
 
 }  // namespace normscope::files

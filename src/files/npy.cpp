@@ -14,6 +14,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/files/array.hpp>
 #include <normscope/files/source.hpp>
+#include "file_format.hpp"
 #include "parsed_file.hpp"
 
 namespace normscope::files {
@@ -310,5 +311,14 @@ std::string npy_preamble(Dtype dtype, std::span<const std::uint64_t> shape) {
   for (std::size_t i = 0; i < fixed - 8; ++i) preamble += static_cast<char>(dict.size() >> (8 * i) & 0xff);
   return preamble + dict;
 }
+
+namespace formats {
+
+extern const FileFormat npy{
+    .name = "NumPy array",
+    .begins = [](std::string_view text) { return text.starts_with("\x93NUMPY"); },
+    .named = [](const std::filesystem::path& path) { return has_extension(path, {".npy"}); }};
+
+}  // namespace formats
 
 }  // namespace normscope::files

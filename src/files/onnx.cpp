@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -17,8 +20,10 @@
 #include <normscope/files/onnx_graph.hpp>
 #include <normscope/files/source.hpp>
 
+#include "file_format.hpp"
 #include "parsed_file.hpp"
 #include "protobuf.hpp"
+#include "shard.hpp"
 
 namespace normscope::files {
 
@@ -440,5 +445,60 @@ ParsedFile parse_onnx(const StoredBytes& stored, const std::string& where, const
   file.graph = graph.link(file.tensors, static_cast<std::size_t>(std::min(message.size(), largest_held)));
   return file;
 }
+
+namespace {
+
+/// The files beside a checkpoint that hold elements of its tensors, opened once each.
+struct OtherFiles {
+  const std::filesystem::path& path;
+  const OpenSource& open;
+  std::vector<std::unique_ptr<Source>> sources{};
+  std::vector<std::filesystem::path> others{};
+  std::map<std::string, std::size_t> numbers{};
+  std::map<std::string_view, std::size_t> in_other{};
+
+  StoredBytes operator()(std::string_view tensor, const std::string& other) {
+    const auto [known, is_new] = numbers.try_emplace(other, sources.size());
+    if (is_new) {
+      others.push_back(path.parent_path() / other);
+      sources.push_back(open(others.back()));
+    }
+    in_other[tensor] = known->second;
+    return StoredBytes(*sources[known->second]);
+  }
+
+  void give_to(Shard& shard) {
+    for (std::unique_ptr<Source>& source : sources) shard.views.push_back(std::move(source));
+    shard.others = std::move(others);
+    shard.in_other = std::move(in_other);
+  }
+};
+
+Shard open_onnx(ShardRequest request) {
+  OtherFiles others{request.path, request.open};
+  ParsedFile parsed = parse_onnx(StoredBytes(*request.file), "onnx: " + request.path.string(),
+                                 request.open ? OpenExternal(std::ref(others)) : OpenExternal());
+  Shard shard = take_parsed(std::move(request.file), std::move(parsed), "onnx");
+  others.give_to(shard);
+  return shard;
+}
+
+}  // namespace
+
+namespace formats {
+
+extern const FileFormat onnx{
+    .name = "ONNX",
+    // A ModelProto: field 1 (ir_version), a small number, then field 2 (producer_name) or 7 (graph).
+    .begins =
+        [](std::string_view text) {
+          return text.size() >= 3 && text[0] == 0x08 && text[1] >= 1 && text[1] <= 31 &&
+                 (text[2] == 0x12 || text[2] == 0x3a);
+        },
+    .named = [](const std::filesystem::path& path) { return has_extension(path, {".onnx"}); },
+    .open = open_onnx,
+    .stands_alone = true};
+
+}  // namespace formats
 
 }  // namespace normscope::files

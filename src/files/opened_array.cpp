@@ -131,8 +131,7 @@ TensorPart find_tensor(const Checkpoint& checkpoint, const ArrayName& name) {
 /// Files that are read tensor by tensor are not mapped: pages of a mapping that were read stay in the
 /// process's memory, at the end the whole model.
 std::unique_ptr<Source> open_by_tensor(const fs::path& file) {
-  const fs::path ending = file.extension();
-  return ending == ".safetensors" || ending == ".gguf" ? read_file(file) : map_file(file);
+  return file_format(file, {}).by_tensor ? read_file(file) : map_file(file);
 }
 
 }  // namespace
@@ -149,19 +148,20 @@ struct OpenedArray::Opener {
     std::error_code ignored;
     if (fs::is_directory(found->file, ignored)) return tensor(*found);
     const auto file = std::make_shared<const MappedFile>(found->file);
-    const FileFormat format = file_format(found->file, file->bytes());
-    if (format == FileFormat::npy || format == FileFormat::idx) {
+    const FileFormat& format = file_format(found->file, file->bytes());
+    const bool is_npy = &format == &formats::npy;
+    if (is_npy || &format == &formats::idx) {
       if (found->member) {
         throw Error(ErrorCode::Argument,
                     fmt::format("array: {}: is a single array, expected no name after it, found {}",
                                 found->file.string(), quote(*found->member)));
       }
       array.fills_file_ = true;
-      return take(format == FileFormat::npy ? open_npy(file, "npy: " + array.file_->string())
-                                            : open_idx(*file, "idx: " + array.file_->string()));
+      return take(is_npy ? open_npy(file, "npy: " + array.file_->string())
+                         : open_idx(*file, "idx: " + array.file_->string()));
     }
-    if (format == FileFormat::pickle) return tensor_of_member(*found);
-    if (format == FileFormat::zip) {
+    if (&format == &formats::pickle) return tensor_of_member(*found);
+    if (&format == &formats::zip) {
       const std::string where = "npz: " + found->file.string();
       const std::vector<ZipMember> members = read_zip_directory(file->bytes(), where);
       if (is_keras_archive(members)) return tensor(*found);

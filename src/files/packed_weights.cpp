@@ -1,4 +1,4 @@
-#include "packed_weights.hpp"
+#include "readers.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -44,6 +44,10 @@ template <typename Number>
   return value;
 }
 
+/// The longest safetensors header that is read or written, in bytes; readers of the format refuse longer
+/// ones.
+inline constexpr std::size_t longest_safetensors_header = 100'000'000;
+
 /// Memory that a file may cause its reader to use beyond the file's own size.
 inline constexpr std::size_t memory_beyond_file = std::size_t{32} << 20;
 /// Memory of a metadata entry besides its text: a map node with two strings, and the overhead of three

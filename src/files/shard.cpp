@@ -134,28 +134,6 @@ std::span<const std::byte> whole(const Source& file, const fs::path& path, std::
   return bytes.fetch(held);
 }
 
-using Parse = std::function<ParsedFile(std::span<const std::byte>, const std::string&)>;
-
-Shard take(std::unique_ptr<Source> file, ParsedFile parsed) {
-  Shard shard{std::move(file)};
-  shard.contents.tensors = std::move(parsed.tensors);
-  shard.contents.metadata = std::move(parsed.metadata);
-  shard.arena = std::move(parsed.arena);
-  shard.graph = std::move(parsed.graph);
-  shard.views = std::move(parsed.views);
-  return shard;
-}
-
-/// Opens a file of a format that is parsed as a whole.
-Shard open_parsed(std::unique_ptr<Source> file, const fs::path& path, const std::string& where,
-                  const Parse& parse) {
-  std::vector<std::byte> held;
-  ParsedFile parsed = parse(whole(*file, path, held), where);
-  Shard shard = take(std::move(file), std::move(parsed));
-  shard.held = std::move(held);
-  return shard;
-}
-
 [[noreturn]] void fail_member(const std::string& file, std::string_view format, const std::string& member) {
   throw Error(
       ErrorCode::Argument,
@@ -163,69 +141,75 @@ Shard open_parsed(std::unique_ptr<Source> file, const fs::path& path, const std:
                   format, quote(member)));
 }
 
-[[noreturn]] void fail_unread(const std::string& name, FileFormat format, std::string_view expected) {
+[[noreturn]] void fail_unread(const std::string& name, const FileFormat& format, std::string_view expected) {
   const std::string advised = advice(format);
   throw Error(ErrorCode::Unsupported,
-              fmt::format("checkpoint: {}: format is {}, expected {}{}{}", name, describe(format), expected,
+              fmt::format("checkpoint: {}: format is {}, expected {}{}{}", name, format.name, expected,
                           advised.empty() ? "" : "; ", advised));
 }
 
-/// The files beside a checkpoint that hold elements of its tensors, opened once each.
-struct OtherFiles {
-  const fs::path& path;
-  const OpenSource& open;
-  std::vector<std::unique_ptr<Source>> sources{};
-  std::vector<fs::path> others{};
-  std::map<std::string, std::size_t> numbers{};
-  std::map<std::string_view, std::size_t> in_other{};
-
-  StoredBytes operator()(std::string_view tensor, const std::string& other) {
-    const auto [known, is_new] = numbers.try_emplace(other, sources.size());
-    if (is_new) {
-      others.push_back(path.parent_path() / other);
-      sources.push_back(open(others.back()));
-    }
-    in_other[tensor] = known->second;
-    return StoredBytes(*sources[known->second]);
-  }
-
-  void give_to(Shard& shard) {
-    for (std::unique_ptr<Source>& source : sources) shard.views.push_back(std::move(source));
-    shard.others = std::move(others);
-    shard.in_other = std::move(in_other);
-  }
-};
-
-Shard open_onnx(std::unique_ptr<Source> file, const fs::path& path, const OpenSource& open) {
-  OtherFiles others{path, open};
-  ParsedFile parsed = parse_onnx(StoredBytes(*file), "onnx: " + path.string(),
-                                 open ? OpenExternal(std::ref(others)) : OpenExternal());
-  Shard shard = take(std::move(file), std::move(parsed));
-  others.give_to(shard);
-  return shard;
-}
-
 /// Opens a zip written by torch.save or numpy.savez.
-std::pair<Shard, std::string_view> open_zip(std::unique_ptr<Source> file, const fs::path& path,
-                                            std::string_view expected, const std::string& member) {
-  const std::string name = path.string();
-  const StoredBytes stored(*file);
+Shard open_zip(ShardRequest request) {
+  const std::string name = request.path.string();
+  const StoredBytes stored(*request.file);
   std::vector<std::byte> directory;
   const std::vector<ZipMember> found = read_zip_directory(stored, directory, "pytorch: " + name);
-  if (is_keras_archive(found)) fail_unread(name, FileFormat::hdf5, expected);
+  if (is_keras_archive(found)) fail_unread(name, formats::hdf5, request.expected);
   if (!is_npz(found)) {
-    ParsedFile parsed = parse_torch_zip(stored, "pytorch: " + name, member);
-    return {take(std::move(file), std::move(parsed)), "pytorch"};
+    ParsedFile parsed = parse_torch_zip(stored, "pytorch: " + name, request.member);
+    return take_parsed(std::move(request.file), std::move(parsed), "pytorch");
   }
-  if (!member.empty()) fail_member(name, describe(FileFormat::npy), member);
-  const auto parse = [](std::span<const std::byte> bytes, const std::string& where) {
-    // Tensors of arrays are named as their members are in the file.
-    return parse_npz(bytes, read_zip_directory(bytes, where), where);
-  };
-  return {open_parsed(std::move(file), path, "npz: " + name, parse), "npz"};
+  if (!request.member.empty()) fail_member(name, formats::npy.name, request.member);
+  return open_parsed(std::move(request), "npz",
+                     [](std::span<const std::byte> bytes, const std::string& where) {
+                       // Tensors of arrays are named as their members are in the file.
+                       return parse_npz(bytes, read_zip_directory(bytes, where), where);
+                     });
 }
 
 }  // namespace
+
+namespace formats {
+
+extern const FileFormat zip{.name = "PyTorch or NumPy zip",
+                            .begins =
+                                [](std::string_view text) {
+                                  return text.starts_with("PK\x03\x04") || text.starts_with("PK\x05\x06");
+                                },
+                            .named = [](const fs::path& path) { return has_extension(path, {".npz"}); },
+                            .open = open_zip,
+                            .has_members = true};
+
+extern const FileFormat shard_index{
+    .name = "index of shards",
+    .begins =
+        [](std::string_view text) {
+          const std::size_t first = text.find_first_not_of(" \t\r\n");
+          return first != std::string_view::npos && text[first] == '{';
+        },
+    .named = [](const fs::path& path) { return has_extension(path, {".json"}); }};
+
+}  // namespace formats
+
+Shard take_parsed(std::unique_ptr<Source> file, ParsedFile parsed, std::string_view format) {
+  Shard shard{std::move(file)};
+  shard.contents.tensors = std::move(parsed.tensors);
+  shard.contents.metadata = std::move(parsed.metadata);
+  shard.arena = std::move(parsed.arena);
+  shard.graph = std::move(parsed.graph);
+  shard.views = std::move(parsed.views);
+  shard.format = format;
+  return shard;
+}
+
+Shard open_parsed(ShardRequest request, std::string_view format, const Parse& parse) {
+  std::vector<std::byte> held;
+  ParsedFile parsed =
+      parse(whole(*request.file, request.path, held), fmt::format("{}: {}", format, request.path.string()));
+  Shard shard = take_parsed(std::move(request.file), std::move(parsed), format);
+  shard.held = std::move(held);
+  return shard;
+}
 
 FileMember split_member(const fs::path& given) {
   std::error_code ignored;
@@ -238,47 +222,25 @@ FileMember split_member(const fs::path& given) {
   return {given};
 }
 
-FileFormat format_of(const Source& file, const fs::path& path) {
+const FileFormat& format_of(const Source& file, const fs::path& path) {
   std::vector<std::byte> buffer;
   const StoredBytes bytes(file);
   return file_format(path, bytes.part(0, std::min(bytes.size(), told_by)).fetch(buffer));
 }
 
-std::pair<Shard, std::string_view> open_shard(std::unique_ptr<Source> file, const fs::path& path,
-                                              FileFormat format, std::string_view expected,
-                                              const std::string& member, const OpenSource& open) {
-  const std::string name = path.string();
-  if (!advice(format).empty()) fail_unread(name, format, expected);
-  const bool is_torch = format == FileFormat::zip || format == FileFormat::pickle;
-  if (!member.empty() && !is_torch) fail_member(name, describe(format), member);
-  switch (format) {
-    case FileFormat::safetensors: {
-      SafetensorsContents contents = parse_safetensors(StoredBytes(*file), "safetensors: " + name);
-      return {Shard{std::move(file), std::move(contents)}, "safetensors"};
-    }
-    case FileFormat::onnx: return {open_onnx(std::move(file), path, open), "onnx"};
-    case FileFormat::zip: return open_zip(std::move(file), path, expected, member);
-    case FileFormat::pickle:
-      return {open_parsed(std::move(file), path, "pytorch: " + name,
-                          [&](std::span<const std::byte> bytes, const std::string& where) {
-                            return parse_torch_legacy(bytes, where, member);
-                          }),
-              "pytorch"};
-    default: break;
-  }
-  fail_unread(name, format, expected);
-}
-
-Shard open_gguf(std::unique_ptr<Source> file, const fs::path& path) {
-  ParsedFile parsed = parse_gguf(StoredBytes(*file), "gguf: " + path.string());
-  return take(std::move(file), std::move(parsed));
+Shard open_shard(ShardRequest request, const FileFormat& format) {
+  const std::string name = request.path.string();
+  if (!advice(format).empty()) fail_unread(name, format, request.expected);
+  if (!request.member.empty() && !format.has_members) fail_member(name, format.name, request.member);
+  if (format.open == nullptr) fail_unread(name, format, request.expected);
+  return format.open(std::move(request));
 }
 
 void check_sums(const Checkpoint& checkpoint) {
   if (checkpoint.format() != "pytorch") return;
   for (const std::filesystem::path& path : checkpoint.files()) {
     const MappedFile file(path);
-    if (file_format(path, file.bytes()) == FileFormat::zip) {
+    if (&file_format(path, file.bytes()) == &formats::zip) {
       check_zip(file.bytes(), "checkpoint: " + path.string());
     }
   }

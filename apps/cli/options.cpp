@@ -38,7 +38,7 @@ const std::vector<Word>& table() {
        counts(1, largest_count)},
       {"--eps", "E", "Added to the mean square, for spherical to the squared length", "",
        numbers(0.0, largest)},
-      {"--alpha", "A", "Factor of x in an elementwise norm, dyt or derf", "the model's, else 1",
+      {"--alpha", "A", "Factor of x in an elementwise norm", "the model's, else 1",
        numbers(-largest, largest)},
       {"--shift", "S", "Added to alpha times x in derf", "the model's, else 0", numbers(-largest, largest)},
       {"--step", "STEP", "Apply only this step of the norm"},

@@ -254,12 +254,13 @@ std::optional<double> curvature_ratio_bound(const NormSpec& spec) {
   }
   const double width = static_cast<double>(spec.width);
   const double groups = static_cast<double>(spec.groups);
-  switch (spec.kind) {
-    case NormKind::layer: return groups * (width - 2.0 * groups) / (width - 2.0);
-    case NormKind::rms: return groups * (width - groups) / (width - 1.0);
-    case NormKind::spherical: return groups * groups * (width - groups) / (width - 1.0);
-    case NormKind::dyt:
-    case NormKind::derf: return std::nullopt;
+  // Directions of a block that the norm removes.
+  const double removed = spec.centers() ? 2.0 : 1.0;
+  const double ratio = groups * (width - removed * groups) / (width - removed);
+  switch (facts(spec.kind).divisor) {
+    case Divisor::root_mean_square: return ratio;
+    case Divisor::length: return groups * ratio;
+    case Divisor::nothing: break;
   }
   return std::nullopt;
 }

@@ -93,7 +93,7 @@ TEST(NormKinds, EveryNameIsReadBack) {
     static_cast<void>(norm_kind("batch"));
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "unknown norm kind \"batch\", expected layer, rms, spherical, dyt or derf");
+    EXPECT_EQ(std::string(error.what()).rfind("unknown norm kind \"batch\", expected layer, rms, ", 0), 0U);
   }
 }
 

@@ -1,6 +1,5 @@
 #include <cmath>
 #include <limits>
-#include <stdexcept>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -17,31 +16,6 @@ namespace normscope::norm {
 namespace {
 
 constexpr double u = 0x1p-53;
-
-/// f and its derivatives in long double, with formulas that differ from the library's.
-struct Exact {
-  using Function = long double (*)(long double t);
-  explicit Exact(NormKind kind) {
-    switch (kind) {
-      case NormKind::dyt:
-        value = [](long double t) { return std::tanh(t); };
-        slope = [](long double t) { return 1.0L / (std::cosh(t) * std::cosh(t)); };
-        curvature = [](long double t) { return -2.0L * std::tanh(t) / (std::cosh(t) * std::cosh(t)); };
-        return;
-      case NormKind::derf:
-        value = [](long double t) { return std::erf(t); };
-        slope = [](long double t) { return 2.0L / std::sqrt(std::acos(-1.0L)) * std::exp(-t * t); };
-        curvature = [](long double t) { return -4.0L * t / std::sqrt(std::acos(-1.0L)) * std::exp(-t * t); };
-        return;
-      case NormKind::layer:
-      case NormKind::rms:
-      case NormKind::spherical: throw std::logic_error("a kind that normalizes");
-    }
-  }
-  Function value = nullptr;
-  Function slope = nullptr;
-  Function curvature = nullptr;
-};
 
 std::vector<NormSpec> elementwise_norms(std::size_t width) {
   std::vector<NormSpec> specs;
@@ -78,7 +52,7 @@ TEST(Elementwise, ForwardIsThatOfLongDouble) {
   constexpr std::size_t width = 70;
   const std::vector<double> x = rows_of_every_size(2 * width);
   for (const NormSpec& spec : elementwise_norms(width)) {
-    const Exact f{spec.kind};
+    const test::ExactActivation f(spec.kind);
     std::vector<double> y(x.size());
     forward(spec, {x.data(), 2, width}, {y.data(), 2, width});
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -96,7 +70,7 @@ TEST(Elementwise, DerivativesAreThoseOfLongDouble) {
   const std::vector<double> b = test::random_values(width, 9);
   const MatrixView<const double> rows(x.data(), 1, width);
   for (const NormSpec& spec : elementwise_norms(width)) {
-    const Exact f{spec.kind};
+    const test::ExactActivation f(spec.kind);
     std::vector<double> jv(width);
     std::vector<double> wj(width);
     std::vector<double> second(width);
@@ -127,7 +101,7 @@ TEST(Elementwise, GradientsAreSumsOverRowsAndDoNotDependOnThreads) {
   const std::vector<double> x = test::random_values(rows * width, 1);
   const std::vector<double> dy = test::random_values(rows * width, 2);
   for (const NormSpec& spec : elementwise_norms(width)) {
-    const Exact f{spec.kind};
+    const test::ExactActivation f(spec.kind);
     std::vector<double> dx(x.size());
     std::vector<double> dgain(width);
     std::vector<double> dbias(width);

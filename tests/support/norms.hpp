@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -33,15 +34,34 @@ inline std::vector<NormSpec> elementwise_norms(std::size_t width, double alpha, 
 
 /// By which a kind divides the sum of the squares of `count` entries, beside the table that the library asks.
 inline double entries_a_square(NormKind kind, std::size_t count) {
-  switch (kind) {
-    case NormKind::layer:
-    case NormKind::rms: return static_cast<double>(count);
-    case NormKind::spherical: return 1.0;
-    case NormKind::dyt:
-    case NormKind::derf: break;
-  }
-  throw std::logic_error("an elementwise kind divides by nothing");
+  if (is_elementwise(kind)) throw std::logic_error("an elementwise kind divides by nothing");
+  return kind == NormKind::spherical ? 1.0 : static_cast<double>(count);
 }
+
+/// f of an elementwise kind and its derivatives in long double, with formulas that differ from the library's.
+struct ExactActivation {
+  using Function = long double (*)(long double t);
+  explicit ExactActivation(NormKind kind) {
+    switch (kind) {
+      case NormKind::dyt:
+        value = [](long double t) { return std::tanh(t); };
+        slope = [](long double t) { return 1.0L / (std::cosh(t) * std::cosh(t)); };
+        curvature = [](long double t) { return -2.0L * std::tanh(t) / (std::cosh(t) * std::cosh(t)); };
+        return;
+      case NormKind::derf:
+        value = [](long double t) { return std::erf(t); };
+        slope = [](long double t) { return 2.0L / std::sqrt(std::acos(-1.0L)) * std::exp(-t * t); };
+        curvature = [](long double t) { return -4.0L * t / std::sqrt(std::acos(-1.0L)) * std::exp(-t * t); };
+        return;
+      case NormKind::layer:
+      case NormKind::rms:
+      case NormKind::spherical: throw std::logic_error("a kind that normalizes");
+    }
+  }
+  Function value = nullptr;
+  Function slope = nullptr;
+  Function curvature = nullptr;
+};
 
 /// Norms of every kind that normalizes, with and without groups, eps and gain, of `width` = a multiple of 12.
 inline std::vector<NormSpec> norms_of_every_kind(std::size_t width) {

@@ -524,14 +524,4 @@ void begin(V& v, std::string_view kind) {
   v("version", version, "Version of normscope that wrote this");
 }
 
-/// The schema of each kind of document: declared here, defined beside its `fields`, a row of `schemas.cpp`.
-using Describe = Json(SchemaMaker& maker);
-Describe describe_activations, describe_apply, describe_attribute, describe_build, describe_build_trace,
-    describe_charts, describe_compare, describe_count, describe_curvature, describe_geometry, describe_heads,
-    describe_hierarchy, describe_inspect, describe_lab, describe_morph, describe_ranges, describe_reach,
-    describe_report, describe_rewrite, describe_run, describe_select, describe_select_table,
-    describe_separate, describe_signature_compare, describe_signature_extract, describe_signature_kind,
-    describe_signature_verify, describe_token_trace, describe_trace, describe_train, describe_undo,
-    describe_verify;
-
 }  // namespace normscope::results

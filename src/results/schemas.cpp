@@ -4,7 +4,26 @@
 
 #include "fields.hpp"
 
+namespace normscope {
+
+std::string json_text(const nlohmann::ordered_json& value, int indent) {
+  return value.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace normscope
+
 namespace normscope::results {
+
+/// Makes the schema of a kind of document; defined beside the `fields` of the result.
+using Describe = Json(SchemaMaker& maker);
+Describe describe_activations, describe_apply, describe_attribute, describe_build, describe_build_trace,
+    describe_charts, describe_compare, describe_count, describe_curvature, describe_geometry, describe_heads,
+    describe_hierarchy, describe_inspect, describe_lab, describe_morph, describe_ranges, describe_reach,
+    describe_report, describe_rewrite, describe_run, describe_select, describe_select_table,
+    describe_separate, describe_signature_compare, describe_signature_extract, describe_signature_kind,
+    describe_signature_verify, describe_token_trace, describe_trace, describe_train, describe_undo,
+    describe_verify;
+
 namespace {
 
 struct Renamed {

@@ -14,7 +14,7 @@
 
 extern "C" {
 
-/// Of glibc 2.32; false, so that reference counts are always atomic.
+/// A variable of glibc 2.32; false makes reference counts atomic always.
 __attribute__((visibility("hidden"))) char __libc_single_threaded = 0;
 
 // glibc 2.29 has new versions of these, which differ in how they report errors only.
@@ -35,13 +35,13 @@ double __wrap_log(double x) { return normscope_first_log(x); }
 double __wrap_log2(double x) { return normscope_first_log2(x); }
 double __wrap_pow(double x, double y) { return normscope_first_pow(x, y); }
 
-/// Of glibc 2.30.
+/// A function of glibc 2.30.
 ssize_t __wrap_getdents64(int folder, void* entries, std::size_t size) {
   return ::syscall(SYS_getdents64, folder, entries, size);
 }
 
-/// Of glibc 2.30: waits as long by the clock of `pthread_cond_timedwait`. Callers look at their own clock
-/// afterwards.
+/// A function of glibc 2.30. It waits as long by the clock of `pthread_cond_timedwait`; callers check their
+/// own clock afterwards.
 int __wrap_pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                                   const timespec* until) {
   constexpr std::int64_t second = 1'000'000'000;
@@ -57,7 +57,7 @@ int __wrap_pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mu
   return ::pthread_cond_timedwait(condition, mutex, &at);
 }
 
-/// Of glibc 2.36, for std::random_device.
+/// A function of glibc 2.36 that std::random_device calls.
 std::uint32_t __wrap_arc4random() {
   std::uint32_t value = 0;
   while (::getrandom(&value, sizeof value, 0) != sizeof value) continue;

@@ -131,7 +131,7 @@ def parts_first(array: np.ndarray, heads: int) -> np.ndarray:
 
 
 def grouped_parts_first(array: np.ndarray, heads: int, groups: int) -> np.ndarray:
-    """The same of groups, each of several queries, a key and a value."""
+    """Fused by group (several queries, a key and a value of each), as all queries, all keys, all values."""
     by_group = array.reshape(groups, heads // groups + 2, -1, *array.shape[1:])
     return np.concatenate([by_group[:, :-2].reshape(-1, *array.shape[1:]), by_group[:, -2].reshape(-1, *array.shape[1:]),
                            by_group[:, -1].reshape(-1, *array.shape[1:])])

@@ -42,7 +42,7 @@ def binding(package: Path, libraries: Path):
 
 
 def logits(llama, path: Path) -> list[float]:
-    """Of the last of TOKENS, with keys and values in float32."""
+    """The logits behind the last of TOKENS, with keys and values in float32."""
     model = llama.llama_model_load_from_file(str(path).encode(), llama.llama_model_default_params())
     if not model:
         sys.exit(f"{path}: llama.cpp does not load it")

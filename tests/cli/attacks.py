@@ -137,7 +137,7 @@ def chosen(count, first, sampled, numbers):
 
 
 def disk(folder, numbers, first=4, sampled=2, names=tuple(COMMANDS)):
-    """Of each kind of system call, the first, and some of the others, fail: once, or with all later ones."""
+    """Lets the first calls of each kind of system call fail, and some later ones: one at a time, or with all that follow."""
     runs = 0
     for name in names:
         subject = Subject(folder, name)
@@ -227,7 +227,7 @@ def kills(folder, numbers, times=2, names=tuple(SAVING)):
 
 
 def power(folder, numbers, times=3, names=tuple(SAVING)):
-    """The same where the power fails before the k-th change of a file, and what was not synced is lost."""
+    """Cuts the power before the k-th change of a file: what was not synced is lost, and the command has to continue."""
     runs = 0
     for name in names:
         saving = Saving(folder, name)

@@ -125,7 +125,7 @@ class ByVerify(Forged):
     true = ("another eps",)
 
     def statuses(self, forgery):
-        # Of rows that only a forward pass proves, status 4 says nothing.
+        # Only a forward pass proves these rows: status 4 would say nothing.
         return (1, 3) if forgery.source.startswith("attribute") and forgery.verdict != "unproved" else super().statuses(forgery)
 
     def found(self, text):

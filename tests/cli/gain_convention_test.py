@@ -90,7 +90,7 @@ class GainConvention(CommandTest):
         found, inspected = self.conventions(small)
         self.assertIn("In the type that stores them, 1 was never added to the gains of ", found["gain_convention"])
         self.assertEqual(inspected.count("in its type 1 was never added before: entry "), 5)
-        # Of 1 + w with w in (-1, -1/2), all entries are multiples of 2^-11.
+        # Sums 1 + w with w in (-1, -1/2) are multiples of 2^-11.
         sums = np.float16(1) + draws.uniform(-1, -0.6, (5, 16)).astype(np.float16)
         sums[:, 0] = 1 + 2.0**-10
         found, inspected = self.conventions(sums)
@@ -103,7 +103,7 @@ class GainConvention(CommandTest):
         self.assertEqual(found.keys() & {"gain_convention", "gain_shifted_twice", "gain_not_shifted"}, set())
 
     def test_a_text_decides_for_a_trained_model(self):
-        """Of LayerNorms whose class adds nothing: the model is ours, and runs on the bundled sentence."""
+        """The class of these LayerNorms adds nothing; the bundled model runs on the bundled sentence."""
         own = SOURCE / "models/kjv_gpt"
         weights = tensors(own / "model.safetensors")
         for excess, kind, words in ((0, None, ""), (1, "gain_shifted_twice", "1 too large"), (-1, "gain_not_shifted", "1 too small")):

@@ -133,7 +133,7 @@ Json coordinate_figure(const Report& report, const Cause& cause) {
     Json row = depth_row(report, ratio.place);
     // A gain of zero is drawn at the end of the logarithmic axis.
     row["value"] = rounded(std::max(ratio.value, least_ratio));
-    // Of several coordinates that are switched off, a norm may be concerned by another one.
+    // Where several coordinates are switched off, the cause of this norm may be another of them.
     row["unusual"] = std::binary_search(cause.norms.begin(), cause.norms.end(), ratio.place) &&
                      (!cause.switched_off || ratio.value <= analysis::off_ratio);
     rows.push_back(std::move(row));

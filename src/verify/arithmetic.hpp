@@ -1,20 +1,13 @@
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <functional>
 #include <limits>
 #include <optional>
 #include <span>
-#include <string>
-#include <utility>
 #include <vector>
 
-#include <gmpxx.h>
-
 #include <normscope/core/exact.hpp>
-#include <normscope/core/parallel.hpp>
 #include <normscope/core/view.hpp>
 
 /// Numbers that are not exact, each with a bound of its error: `Enclosure` is the one type for them. Matrices
@@ -162,149 +155,5 @@ struct Matrix {
 [[nodiscard]] constexpr double hidden(std::size_t terms) {
   return 64.0 * static_cast<double>(terms + 8) * 0x1p-106;
 }
-
-// Arithmetic without rounding, and what is decided by it: every double is an integer times a power of two,
-// and so are sums and products of doubles. Nothing underflows, and no comparison has a tolerance.
-
-/// number · 2^exponent.
-class Exact {
- public:
-  Exact() = default;
-  /// Requires  a finite value
-  // NOLINTNEXTLINE(google-explicit-constructor): every double is such a number
-  Exact(double value);
-  /// An integer in decimal digits, with or without a sign.
-  ///
-  /// Requires  digits as the schemas of results allow
-  [[nodiscard]] static Exact of_digits(const std::string& digits);
-
-  [[nodiscard]] static Exact of(const mpz_class& integer) { return {integer, 0}; }
-
-  [[nodiscard]] int sign() const { return sgn(number_); }
-  /// Two integers, numerator and denominator > 0, whose quotient it is.
-  [[nodiscard]] std::pair<mpz_class, mpz_class> fraction() const;
-  Exact& operator+=(const Exact& other);
-  Exact& operator-=(const Exact& other) { return *this += -other; }
-  friend Exact operator-(const Exact& a) { return {-a.number_, a.exponent_}; }
-  friend Exact operator+(Exact a, const Exact& b) { return a += b; }
-  friend Exact operator-(Exact a, const Exact& b) { return a -= b; }
-  friend Exact operator*(const Exact& a, const Exact& b) {
-    return {a.number_ * b.number_, a.exponent_ + b.exponent_};
-  }
-  friend bool operator==(const Exact& a, const Exact& b) { return (a - b).sign() == 0; }
-  friend bool operator<(const Exact& a, const Exact& b) { return (a - b).sign() < 0; }
-  friend bool operator<=(const Exact& a, const Exact& b) { return (a - b).sign() <= 0; }
-  /// a times the length of a vector with squares of that sum is at most b.
-  [[nodiscard]] static bool is_product_at_most(const Exact& a, const Exact& square, const Exact& b);
-
- private:
-  Exact(mpz_class number, long exponent) : number_(std::move(number)), exponent_(exponent) {}
-
-  mpz_class number_{};
-  long exponent_ = 0;
-};
-
-[[nodiscard]] Exact exact_dot(std::span<const double> a, std::span<const double> b);
-[[nodiscard]] Exact exact_square(std::span<const double> a);
-[[nodiscard]] Exact exact_square(const std::vector<Exact>& a);
-[[nodiscard]] Exact exact_total(const std::vector<Weight>& weights);
-/// Σ w row, entry by entry.
-[[nodiscard]] std::vector<Exact> exact_sum(MatrixView<const double> rows, const std::vector<Weight>& weights);
-
-/// A row and the integer in front of it.
-struct Numerator {
-  std::size_t row = 0;
-  std::string digits{};
-};
-/// Whether normalᵀa > normalᵀb for every row a of A and b of B, except for row `skipped` of B.
-[[nodiscard]] bool separates(const std::vector<std::string>& normal, MatrixView<const double> a,
-                             MatrixView<const double> b, std::size_t skipped);
-/// Whether numerators on rows of A and of B sum to the denominator each, and Σ numerator · row is equal for
-/// both.
-[[nodiscard]] bool meet(const std::vector<Numerator>& of_a, const std::vector<Numerator>& of_b,
-                        const std::string& denominator, MatrixView<const double> a,
-                        MatrixView<const double> b);
-
-/// A symmetric matrix of integers, row-major.
-struct IntegerForm {
-  std::size_t width = 0;
-  std::vector<mpz_class> entries{};
-
-  [[nodiscard]] mpz_class& at(std::size_t i, std::size_t j) { return entries[i * width + j]; }
-  [[nodiscard]] const mpz_class& at(std::size_t i, std::size_t j) const { return entries[i * width + j]; }
-};
-
-/// Σ (x − mean)(x − mean)ᵀ within each class and over all rows, in units of one power of two and multiplied
-/// by one common multiple of the numbers of rows.
-struct Scatter {
-  IntegerForm within{};
-  IntegerForm total{};
-};
-/// None for matrices beyond what elimination takes seconds for: 64 columns, 2¹⁴ rows, and entries whose bits
-/// times the width exceed 2¹⁶.
-[[nodiscard]] std::optional<Scatter> exact_scatter(const std::vector<MatrixView<const double>>& classes);
-
-/// The rank of a positive semidefinite form; none if it has a negative eigenvalue. By elimination without
-/// fractions, with the largest pivot of the diagonal.
-///
-/// Source    [Bareiss 1968]
-[[nodiscard]] std::optional<std::size_t> semidefinite_rank(IntegerForm form);
-
-/// A lower bound of the rank of the differences of all rows from the first: their rank modulo 2⁶¹ − 1, in
-/// which most ranks are the same. Stops early where that takes too long.
-[[nodiscard]] std::size_t rank_of_differences_at_least(const std::vector<MatrixView<const double>>& classes);
-
-/// Bounds the error of a product of two vectors in float32, both rounded to it, relative to the product of
-/// their lengths; what underflows apart.
-[[nodiscard]] constexpr double single_rounding(std::size_t width) {
-  const double terms = static_cast<double>(width);
-  return 1.01 * (terms + terms / 256.0 + 8.0) * 0x1p-24;
-}
-
-/// Calls `visit(i)` for each i < count for which `is_clear(i)` is false. Groups are compared at once, which
-/// the compiler vectorizes.
-template <typename IsClear, typename Visit>
-void each_open(std::size_t count, const IsClear& is_clear, const Visit& visit) {
-  constexpr std::size_t lanes = 16;
-  for (std::size_t begin = 0; begin < count; begin += lanes) {
-    const std::size_t end = std::min(count, begin + lanes);
-    bool all = true;
-    for (std::size_t i = begin; i < end; ++i) all = all & is_clear(i);
-    for (std::size_t i = begin; !all && i < end; ++i) {
-      if (!is_clear(i)) visit(i);
-    }
-  }
-}
-
-/// The claim "along `direction` the row `index` scores higher than every other row by at least `least`",
-/// where the score of row x_j is directionᵀ x_j.
-struct LeadClaim {
-  std::size_t index = 0;
-  std::vector<double> direction{};
-  std::vector<double> rest{};   ///< of each entry, what its rounding to a double leaves; empty if nothing
-  std::vector<double> error{};  ///< of each entry with its rest; empty if it is exact
-  /// More than 0: a lead that is at least this much proves the claim, by a bound of its rounding.
-  double least = 0.0;
-};
-
-/// Decides whether claim `claim` leads row `row` as claimed, without rounding.
-using DecideLead = std::function<bool(std::size_t claim, std::size_t row)>;
-
-/// For each claim, whether it holds for all rows but its own. One product in float32 with an error bound,
-/// then sums in float64 and in twice its precision; rows that these leave open are decided by `decide`, or,
-/// without one, against the claim.
-///
-/// Errors    Cancelled
-///
-/// Cost      2 n width operations per claim
-[[nodiscard]] std::vector<char> proved_leads(MatrixView<const double> rows,
-                                             const std::vector<LeadClaim>& claims, const DecideLead& decide,
-                                             unsigned threads, const Progress& progress);
-
-/// Whether the claim holds for those rows, other than its own, in float64 and twice its precision; rows that
-/// these leave open are decided by `decide`.
-[[nodiscard]] bool is_proved_lead(MatrixView<const double> rows, const LeadClaim& claim,
-                                  std::span<const std::size_t> others,
-                                  const std::function<bool(std::size_t row)>& decide);
 
 }  // namespace normscope::verify

@@ -1,5 +1,3 @@
-#include "own_directions.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -8,6 +6,9 @@
 #include <normscope/core/binary_scale.hpp>
 #include <normscope/core/linear_algebra.hpp>
 #include <normscope/core/rounding.hpp>
+
+#include "leads.hpp"
+#include "tokens.hpp"
 
 namespace normscope::verify {
 namespace {

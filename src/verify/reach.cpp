@@ -13,7 +13,8 @@
 #include <normscope/verify/verify.hpp>
 
 #include "document.hpp"
-#include "own_directions.hpp"
+#include "leads.hpp"
+#include "token_claims.hpp"
 #include "tokens.hpp"
 
 namespace normscope::verify {

@@ -16,6 +16,8 @@
 
 #include "arithmetic.hpp"
 #include "document.hpp"
+#include "exact_numbers.hpp"
+#include "leads.hpp"
 
 namespace normscope::verify {
 namespace {

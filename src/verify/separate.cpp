@@ -13,6 +13,7 @@
 
 #include "arithmetic.hpp"
 #include "document.hpp"
+#include "exact_numbers.hpp"
 
 namespace normscope::verify {
 namespace {

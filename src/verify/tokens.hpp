@@ -1,16 +1,17 @@
 #pragma once
 
 #include <cstddef>
-#include <limits>
 #include <span>
 #include <vector>
 
 #include <normscope/core/binary_scale.hpp>
 #include <normscope/core/exact.hpp>
+#include <normscope/core/parallel.hpp>
 #include <normscope/verify/verify.hpp>
 
 #include "arithmetic.hpp"
-#include "document.hpp"
+#include "exact_numbers.hpp"
+#include "leads.hpp"
 
 namespace normscope::verify {
 
@@ -132,6 +133,32 @@ class Head {
   std::vector<double> mean_{};  ///< of all rows
 };
 
+/// The claim that a token leads all others by at least `least`, in the units of the head, at its own
+/// direction.
+struct OwnLead {
+  std::size_t token = 0;
+  double least = 0.0;
+};
+
+/// What float32 leaves open of such a claim.
+struct OpenRivals {
+  std::vector<std::size_t> tokens{};  ///< over which it does not prove the lead, in order
+  bool all = false;                   ///< whether every token is open: too many are, or there is no direction
+};
+
+/// For each claim, the tokens over which a product in float32 does not prove the lead. With B_j = Π (g ⊙ W_j)
+/// less its mean, the own direction of token i is B_i over its length, so that its lead over j is
+///   r B_i·(B_i − B_j)/|B_i| + b_i − b_j,  b_j = β·W_j + c_j,
+/// and one product of each two tokens serves the claims of both.
+///
+/// Requires  a norm with eps > 0
+///
+/// Errors    Cancelled
+///
+/// Cost      tokens² width
+[[nodiscard]] std::vector<OpenRivals> open_rivals(const Head& head, const std::vector<OwnLead>& claims,
+                                                  unsigned threads, const Progress& progress);
+
 /// Whether |u| <= 1.
 [[nodiscard]] bool in_ball(std::span<const double> u);
 
@@ -156,37 +183,5 @@ class Head {
 /// That bound with the probabilities at the point u.
 [[nodiscard]] double probability_by_tangent(const Head& head, std::size_t index,
                                             const std::vector<double>& u);
-
-enum class Answer { yes, no, undecided, open };
-
-/// How a result states a point of the ball: not at all, because no statement needs it; as the token's own
-/// direction; explicitly; or missing although needed.
-enum class Point { none, own_direction, given, omitted };
-
-/// The statements of a `reach` result about one token.
-struct TokenClaims {
-  Answer answer = Answer::open;
-  double lower = -std::numeric_limits<double>::infinity();
-  double upper = std::numeric_limits<double>::infinity();
-  Point witness = Point::none;
-  std::vector<double> witness_point{};
-  std::vector<Weight> weights{};  ///< weights that prove `upper`
-  Answer without_ball = Answer::yes;
-  std::vector<Weight> far_weights{};  ///< if `without_ball` is no
-  Point far_witness = Point::none;    ///< if `without_ball` is yes and `answer` is not
-  std::vector<double> far_point{};
-  double far_height = 0.0;
-  double probability_lower = 0.0;
-  double probability_upper = 1.0;
-  Point point = Point::none;
-  std::vector<double> probable_point{};
-  Point tangent = Point::none;
-  std::vector<double> tangent_point{};
-  std::vector<Weight> probability_weights{};  ///< or instead of a tangent
-};
-
-/// Errors    Format
-[[nodiscard]] std::vector<TokenClaims> read_token_claims(const Field& root, const Folder* folder,
-                                                         std::size_t tokens, std::size_t width);
 
 }  // namespace normscope::verify

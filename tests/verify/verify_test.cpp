@@ -10,8 +10,8 @@
 
 #include <normscope/core/error.hpp>
 
-#include "../../src/verify/arithmetic.hpp"
 #include "../../src/verify/document.hpp"
+#include "../../src/verify/exact_numbers.hpp"
 #include "verify/results.hpp"
 
 namespace normscope::verify {

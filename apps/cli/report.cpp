@@ -34,8 +34,12 @@ struct ReportOptions {
 selectability::VocabularyOptions vocabulary_options(const ReportOptions& options) {
   constexpr double no_limit = std::numeric_limits<double>::infinity();
   selectability::VocabularyOptions result{.skip = options.no_vocabulary};
-  if (options.deep) result.most_work = result.budget = no_limit;
-  if (options.budget) result.budget = selectability::budget_unit * *options.budget;
+  if (options.budget) {
+    result.budget = selectability::budget_unit * *options.budget;
+    result.most_work = selectability::work_within(result.budget);
+  }
+  if (options.deep) result.most_work = no_limit;
+  if (options.deep && !options.budget) result.budget = no_limit;
   return result;
 }
 
@@ -133,7 +137,7 @@ Command report_command() {
           .options = joined({option("--deep", options->deep),
                              option("--budget", options->budget)
                                  .says("for heads, for use and ranges of the maps behind norms, and for "
-                                       "tokens whose reachability needs a search, each; likewise for a text")
+                                       "the vocabulary, each; likewise for a text")
                                  .usually("40; no limit with --deep"),
                              option("--no-vocabulary", options->no_vocabulary).excludes({"--budget"}),
                              option("--text", options->input.file).excludes({"--tokens"})},

@@ -12,6 +12,8 @@
 #include <normscope/core/exact.hpp>
 #include <normscope/core/parallel.hpp>
 
+#include "rotary_search.hpp"
+
 namespace normscope::heads {
 namespace {
 
@@ -177,16 +179,33 @@ HeadReach reach(const files::Checkpoint& checkpoint, const models::Model& model,
   return result;
 }
 
-/// Estimated multiplications in float64 of `attention` for a head whose norm has this width.
-double estimated_work(const models::Head& head, std::size_t width, const HeadContexts& contexts,
-                      const AttentionEffort& effort) {
+/// Estimated multiplications in float64 of `attention` for a head that reads this norm, of which four in
+/// float32 count as one.
+double estimated_work(const models::Head& head, const models::Norm* norm, bool is_composed,
+                      const HeadContexts& contexts, const AttentionEffort& effort) {
   const auto dim = static_cast<double>(head.head_dim);
-  const double fixed = 24.0 * static_cast<double>(width) * dim * dim + 40.0 * dim * dim * dim;
-  if (!head.rotary) return fixed;
+  const auto width = static_cast<double>(norm == nullptr ? 0 : norm->width);
+  double work = 24.0 * width * dim * dim + 40.0 * dim * dim * dim;
+  // The entries of composed maps are computed in twice the precision.
+  if (is_composed) work += 40.0 * width * width * dim;
+  if (!head.rotary) return work;
   const std::size_t context = contexts.positions != 0 ? contexts.positions : head.rotary->context;
-  const double enumerated = static_cast<double>(context) * dim * dim * dim;
-  // A sixth as many, of which nearly all are in float32 and take a quarter of the time.
-  return fixed + (enumerated <= effort.operations ? enumerated / 24.0 : 0.0);
+  const std::size_t window = head.window.value_or(0);
+  const std::size_t least =
+      context == 0 || window == 0 ? std::max(context, window) : std::min(context, window);
+  const auto distances = static_cast<double>(least == 0 ? searched : least);
+  const auto has_bias = [](const std::optional<models::Linear>& part) {
+    return part && part->bias.has_value();
+  };
+  // Constants make more local maxima, a choice of two squares, and the most uniform query a problem.
+  const bool shifts =
+      has_bias(head.query) || has_bias(head.key) || (norm != nullptr && norm->bias.has_value());
+  const double sweeps = (shifts ? 66.0 : 6.0) * std::min(distances, static_cast<double>(most_swept)) +
+                        (shifts ? 330.0 : 30.0) * std::min(distances, static_cast<double>(explored));
+  work += 0.25 * sweeps * dim * dim;
+  const double enumerated = distances * dim * dim * dim;
+  // A sixth as many, of which nearly all are in float32.
+  return work + (enumerated <= effort.operations ? (shifts ? 3.0 : 1.0) * enumerated / 24.0 : 0.0);
 }
 
 }  // namespace
@@ -210,10 +229,12 @@ std::vector<HeadReach> reach_of_heads(const files::Checkpoint& checkpoint, const
   std::vector<bool> is_left_out(tasks.size(), false);
   double spent = 0.0;
   for (const std::size_t index : order) {
-    const models::Norm* const norm = find_norm(model, tasks[index].norm);
-    is_left_out[index] = spent >= contexts.budget;
-    spent +=
-        estimated_work(model.heads[tasks[index].head], norm == nullptr ? 0 : norm->width, contexts, effort);
+    const models::Head& head = model.heads[tasks[index].head];
+    const bool is_composed = head.between.has_value() && tasks[index].norm == head.norm;
+    const double work =
+        estimated_work(head, find_norm(model, tasks[index].norm), is_composed, contexts, effort);
+    is_left_out[index] = spent + work > contexts.budget;
+    if (!is_left_out[index]) spent += work;
   }
   const std::size_t together = thread_count(threads);
   for (std::size_t first = 0; first < result.size(); first += together) {

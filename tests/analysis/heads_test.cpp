@@ -123,6 +123,21 @@ TEST_F(OneHead, IsLeftOutBeyondTheBudget) {
   EXPECT_EQ(heads[0].refused, "left out, beyond the budget for heads");
 }
 
+TEST_F(OneHead, FitsIntoABudgetByItsDistancesAndBiases) {
+  const auto fits = [&](double budget) { return reach({.budget = budget}).at(0).attention.has_value(); };
+  // The first head, too, is left out where it takes more than all.
+  EXPECT_FALSE(fits(1e3));
+  EXPECT_TRUE(fits(1e4));
+  model_.heads[0].rotary = models::Rotary{.dims = 4, .frequencies = {1.0, 0.01}, .context = 2000};
+  EXPECT_FALSE(fits(1e4));
+  EXPECT_TRUE(fits(2e5));
+  model_.norms[0].bias = model_.norms[0].gain;
+  EXPECT_FALSE(fits(2e5));
+  EXPECT_TRUE(fits(2e6));
+  model_.heads[0].window = 7;
+  EXPECT_TRUE(fits(2e5));
+}
+
 TEST_F(OneHead, TurnsWithinItsContextAndWindow) {
   model_.heads[0].rotary = models::Rotary{.dims = 4, .frequencies = {1.0, 0.01}, .context = 100};
   EXPECT_EQ(reach().at(0).attention->distances->within, 100u);

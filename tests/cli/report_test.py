@@ -2,12 +2,27 @@
 
 import collections
 import json
+import math
 import os
 import subprocess
 import unittest
 from pathlib import Path
 
 from command import CHECKPOINTS, OWN_MODEL, SANITIZED, SOURCE, CommandTest, fixture
+
+
+def sparse(path, tensors):
+    """Writes a safetensors file of zeros that take no room, {name: shape}, in bfloat16."""
+    header, at = {}, 0
+    for name, shape in tensors.items():
+        size = 2 * math.prod(shape)
+        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [at, at + size]}
+        at += size
+    text = json.dumps(header).encode()
+    path.parent.mkdir()
+    with path.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        file.truncate(8 + len(text) + at)
 
 
 def written(model):
@@ -62,6 +77,26 @@ class ReportTest(CommandTest):
             read.append(sum(len(cause["readers"]) for cause in causes))
         self.assertGreater(read[0], 0)
         self.assertEqual(read[1], 0)
+
+    def test_no_part_of_a_large_model_starts_that_takes_more_than_the_budget(self):
+        """The shape of a Qwen 2 of 131,072 positions: a head alone takes longer, and the product of all tokens."""
+        width, tokens = 768, 50257
+        matrices = {f"self_attn.{part}_proj": (width, width) for part in "qkvo"} | {
+            "mlp.gate_proj": (64, width), "mlp.up_proj": (64, width), "mlp.down_proj": (width, 64)}
+        layer = {f"{name}.weight": shape for name, shape in matrices.items()} | {
+            f"self_attn.{part}_proj.bias": (width,) for part in "qkv"} | {
+            f"{name}_layernorm.weight": (width,) for name in ("input", "post_attention")}
+        tensors = {"model.embed_tokens.weight": (tokens, width), "model.norm.weight": (width,)}
+        sparse(self.folder / "large/model.safetensors", tensors | {f"model.layers.0.{name}": shape for name, shape in layer.items()})
+        (self.folder / "large/config.json").write_text(json.dumps({
+            "model_type": "qwen2", "hidden_size": width, "num_attention_heads": 12, "num_key_value_heads": 12, "num_hidden_layers": 1,
+            "intermediate_size": 64, "vocab_size": tokens, "rms_norm_eps": 1e-6, "rope_theta": 1e6, "hidden_act": "silu",
+            "max_position_embeddings": 131072, "tie_word_embeddings": True}))
+        found = self.json("report", "large", "-o", "page.html", "--budget", "0.5")
+        self.assertEqual(found["left_out"]["heads"], 12)
+        self.assertEqual(found["left_out"]["tokens"], tokens)
+        self.assertIn("more work than the limit allows", found["vocabulary"]["refused"])
+        self.assertLess(found["left_out"]["readers"], sum(len(norm["readers"]) for norm in found["norms"]))
 
     def test_a_budget_for_what_is_left_out_is_refused(self):
         self.fails(2, "report", self.model, "--budget", "1", "--no-vocabulary")

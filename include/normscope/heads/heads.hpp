@@ -41,8 +41,8 @@ struct HeadContexts {
   /// Distances times the cube of a head's width, for all rotary heads together: beyond that, distances are
   /// not enumerated, and the bounds are a few percent looser. Six times the number of multiplications.
   double work = 0x1p40;
-  /// Estimated multiplications after which no further heads are bounded: those left are refused. The first
-  /// heads of all layers come first. The same heads are bounded on every machine.
+  /// Estimated multiplications in float64 of all heads that are bounded: those that do not fit are refused.
+  /// The first heads of all layers come first. The same heads are bounded on every machine.
   double budget = std::numeric_limits<double>::infinity();
 };
 

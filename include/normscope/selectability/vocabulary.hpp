@@ -79,6 +79,12 @@ inline constexpr double vocabulary_work = 3e12;
 /// tokens leaves undecided, each.
 inline constexpr double report_budget = 40.0 * budget_unit;
 
+/// Tokens² · width of a budget: as many as of the default one in proportion, and a fortieth of that, which no
+/// budget refuses.
+[[nodiscard]] constexpr double work_within(double budget) {
+  return vocabulary_work * (budget / report_budget + 1.0 / 40.0);
+}
+
 struct VocabularyOptions {
   /// Tokens² · width up to which the vocabulary is surveyed at all.
   double most_work = vocabulary_work;

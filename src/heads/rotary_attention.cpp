@@ -18,8 +18,6 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-/// Distances that a search covers if the context length is unbounded.
-constexpr std::size_t searched = 8192;
 /// Pairs that rotate by at most this angle over the context are replaced by their middle position.
 constexpr double slowest_turn = 1.6;
 /// Distances of the curve: all short ones, then progressively sparser.

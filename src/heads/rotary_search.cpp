@@ -17,8 +17,6 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-/// Distances used to improve a start, before all distances are.
-constexpr std::size_t explored = 512;
 /// Distances whose own best query is a start, without constants and with them: they create more local maxima.
 constexpr std::size_t starts = 4;
 constexpr std::size_t shifted_starts = 12;
@@ -90,11 +88,16 @@ void climb(const RotaryScores& scores, RotaryContext& context, double least_gain
   }
 }
 
+/// Stops early where it meets the distances of a context that is `known` to be as wide.
 RotaryContext improved(const RotaryScores& scores, const Sweep& sweep, RotaryContext context, int sweeps,
-                       double least_gain) {
+                       double least_gain, const RotaryContext& known = {.spread = -1.0}) {
   for (int round = 0; round < sweeps; ++round) {
     RotaryContext next = widest_context(scores, sweep, context.query_point);
     climb(scores, next, least_gain);
+    if (next.high_distance == known.high_distance && next.low_distance == known.low_distance &&
+        next.spread <= known.spread * (1.0 + least_gain)) {
+      return next;
+    }
     if (next.spread <= context.spread * (1.0 + least_gain)) break;
     context = std::move(next);
   }
@@ -251,7 +254,7 @@ std::optional<RotaryContext> sharpest_context(const RotaryScores& scores, const 
   const Sweep all(scores, scattered_distances(1, end, most_swept));
   RotaryContext best{.spread = -1.0};
   for (std::size_t i = 0; i < std::min(shifts ? shifted_finished : finished, contexts.size()); ++i) {
-    RotaryContext context = improved(scores, all, std::move(contexts[i]), most_sweeps, last_gain);
+    RotaryContext context = improved(scores, all, std::move(contexts[i]), most_sweeps, last_gain, best);
     if (context.spread > best.spread) best = std::move(context);
   }
   return best;

@@ -11,6 +11,10 @@ namespace normscope::heads {
 
 /// Largest number of distances that are evaluated one by one; of more, that many spread over all.
 inline constexpr std::size_t most_swept = 16384;
+/// Distances that improve a start of a search, before `most_swept` do.
+inline constexpr std::size_t explored = 512;
+/// Distances that a search covers if the context length is unbounded.
+inline constexpr std::size_t searched = 8192;
 
 /// A query, by its point u, and two keys of one context: `high` and `low` at their distances.
 struct RotaryContext {

@@ -241,9 +241,16 @@ void RotaryWeights::improve() {
 void RotaryWeights::prove() {
   const Stacked query = queries();
   const Stacked key = keys();
-  const proof::ExtremeLength longest_query =
-      proof::largest_length(RowMajor(query.map), as_span(query.constant));
-  const proof::ExtremeLength longest_key = proof::largest_length(RowMajor(key.map), as_span(key.constant));
+  const auto longest = [](const Stacked& side) {
+    const RowMajor map(side.map);
+    const std::span<const double> constant = as_span(side.constant);
+    if (!side.constant.isZero(0.0)) return proof::largest_length(map, constant);
+    // Without a constant, the largest eigenvalue is the multiplier, and no vector is needed.
+    const VectorXd squares = symmetric_eigenvalues(product(side.map.transpose(), side.map));
+    return proof::proved_largest(map, constant, {}, std::max(squares[squares.size() - 1], 0.0));
+  };
+  const proof::ExtremeLength longest_query = longest(query);
+  const proof::ExtremeLength longest_key = longest(key);
   query_multiplier_ = longest_query.multiplier;
   key_multiplier_ = longest_key.multiplier;
   key_length_ = longest_key.upper + key.lost;

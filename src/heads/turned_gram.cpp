@@ -47,19 +47,19 @@ void Build(std::size_t pairs, const T* gram, const T* shape, const T* cosines, c
         const Vector<T> g00 = hn::Set(tag, block[0]), g01 = hn::Set(tag, block[1]);
         const Vector<T> g10 = hn::Set(tag, block[dim]), g11 = hn::Set(tag, block[dim + 1]);
         // Columns first, G Rᵀ, then rows.
-        const Vector<T> h00 = hn::Sub(hn::Mul(cj, g00), hn::Mul(sj, g01));
-        const Vector<T> h01 = hn::Add(hn::Mul(sj, g00), hn::Mul(cj, g01));
-        const Vector<T> h10 = hn::Sub(hn::Mul(cj, g10), hn::Mul(sj, g11));
-        const Vector<T> h11 = hn::Add(hn::Mul(sj, g10), hn::Mul(cj, g11));
+        const Vector<T> h00 = hn::NegMulAdd(sj, g01, hn::Mul(cj, g00));
+        const Vector<T> h01 = hn::MulAdd(sj, g00, hn::Mul(cj, g01));
+        const Vector<T> h10 = hn::NegMulAdd(sj, g11, hn::Mul(cj, g10));
+        const Vector<T> h11 = hn::MulAdd(sj, g10, hn::Mul(cj, g11));
         const Vector<T> turned[2][2] = {
-            {hn::Sub(hn::Mul(ci, h00), hn::Mul(si, h10)), hn::Sub(hn::Mul(ci, h01), hn::Mul(si, h11))},
-            {hn::Add(hn::Mul(si, h00), hn::Mul(ci, h10)), hn::Add(hn::Mul(si, h01), hn::Mul(ci, h11))}};
+            {hn::NegMulAdd(si, h10, hn::Mul(ci, h00)), hn::NegMulAdd(si, h11, hn::Mul(ci, h01))},
+            {hn::MulAdd(si, h00, hn::Mul(ci, h10)), hn::MulAdd(si, h01, hn::Mul(ci, h11))}};
         for (std::size_t a = 0; a < 2; ++a) {
           for (std::size_t b = 0; b < 2; ++b) {
             if (2 * j + b > 2 * i + a) continue;
             const Vector<T> ej = hn::LoadU(tag, shifts + (2 * j + b) * all<T> + lane);
             const Vector<T> s = hn::Set(tag, shape[(2 * i + a) * dim + 2 * j + b]);
-            const Vector<T> value = hn::Sub(hn::Sub(s, turned[a][b]), hn::Mul(ei[a], ej));
+            const Vector<T> value = hn::NegMulAdd(ei[a], ej, hn::Sub(s, turned[a][b]));
             hn::StoreU(value, tag, work + StartOfRow<T>(2 * i + a) + (2 * j + b) * all<T> + lane);
           }
         }
@@ -86,13 +86,13 @@ void FactorTile(T* base, std::size_t row, std::size_t column) {
     for (std::size_t a = 0; a < R; ++a) x[a] = hn::LoadU(tag, rows[a] + j);
     for (std::size_t b = 0; b < C; ++b) {
       const Vector<T> y = hn::LoadU(tag, columns[b] + j);
-      for (std::size_t a = 0; a < R; ++a) s[a][b] = hn::Sub(s[a][b], hn::Mul(x[a], y));
+      for (std::size_t a = 0; a < R; ++a) s[a][b] = hn::NegMulAdd(x[a], y, s[a][b]);
     }
   }
   for (std::size_t b = 0; b < C; ++b) {
     for (std::size_t j = 0; j < b; ++j) {
       const Vector<T> y = hn::LoadU(tag, columns[b] + (column + j) * all<T>);
-      for (std::size_t a = 0; a < R; ++a) s[a][b] = hn::Sub(s[a][b], hn::Mul(s[a][j], y));
+      for (std::size_t a = 0; a < R; ++a) s[a][b] = hn::NegMulAdd(s[a][j], y, s[a][b]);
     }
     const Vector<T> pivot = hn::LoadU(tag, columns[b] + (column + b) * all<T>);
     for (std::size_t a = 0; a < R; ++a) {
@@ -117,7 +117,7 @@ auto FactorDiagonal(T* base, std::size_t row) {
     Vector<T> x[R];
     for (std::size_t a = 0; a < R; ++a) x[a] = hn::LoadU(tag, rows[a] + j);
     for (std::size_t a = 0; a < R; ++a) {
-      for (std::size_t b = 0; b <= a; ++b) s[a][b] = hn::Sub(s[a][b], hn::Mul(x[a], x[b]));
+      for (std::size_t b = 0; b <= a; ++b) s[a][b] = hn::NegMulAdd(x[a], x[b], s[a][b]);
     }
   }
   const Vector<T> one = hn::Set(tag, T{1});
@@ -128,7 +128,7 @@ auto FactorDiagonal(T* base, std::size_t row) {
     s[b][b] = hn::Div(one, hn::Sqrt(hn::IfThenElse(here, s[b][b], one)));
     for (std::size_t a = b + 1; a < R; ++a) s[a][b] = hn::Mul(s[a][b], s[b][b]);
     for (std::size_t a = b + 1; a < R; ++a) {
-      for (std::size_t c = b + 1; c <= a; ++c) s[a][c] = hn::Sub(s[a][c], hn::Mul(s[a][b], s[c][b]));
+      for (std::size_t c = b + 1; c <= a; ++c) s[a][c] = hn::NegMulAdd(s[a][b], s[c][b], s[a][c]);
     }
   }
   for (std::size_t a = 0; a < R; ++a) {

@@ -352,6 +352,11 @@ async function checkFile(browser, file) {
     await page.setViewportSize({ width: 360, height: 740 });
     await page.waitForTimeout(100);
     await checkHeads(page, "phone");
+    const wide = await page.$$eval(
+      ".causes .numbers .block",
+      (blocks) => blocks.filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth + 1).length,
+    );
+    expect(wide === 0, `phone: the numbers of ${wide} causes are wider than the page`);
     await checkPanels(page, false);
     const cut = await textCut(page);
     expect(cut.length === 0, `phone: figures cut off ${cut.slice(0, 3).join(", ")}`);

@@ -13,21 +13,25 @@ export function divided(charts: Chart[]): { ofCauses: Chart[]; others: Chart[] }
 /** Causes whose pictures the core draws; the others follow as a list. */
 const first = 4;
 
+/** What was measured; where, too, if that is at several norms, since the cause's title names a single one. */
 function numbers({ norms }: Report, { numbers }: Cause): HTMLElement | null {
   if (numbers.length === 0) return null;
-  const rows = numbers.map((number) => {
-    const norm = number.norm_index === null ? undefined : norms[number.norm_index];
-    return [
-      number.name,
-      number.text,
-      `${number.usual} (${number.within} of ${number.of})`,
-      norm === undefined ? "" : normLink(norm.index, norm.name),
-    ];
+  const places = [...new Set(numbers.map(({ norm_index }) => norm_index))].map((at) =>
+    at === null ? null : norms[at]!,
+  );
+  const several = places.length > 1;
+  const rows = numbers.map(({ name, text, usual, within, of, norm_index }) => {
+    const norm = norm_index === null ? undefined : norms[norm_index];
+    const where = norm === undefined ? "" : normLink(norm.index, norm.name);
+    return [name, text, `${usual} (${within} of ${of})`, ...(several ? [where] : [])];
   });
+  const heads = ["Number", "Here", "Usual (of models)", ...(several ? ["Where"] : [])];
+  const [norm] = places;
   return el(
     "div",
-    { class: "block", tabindex: 0, role: "group", "aria-label": "Its numbers" },
-    table("", ["Number", "Here", "Usual (of models)", "Where"], rows),
+    { class: "numbers" },
+    el("div", { class: "block", tabindex: 0, role: "group", "aria-label": "Its numbers" }, table("", heads, rows)),
+    several || !norm ? null : el("p", {}, "In the table of norms: ", normLink(norm.index, norm.name)),
   );
 }
 

@@ -40,23 +40,28 @@ Drawn drawn(Measure measure) {
   return {""};
 }
 
-/// A grey band from `low` to `high` on the axis `y`, with its label; it lies behind what is drawn over it.
+/// A grey band from `low` to `high` on the axis `y`, behind what is drawn over it. Its label stands above the
+/// figure, where no point covers it, beside a piece of the grey.
 Json band(double low, double high, const std::string& label, Json y) {
   const Json row = {{"low", rounded(low)}, {"high", rounded(high)}, {"label", label}};
   y["field"] = "high";
-  // A band without height is a line, with its words above it.
+  const auto at = [](int pixels) { return Json{{"value", pixels}}; };
+  // A band without height is a line.
   const bool is_line = low == high;
-  const Json words = {{"type", "text"}, {"align", "right"},       {"baseline", is_line ? "bottom" : "top"},
-                      {"dx", -4},       {"dy", is_line ? -6 : 4}, {"opacity", 0.8},
-                      {"fontSize", 11}};
   const Json mark = is_line ? Json{{"type", "rule"}, {"color", "#808080"}}
                             : Json{{"type", "rect"}, {"color", "#808080"}, {"opacity", 0.2}};
-  return {{"data", values(Json::array({row}))},
-          {"encoding", {{"y", std::move(y)}}},
-          {"layer",
-           {{{"mark", mark},
-             {"encoding", {{"x", {{"value", 0}}}, {"x2", {{"value", "width"}}}, {"y2", {{"field", "low"}}}}}},
-            {{"mark", words}, {"encoding", {{"x", {{"value", "width"}}}, {"text", {{"field", "label"}}}}}}}}};
+  Json piece = {{"x", at(0)}, {"x2", at(14)}, {"y", at(is_line ? -9 : -14)}};
+  if (!is_line) piece["y2"] = at(-4);
+  return {
+      {"data", values(Json::array({row}))},
+      {"encoding", {{"y", std::move(y)}}},
+      {"layer",
+       {{{"mark", mark},
+         {"encoding", {{"x", at(0)}, {"x2", {{"value", "width"}}}, {"y2", {{"field", "low"}}}}}},
+        {{"mark", mark}, {"encoding", std::move(piece)}},
+        {{"mark",
+          {{"type", "text"}, {"align", "left"}, {"baseline", "middle"}, {"opacity", 0.8}, {"fontSize", 11}}},
+         {"encoding", {{"x", at(19)}, {"y", at(-9)}, {"text", {{"field", "label"}}}}}}}}};
 }
 
 /// The y axis over all rows and the band.

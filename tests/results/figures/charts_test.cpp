@@ -37,6 +37,8 @@ TEST_F(ChartsOfNorms, DrawACauseBesideWhatIsUsual) {
   EXPECT_EQ(band["low"], 1.0);
   EXPECT_GE(band["high"].get<double>(), outlier_ratio / 2);
   EXPECT_LT(band["high"].get<double>(), 1000.0);
+  // Its label stands above the figure, where it covers no point.
+  EXPECT_LT(layers[0]["layer"].back()["encoding"]["y"]["value"], 0);
   const nlohmann::json& rows = layers[1]["data"]["values"];
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[0]["unusual"], false);

@@ -54,7 +54,7 @@ Json image_charts(std::span<const double> semi_axes, double median) {
       {{"data", values(table)},
        {"height", 240},
        {"encoding",
-        {{"x", logarithmic("rank", "rank of the axis")},
+        {{"x", rank_axis("rank of the axis")},
          {"y", ratio_axis(table, "length", "semi-axis")},
          {"tooltip", {number_tip("rank", "rank"), number_tip("length", "semi-axis")}}}},
        {"layer", line_and_points()}}));
@@ -121,7 +121,7 @@ Json reach_charts(const selectability::Survey& survey) {
                                                        : "undecided"}});
   }
   const Json colour = {{"field", "answer"}, {"type", "nominal"}, {"title", nullptr}};
-  const Json x = logarithmic("rank", "tokens, the hardest to reach first");
+  const Json x = rank_axis("tokens, the hardest to reach first");
   const Json y = quantity("lead", "lead of the logit");
   const Json tips = {{{"field", "token"}, {"title", "token"}},
                      number_tip("lead", "lead"),

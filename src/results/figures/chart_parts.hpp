@@ -84,6 +84,9 @@ using vega::values;
 /// An axis for positive ratios: logarithmic if they differ by orders of magnitude, otherwise linear.
 [[nodiscard]] Json ratio_axis(const Json& rows, const char* field, const char* title);
 
+/// Ranks on a logarithmic axis that ends where they do.
+[[nodiscard]] Json rank_axis(const char* title);
+
 /// Semi-axes below this share of the median are drawn at it: they are zero but for rounding, and would take
 /// most of a logarithmic axis.
 constexpr double least_drawn = 1e-8;

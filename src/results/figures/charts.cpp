@@ -360,7 +360,7 @@ void spectra(const Report& report, Json& charts) {
        {"height", 280},
        {"mark", {{"type", "line"}, {"opacity", 0.7}, {"strokeWidth", 1.3}}},
        {"encoding",
-        {{"x", logarithmic("rank", "rank of the axis")},
+        {{"x", rank_axis("rank of the axis")},
          {"y", ratio_axis(table, "length", "semi-axis")},
          {"detail", {{"field", "position"}, {"type", "nominal"}}},
          {"color",

@@ -203,7 +203,10 @@ void fixed_signs(const ModelRanges& found, const analysis::RangeSummary& summary
   if (rows.empty()) return;
   Json count = quantity("count", "outputs");
   count["stack"] = nullptr;
-  count["axis"] = {{"format", "d"}, {"tickMinStep", 1}};
+  // No more ticks than outputs: Vega takes half steps in spite of a tickMinStep.
+  int most = 1;
+  for (const Json& row : rows) most = std::max(most, row["count"].get<int>());
+  count["axis"] = {{"format", "d"}, {"tickCount", std::min(most, 5)}};
   const Json encoding = {{"x", depth_axis(rows, names_of(found))},
                          {"color", {{"field", "sign"}, {"type", "nominal"}, {"title", nullptr}}},
                          {"tooltip", tips_of_maps({{"count", "outputs"}, {"rows", "of"}})}};

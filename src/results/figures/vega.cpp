@@ -157,6 +157,12 @@ Json ratio_axis(const Json& rows, const char* field, const char* title) {
   return axis;
 }
 
+Json rank_axis(const char* title) {
+  Json axis = logarithmic("rank", title);
+  axis["scale"]["nice"] = false;
+  return axis;
+}
+
 Json spectrum_rows(std::span<const double> lengths, double median, std::size_t points) {
   Json rows = Json::array();
   for (const std::size_t rank : analysis::thinned_ranks(lengths.size(), points)) {

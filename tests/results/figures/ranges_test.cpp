@@ -82,6 +82,8 @@ TEST(RangeCharts, CountOutputsThatKeepTheirSign) {
   EXPECT_NE(chart["answer"].get<std::string>().find("1 output of linear maps can never be positive"),
             std::string::npos);
   EXPECT_EQ(chart["spec"]["data"]["values"].size(), 1U);
+  // One output, so no tick between none and one.
+  EXPECT_EQ(chart["spec"]["layer"][0]["encoding"]["y"]["axis"]["tickCount"], 1);
   found.norms[0].readers[1].never_positive.clear();
   EXPECT_TRUE(chart_of(found, "fixed-signs").is_null());
 }

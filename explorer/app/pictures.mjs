@@ -225,7 +225,10 @@ async function thumbnails() {
       units: units.map((values) => values.map((value) => round(0.5 + value / spread / 2))),
       counter: units.findIndex((values) => largest([values]) === spread),
     },
-    trace: { letters: trace.tokens.slice(1).map(({ name }) => name), lengths: parts(norms, largest(norms)) },
+    trace: {
+      letters: trace.tokens.slice(1).map(({ name }) => name.replace(/^Ġ/, "")),
+      lengths: parts(norms, largest(norms)),
+    },
     signature: { a: parts(a, widest), b: parts([b], widest)[0], outputs: parts([outputs], widest)[0] },
     digits: {
       labels: layer(1).map(({ digit }) => Number(digit)),

@@ -17,7 +17,7 @@ export interface States {
   nonlinearity: { frames: number[][] };
   /** A line for each unit of the LSTM, from −1 to 1. */
   counting: { units: number[][]; counter: number };
-  /** Lengths of each letter's vector at each norm, in parts of the longest. */
+  /** Lengths of each token's vector at each norm, in parts of the longest. */
   trace: { letters: string[]; lengths: number[][] };
   /** The ellipse of A as its gain changes, that of B, and outputs. */
   signature: { a: number[][]; b: number[]; outputs: number[] };
@@ -131,7 +131,9 @@ export const thumbnails: { [K in keyof States]: (states: States[K]) => Moving } 
             on ? 1 : 0.55,
           ),
         );
-        pen.text(letter, x, -0.88, 0.2, ink(on ? "--ink" : "--muted"));
+        // The others would cover one another; its middle stays so far inside that all of it is seen.
+        const inside = 0.9 * pen.aspect - 0.06 * letter.length;
+        if (on) pen.text(letter, Math.max(-inside, Math.min(inside, x)), -0.88, 0.22, ink("--ink"));
       });
     },
 

@@ -6,6 +6,7 @@ import { csv } from "../figure";
 import { ticks } from "../plane";
 import { powers } from "../chapters/counting_state";
 import { brody, riechers } from "../sources";
+import thumbnails from "../thumbnails.json";
 
 test("references are listed, and each can be cited", () => {
   const section = references([riechers, brody]);
@@ -59,4 +60,8 @@ test("doors are programs", () => {
     "#include <fmt/core.h>\n#include <normscope/norm/image.hpp>\n\nint main() {\n  one();\n  two();\n}\n",
   );
   expect(pythonOf(["select", "1,2"])).toContain('["normscope","select","--json","-","1,2"]');
+});
+
+test("the front page shows tokens as they are read", () => {
+  expect(thumbnails.trace.letters.join(" ")).not.toMatch(/[ĠĊ▁]/);
 });

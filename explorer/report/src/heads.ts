@@ -116,16 +116,30 @@ function showTokens(title: string, tokens: Token[]): HTMLElement | null {
   );
 }
 
+/** Tokens of a group of equal weights that are named before the reader asks for all. */
+const firstTied = 6;
+
 function showTies({ ties, tie_groups }: NonNullable<Vocabulary["reach"]>): HTMLElement | null {
   if (ties.length === 0) return null;
   const spelled = ties.map((group) =>
-    group.map(({ token, name }) => (name === null ? `token ${token}` : JSON.stringify(name))).join(" = "),
+    group.map(({ token, name }) => (name === null ? `token ${token}` : JSON.stringify(name))),
   );
   return el(
-    "p",
-    { dir: "auto" },
-    `${plural(tie_groups, "group")} of tokens have equal weights, so that their logits are always equal: `,
-    `${spelled.join("; ")}${tie_groups > ties.length ? "; …" : "."}`,
+    "div",
+    { id: "ties", dir: "auto" },
+    el("p", {}, `${plural(tie_groups, "group")} of tokens have equal weights, so that their logits are always equal:`),
+    el(
+      "ul",
+      {},
+      ...spelled.map((group) => {
+        const [begin, rest] = [group.slice(0, firstTied), group.slice(firstTied)];
+        const list = el("li", {}, name(begin.join(" = ")));
+        if (rest.length > 0)
+          list.append(el("details", {}, el("summary", {}, `and ${rest.length} more`), name(rest.join(" = "))));
+        return list;
+      }),
+      tie_groups > ties.length ? el("li", {}, "…") : null,
+    ),
   );
 }
 

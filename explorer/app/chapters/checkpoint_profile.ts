@@ -66,7 +66,7 @@ export async function mountProfile(page: Page<Shown>, weights: () => Promise<Arr
   });
   page.keep(plane);
   page.slot("profile").append(plane.element);
-  const toNorm = { ...norms, step: 0.01, show: (value: number) => nearest(value)?.name ?? "" };
+  const toNorm = { ...norms, step: 0.01, show: (value: number) => `${Math.round(value)} of ${norms.max}` };
   page.slot("profile-controls").append(
     controls(
       "Norms of the small GPT",
@@ -113,7 +113,7 @@ export async function mountProfile(page: Page<Shown>, weights: () => Promise<Arr
     );
     ready(plane.element);
     plane.element.dataset["at"] = `${Math.round(state.norm)} ${number(chosen)}`;
-    const words = `${one.name}: the longest axis has length ${number(longest)}, the shortest ${number(shortest)}, axis ${state.axis} ${number(chosen)}.`;
+    const words = `${one.name}: the longest axis has length ${number(longest)}, the shortest ${number(shortest)}, axis ${state.axis} has ${number(chosen)}.`;
     page.slot("profile-says").textContent = words;
     page.say(words);
   };

@@ -31,8 +31,20 @@ async function plays({ page, open, expect }) {
   await page.emulateMedia({ reducedMotion: "reduce" });
 }
 
+/** On a phone, too, an axis has two ticks or more. */
+async function hasScale({ page, open, expect }) {
+  await page.setViewportSize({ width: 390, height: 844 });
+  await open("fold");
+  const ticks = await page.$$eval('#figure-sigmoid .plane text[text-anchor="end"]', (texts) =>
+    texts.map(({ textContent }) => textContent),
+  );
+  expect(ticks.length > 1, `phone: the sigmoid's axis has the ticks ${ticks}`);
+  await page.setViewportSize({ width: 1280, height: 800 });
+}
+
 export async function check({ page, open, expect, settled, save }) {
   await plays({ page, open, expect });
+  await hasScale({ page, open, expect });
   // (cos 60°, sin 60°) stretched by 2 is (1, √3/2); shifted by 2, (5/2, √3/2).
   await open("fold?stretch=2&shift=2&angle=60&eps=0");
   await landsAt(page, "stretch", "0.7559 0.6547");

@@ -44,9 +44,13 @@ interface Side {
   drawn: { points: Point[]; halves: Point }[];
 }
 
-/** The place of a picture among the three. */
-const centerOf = (plane: PlaneFigure, k: number): Point =>
-  plane.element.clientWidth < narrow ? [0, -k * apart] : [k * apart, 0];
+/** Half the height of the pictures' outlines. */
+const heightOf = ({ drawn }: Side): number =>
+  drawn.length === 0 ? 1 : Math.max(...drawn.map(({ halves }) => halves[1]));
+
+/** The place of a picture among the three, as high as their outlines need. */
+const centerOf = (side: Side, k: number): Point =>
+  side.plane.element.clientWidth < narrow ? [0, -k * (2 * heightOf(side) + apart - 2)] : [k * apart, 0];
 
 /**
  * Draws the points behind three values of eps, after scaling and after stretching. A point that is pressed in one of the
@@ -82,11 +86,12 @@ export function mountEps<S extends State & { kind: string; point: number }>(
     page.keep(result.plane);
     page.slot(id).replaceWith(result.plane.element);
     result.plane.painted(() => {
-      const below = result.plane.element.clientWidth < narrow;
-      if (below) result.plane.ranges([-1.25, 1.25], [-2 * apart - 1.2, 1.45]);
-      else result.plane.ranges([-1.2, 2 * apart + 1.2], [-1.2, 1.45]);
+      const height = heightOf(result);
+      const [x, y] = centerOf(result, 2);
+      if (x === 0) result.plane.ranges([-1.25, 1.25], [y - height - 0.2, height + 0.45]);
+      else result.plane.ranges([-1.2, x + 1.2], [-height - 0.2, height + 0.45]);
       const { point } = page.store.get();
-      result.drawn.forEach((one, k) => paint(result.plane, one, k, tints, point));
+      result.drawn.forEach((one, k) => paint(result, one, k, tints, point));
     });
     return result;
   };
@@ -152,10 +157,10 @@ export function mountEps<S extends State & { kind: string; point: number }>(
 const shrunk = (points: Point[], unit: number): Point[] => points.map(([x, y]) => [x / unit, y / unit]);
 
 /** The point nearest to a place in one of the three pictures, unless all are far. */
-function nearest({ plane, drawn }: Side, at: Point): number | null {
+function nearest(side: Side, at: Point): number | null {
   let [found, least]: [number | null, number] = [null, 0.15];
-  drawn.forEach((one, k) => {
-    const [x, y] = centerOf(plane, k);
+  side.drawn.forEach((one, k) => {
+    const [x, y] = centerOf(side, k);
     one.points.forEach((point, i) => {
       const distance = Math.hypot(x + point[0] - at[0], y + point[1] - at[1]);
       if (distance < least) [found, least] = [i, distance];
@@ -165,13 +170,14 @@ function nearest({ plane, drawn }: Side, at: Point): number | null {
 }
 
 function paint(
-  plane: PlaneFigure,
+  side: Side,
   { points, halves }: Side["drawn"][number],
   k: number,
   tints: Float32Array,
   ringed: number,
 ): void {
-  const [x, y] = centerOf(plane, k);
+  const { plane } = side;
+  const [x, y] = centerOf(side, k);
   const outline = Array.from({ length: 97 }, (_, i): Point => {
     const angle = (2 * Math.PI * i) / 96;
     return [x + halves[0] * Math.cos(angle), y + halves[1] * Math.sin(angle)];
@@ -192,5 +198,5 @@ function paint(
   const [u, v] = points[ringed] ?? [0, 0];
   plane.line([x, y], [x + u, y + v], { stroke: "var(--ink)" });
   plane.dot([x + u, y + v], 7, { fill: "none", stroke: "var(--ink)", "stroke-width": 2 });
-  plane.text([x, y + 1.24], values[k]!.name, { "text-anchor": "middle", "font-size": 14 });
+  plane.text([x, y + heightOf(side) + 0.24], values[k]!.name, { "text-anchor": "middle", "font-size": 14 });
 }

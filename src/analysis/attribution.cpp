@@ -2,36 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <cstring>
-#include <functional>
-#include <iterator>
-#include <map>
-#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <normscope/analysis/share_range.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/core/random.hpp>
 #include <normscope/core/rounding.hpp>
 #include <normscope/core/text.hpp>
-#include <normscope/forward/paths.hpp>
+
+#include "reruns.hpp"
 
 namespace normscope::analysis {
 namespace {
-
-/// Means of the columns, one for each feature.
-std::vector<double> column_means(MatrixView<const double> rows) {
-  std::vector<double> means(rows.width());
-  std::vector<double> column(rows.rows());
-  for (std::size_t i = 0; i < rows.width(); ++i) {
-    for (std::size_t t = 0; t < rows.rows(); ++t) column[t] = rows.row(t)[i];
-    means[i] = mean(column);
-  }
-  return means;
-}
 
 /// What a norm divides each row by.
 std::vector<double> divisors_of(const NormSpec& norm, MatrixView<const double> rows) {
@@ -42,19 +25,6 @@ std::vector<double> divisors_of(const NormSpec& norm, MatrixView<const double> r
     divisors.push_back(std::sqrt(sum_of_squares(row) / norm.squared_radius() + norm.eps));
   }
   return divisors;
-}
-
-/// Tells rows apart that differ in any bit.
-std::uint64_t bits_of(MatrixView<const double> rows) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (std::size_t t = 0; t < rows.rows(); ++t) {
-    for (const double value : rows.row(t)) {
-      std::uint64_t bits = 0;
-      std::memcpy(&bits, &value, sizeof bits);
-      hash = (hash ^ bits) * 0x100000001b3U;
-    }
-  }
-  return hash;
 }
 
 /// A component's row at the position that is read, and what replaces it.
@@ -129,7 +99,7 @@ class Attributor {
                               tokens.size() - 1));
     }
     // What comes later has no effect on the position that is read.
-    context_ = tokens.first(result_.at + 1);
+    first_pass_.context = context_ = tokens.first(result_.at + 1);
   }
 
   Attribution attributed() {
@@ -158,11 +128,8 @@ class Attributor {
                                    options_.subsets, progress_);
     if (!kept.empty()) add_circuit(reading, kept);
     if (!options_.components) {
-      rerun(reading);
-      const bool ran =
-          std::any_of(result_.components.begin(), result_.components.end(),
-                      [](const ComponentEffect& component) { return component.rerun.has_value(); });
-      if (ran) add_paths(reading);
+      for (const Addend& addend : addends_) first_pass_.replacements.push_back(addend.replacement);
+      add_reruns(checkpoint_, decoder_, first_pass_, reading, options_, result_, progress_);
       if (options_.anywhere) add_ranges(reading);
     }
     result_.reading = reading;
@@ -177,15 +144,17 @@ class Attributor {
         context_,
         {.change =
              [&](std::size_t /*index*/, MatrixView<double> rows) {
-               if (own) bits_.push_back(bits_of(rows));
+               if (!own) return;
+               first_pass_.computed.emplace_back(rows);
+               if (with_means_) first_pass_.means.push_back(column_means(rows));
              },
          .collect =
              [&](std::size_t index, MatrixView<const double> rows) {
                if (!own) return;
                NORMSCOPE_ASSERT(index == addends_.size());
                const std::span<const double> row = rows.row(result_.at);
-               Addend addend{
-                   components[index].name(), components[index], {row.begin(), row.end()}, column_means(rows)};
+               Addend addend{components[index].name(), components[index], {row.begin(), row.end()}};
+               if (with_means_) addend.mean = column_means(rows);
                addend.replacement =
                    options_.removal == Removal::mean ? addend.mean : std::vector<double>(rows.width());
                for (std::size_t t = 0; t < rows.rows(); ++t) {
@@ -196,7 +165,9 @@ class Attributor {
          .observe =
              [&](std::size_t norm, MatrixView<const double> rows) {
                add_folds(norm, rows);
-               if (own) entered_.emplace_back(rows.data(), rows.data() + rows.rows() * rows.width());
+               if (own) {
+                 first_pass_.entered.emplace_back(rows.data(), rows.data() + rows.rows() * rows.width());
+               }
                if (norm != result_.norm) return;
                divisors_ = divisors_of(models::read_norm(checkpoint_, model_.norms[norm]), rows);
                const std::span<const double> row = rows.row(result_.at);
@@ -304,155 +275,6 @@ class Attributor {
     return kept;
   }
 
-  using Change = std::function<void(std::size_t component, MatrixView<double> rows)>;
-  using Collect = std::function<void(std::size_t component, MatrixView<const double> rows)>;
-
-  /// How the reading changes when the model runs again from that component on, with its components changed.
-  double rerun_changed(const NormReading& reading, std::size_t first, const Change& change,
-                       const Collect& collect = {}) {
-    double value = 0.0;
-    (void)decoder_.run_apart(context_,
-                             {.change = change,
-                              .collect = collect,
-                              .observe =
-                                  [&](std::size_t norm, MatrixView<const double> rows) {
-                                    if (norm == result_.norm) value = reading.value_at(rows.row(result_.at));
-                                  },
-                              .entered = &entered_,
-                              .first = first},
-                             {});
-    return value - reading.value_at(stream_);
-  }
-
-  /// That change where some components are replaced at every position.
-  double rerun_without(const NormReading& reading, const std::vector<bool>& removed, Removal removal) {
-    const auto first = std::find(removed.begin(), removed.end(), true) - removed.begin();
-    return rerun_changed(reading, static_cast<std::size_t>(first),
-                         [&](std::size_t index, MatrixView<double> rows) {
-                           if (removed[index]) replace(index, removal, rows);
-                         });
-  }
-
-  void replace(std::size_t index, Removal removal, MatrixView<double> rows) const {
-    std::vector<double> by(rows.width());
-    if (removal == Removal::mean) by = column_means(rows);
-    if (removal == Removal::given) by = addends_[index].replacement;
-    for (std::size_t t = 0; t < rows.rows(); ++t) std::copy(by.begin(), by.end(), rows.row(t).begin());
-  }
-
-  /// Whether one more run from that component on is within the budget.
-  bool spend(std::size_t first) {
-    spent_ += static_cast<double>(context_.size()) * static_cast<double>(model_.parameters) *
-              decoder_.share_behind(first);
-    return spent_ <= options_.budget;
-  }
-
-  void rerun(const NormReading& reading) {
-    std::vector<std::size_t> order(addends_.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return std::abs(result_.components[a].effect.exact) > std::abs(result_.components[b].effect.exact);
-    });
-    std::size_t done = 0;
-    for (const std::size_t k : order) {
-      progress_("components", done++, addends_.size());
-      const forward::Component& component = *addends_[k].component;
-      // A given row stands behind the branch's norm and factor, where the rest of the model has no input.
-      const bool is_behind =
-          component.after != nullptr || (component.layer && model_.decoder->branch_scale != 1.0);
-      if (options_.removal == Removal::given && is_behind) continue;
-      if (!spend(k)) return;
-      std::vector<bool> removed(addends_.size());
-      removed[k] = true;
-      result_.components[k].rerun = rerun_without(reading, removed, options_.removal);
-    }
-  }
-
-  /// Runs the text again, with each component replaced by itself.
-  void check_runs(const NormReading& reading, const Collect& collect) {
-    RunCheck check;
-    const auto replace_by_itself = [&](std::size_t index, MatrixView<double> rows) {
-      if (bits_of(rows) != bits_[index]) ++check.differing;
-      const std::vector<double> same(rows.data(), rows.data() + rows.rows() * rows.width());
-      std::copy(same.begin(), same.end(), rows.data());
-    };
-    check.null_patch = rerun_changed(reading, 0, replace_by_itself, collect);
-    result_.check = check;
-  }
-
-  /// Of the reading, by what the components of a branch add to the stream; by the first of these.
-  using Derivatives = std::map<std::size_t, std::vector<double>>;
-
-  static const std::vector<double>& derivative_of(const Derivatives& derivatives, std::size_t component) {
-    return std::prev(derivatives.upper_bound(component))->second;
-  }
-
-  /// The derivatives that give path sums; none for norms without one divisor, and for too many tokens.
-  [[nodiscard]] std::optional<Derivatives> path_derivatives(const std::vector<double>& direction) const {
-    const auto positions = static_cast<double>(context_.size());
-    if (positions * positions * static_cast<double>(model_.heads_per_layer) > most_weights)
-      return std::nullopt;
-    Derivatives derivatives;
-    try {
-      forward::pull_back(
-          checkpoint_, model_, entered_, result_.at, direction,
-          [&](std::size_t component, MatrixView<const double> rows) {
-            derivatives[component].assign(rows.data(), rows.data() + rows.rows() * rows.width());
-          },
-          options_.threads);
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::Unsupported) throw;
-      return std::nullopt;
-    }
-    return derivatives;
-  }
-
-  /// Sums over paths, for the components that were run without, in the pass that checks runs.
-  void add_paths(const NormReading& reading) {
-    std::vector<double> direction = reading.direction();
-    for (double& value : direction) value /= reading.divisor();
-    const std::optional<Derivatives> derivatives = path_derivatives(direction);
-    check_runs(reading, [&](std::size_t index, MatrixView<const double> rows) {
-      if (!derivatives || !result_.components[index].rerun) return;
-      std::vector<double> replaced(rows.data(), rows.data() + rows.rows() * rows.width());
-      replace(index, options_.removal, {replaced.data(), rows.rows(), rows.width()});
-      for (std::size_t i = 0; i < replaced.size(); ++i) replaced[i] -= rows.data()[i];
-      result_.components[index].paths = plain_dot(derivative_of(*derivatives, index), replaced);
-    });
-    if (derivatives) check_freeze(direction, *derivatives);
-  }
-
-  /// Runs the frozen model with random changes of all components, of about the stream's size.
-  void check_freeze(const std::vector<double>& direction, const Derivatives& derivatives) {
-    const double size = result_.divisor;
-    RunCheck::Freeze freeze;
-    (void)decoder_.run_apart(context_,
-                             {.change =
-                                  [&](std::size_t index, MatrixView<double> rows) {
-                                    const forward::Component& of = decoder_.components()[index];
-                                    // What an embedding behind a norm of its own computes is not what it
-                                    // adds.
-                                    if (of.kind == forward::Component::Kind::embedding && of.after != nullptr)
-                                      return;
-                                    Random random(index + 1);
-                                    const std::vector<double>& derivative = derivative_of(derivatives, index);
-                                    for (std::size_t i = 0; i < derivative.size(); ++i) {
-                                      const double added = (random.bits() >> 63U) != 0 ? size : -size;
-                                      rows.data()[i] += added;
-                                      freeze.by_paths += derivative[i] * added;
-                                    }
-                                  },
-                              .observe =
-                                  [&](std::size_t norm, MatrixView<const double> rows) {
-                                    if (norm != result_.norm) return;
-                                    for (std::size_t i = 0; i < direction.size(); ++i)
-                                      freeze.by_run += direction[i] * (rows.row(result_.at)[i] - stream_[i]);
-                                  },
-                              .entered = &entered_,
-                              .frozen = true});
-    result_.check->freeze = freeze;
-  }
-
   /// A share a/s with a in an interval, for every s of at least the divisor.
   void add_ranges(const NormReading& reading) {
     for (std::size_t k = 0; k < result_.components.size(); ++k) {
@@ -478,27 +300,20 @@ class Attributor {
       for (std::size_t i = 0; i < total.size(); ++i) total[i] += by[i] - addend.row[i];
     }
     result_.circuit = Circuit{.kept = kept, .effect = reading.effect(total)};
-    if (!options_.components && spend(0)) {
-      result_.circuit->rerun = rerun_without(reading, removed, Removal::mean);
-    }
   }
-
-  /// Weights of attention that are in memory together.
-  static constexpr double most_weights = 0x1p27;
 
   const files::Checkpoint& checkpoint_;
   const models::Model& model_;
   const AttributeOptions& options_;
   const Progress& progress_;
   forward::Decoder decoder_;
+  const bool with_means_ = options_.removal == Removal::mean || !options_.kept.empty();
   std::span<const std::size_t> context_{};
   Attribution result_{};
   std::vector<Addend> addends_{};
   std::vector<double> stream_{};
-  std::vector<double> divisors_{};              ///< of the final norm, at each position
-  std::vector<std::vector<double>> entered_{};  ///< the rows that entered each norm
-  std::vector<std::uint64_t> bits_{};           ///< of each component in the first run
-  double spent_ = 0.0;                          ///< of the budget
+  std::vector<double> divisors_{};  ///< of the final norm, at each position
+  FirstPass first_pass_{};
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,12 @@ void apply(const files::Checkpoint& checkpoint, const models::Linear& map, Matri
                                         MatrixView<const double> x, unsigned threads,
                                         const Disturbance& disturbance = {});
 
+/// The weights of a map, (out, in), read by several threads.
+///
+/// Errors    as `models::read_weight`
+[[nodiscard]] std::vector<double> whole_weight(const files::Checkpoint& checkpoint, const models::Linear& map,
+                                               unsigned threads);
+
 /// Row `index` of an embedding.
 ///
 /// Errors    as `models::read_weight`
@@ -41,18 +48,25 @@ void apply(const files::Checkpoint& checkpoint, const models::Linear& map, Matri
 void disturb(const Disturbance& disturbance, std::string_view place, std::ptrdiff_t terms, double relative,
              MatrixView<double> rows);
 
-/// Causal attention of `heads`, indices in `model.heads`, over the outputs of the norm that they read: the
-/// sums of values, head after head, row-major. `observer` is called with their weights. Values are read from
-/// `of_values` where that is given.
-///
-/// Shapes    normed, of_values (tokens, width)
+/// What attention reads: the outputs of its norm for contexts of equal lengths, one after the other.
+struct AttentionInput {
+  MatrixView<const double> rows;
+  std::size_t contexts = 1;
+  bool last_only = false;  ///< whether the last position of each context alone is wanted
+  std::optional<MatrixView<const double>> of_values{};  ///< what values are read from, if from other rows
+};
+
+/// Causal attention of `heads`, indices in `model.heads`: the sums of values, head after head, row-major, for
+/// each row or each context. `observer` is called with the weights of a single context.
 ///
 /// Errors    as `models::read_weight`; Unsupported for norms of queries or keys that are neither of a head
 ///           nor of all heads
 [[nodiscard]] std::vector<double> attended(const files::Checkpoint& checkpoint, const models::Model& model,
-                                           std::span<const std::size_t> heads,
-                                           MatrixView<const double> normed, const AttentionObserver& observer,
-                                           unsigned threads, const Disturbance& disturbance = {},
-                                           const MatrixView<const double>* of_values = nullptr);
+                                           std::span<const std::size_t> heads, const AttentionInput& input,
+                                           const AttentionObserver& observer, unsigned threads,
+                                           const Disturbance& disturbance = {});
+
+/// The last row of each of so many contexts.
+[[nodiscard]] std::vector<double> last_rows(MatrixView<const double> rows, std::size_t contexts);
 
 }  // namespace normscope::forward

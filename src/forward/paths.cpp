@@ -8,6 +8,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/linear_algebra.hpp>
+#include <normscope/core/parallel.hpp>
 #include <normscope/core/rounding.hpp>
 #include <normscope/forward/plan.hpp>
 #include <normscope/norm/kernels.hpp>
@@ -112,33 +113,36 @@ class PullBack {
       weights[head].assign(seen.data(), seen.data() + rows_ * rows_);
     };
     const std::vector<double> values =
-        attended(checkpoint_, model_, branch.heads, view(y), {.see = keep}, threads_);
+        attended(checkpoint_, model_, branch.heads, {.rows = view(y)}, {.see = keep}, threads_);
     for (double& value : rows) value *= model_.decoder->branch_scale;
+    const models::Linear& map = *branch.mlp.out;
     if (branch.after != nullptr) {
-      pull_norm(*branch.after, apply(checkpoint_, *branch.mlp.out, view(values), threads_), rows);
+      pull_norm(*branch.after, apply(checkpoint_, map, view(values), threads_), rows);
     }
-    const auto in = static_cast<std::size_t>(branch.mlp.out->in);
-    const std::vector<double> out = models::read_weight(checkpoint_, *branch.mlp.out, 0, width_);
-    std::vector<double> of_values(rows_ * in);
-    multiply(view(rows), Factor<double>(MatrixView<const double>(out.data(), width_, in)),
-             MatrixView<double>(of_values.data(), rows_, in));
+    const auto in = static_cast<std::size_t>(map.in);
     const std::size_t dim = in / branch.heads.size();
-    for (std::size_t h = 0; h < branch.heads.size(); ++h) {
-      // Of the values at a position, through the weights of all queries; then through their map.
-      std::vector<double> turned(rows_ * rows_), of_value(rows_ * dim), of_normed(normed.size());
-      const std::vector<double>& seen = weights.at(branch.heads[h]);
-      for (std::size_t t = 0; t < rows_; ++t) {
-        for (std::size_t u = 0; u < rows_; ++u) turned[u * rows_ + t] = seen[t * rows_ + u];
+    const std::vector<double> out = whole_weight(checkpoint_, map, threads_);
+    // Of what the output map reads; of the values, through the weights of all queries; then through their
+    // maps.
+    std::vector<double> of_sums(rows_ * in), of_values(rows_ * in), maps(in * width_);
+    parallel_for(in, 64, threads_, [&](std::size_t begin, std::size_t end) {
+      multiply(view(rows), MatrixView<const double>(out.data() + begin, width_, end - begin, in),
+               MatrixView<double>(of_sums.data() + begin, rows_, end - begin, in));
+    });
+    parallel_for(branch.heads.size(), 1, threads_, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t h = begin; h < end; ++h) {
+        multiply(Factor<double>(view(weights.at(branch.heads[h]))).transposed(),
+                 MatrixView<const double>(of_sums.data() + h * dim, rows_, dim, in),
+                 MatrixView<double>(of_values.data() + h * dim, rows_, dim, in));
+        const std::vector<double> value =
+            models::read_weight(checkpoint_, *model_.heads[branch.heads[h]].value, 0, dim);
+        std::copy(value.begin(), value.end(), maps.begin() + static_cast<std::ptrdiff_t>(h * dim * width_));
       }
-      multiply(view(turned),
-               Factor<double>(MatrixView<const double>(of_values.data() + h * dim, rows_, dim, in)),
-               MatrixView<double>(of_value.data(), rows_, dim));
-      const models::Linear& map = *model_.heads[branch.heads[h]].value;
-      const std::vector<double> weight = models::read_weight(checkpoint_, map, 0, dim);
-      multiply(view(of_value), Factor<double>(MatrixView<const double>(weight.data(), dim, width_)),
-               MatrixView<double>(of_normed.data(), rows_, width_));
-      for (std::size_t i = 0; i < normed.size(); ++i) normed[i] += of_normed[i];
-    }
+    });
+    parallel_for(width_, 64, threads_, [&](std::size_t begin, std::size_t end) {
+      multiply(view(of_values), MatrixView<const double>(maps.data() + begin, in, end - begin, width_),
+               MatrixView<double>(normed.data() + begin, rows_, end - begin, width_), Into::add);
+    });
   }
 
   const files::Checkpoint& checkpoint_;

@@ -128,6 +128,57 @@ TEST_P(DecoderFixture, BeginsWhereAComponentChanges) {
   EXPECT_LE(decoder.share_behind(decoder.components().size() - 1), least);
 }
 
+TEST_P(DecoderFixture, RunsSeveralPassesTogether) {
+  const files::Checkpoint checkpoint(test::fixture(GetParam()));
+  const models::Model model = models::describe(checkpoint);
+  const std::vector<std::size_t> tokens = tokens_of(truth_of(GetParam()));
+  const Decoder decoder(checkpoint, model, 2);
+  const std::vector<std::vector<double>> entered = rows_entering(decoder, tokens);
+  const std::size_t count = decoder.components().size();
+  std::vector<std::vector<double>> alone, last_entered(count);
+  std::vector<Apart> runs;
+  for (std::size_t k = count; k-- > 0;) {
+    const auto halve = [](MatrixView<double> rows) {
+      for (std::size_t t = 0; t < rows.rows(); ++t) {
+        for (double& value : rows.row(t)) value *= 0.5;
+      }
+    };
+    alone.push_back(decoder.run_apart(tokens, {.change = [&, k](std::size_t index, MatrixView<double> rows) {
+                                        if (index == k) halve(rows);
+                                      }}));
+    std::vector<bool> changed(count);
+    changed[k] = true;
+    runs.push_back({.change = [halve](std::size_t, MatrixView<double> rows) { halve(rows); },
+                    .observe =
+                        [&, k](std::size_t, MatrixView<const double> rows) {
+                          const auto last = rows.row(rows.rows() - 1);
+                          last_entered[k].assign(last.begin(), last.end());
+                        },
+                    .entered = &entered,
+                    .first = k,
+                    .changed = changed});
+  }
+  const std::vector<double> together = decoder.run_apart(tokens, runs);
+  std::vector<double> expected, expected_last;
+  for (const std::vector<double>& rows : alone) {
+    expected.insert(expected.end(), rows.begin(), rows.end());
+    expected_last.insert(expected_last.end(), rows.end() - static_cast<std::ptrdiff_t>(model.width),
+                         rows.end());
+  }
+  EXPECT_EQ(together, expected);
+  const std::vector<std::vector<double>> entered_last = last_entered;
+  for (Apart& run : runs) run.last_only = true;
+  const std::vector<double> last = decoder.run_apart(tokens, runs);
+  ASSERT_EQ(last.size() % count, 0U);
+  std::vector<double> last_of_each;
+  for (std::size_t k = 1; k <= count; ++k) {
+    const auto end = last.begin() + static_cast<std::ptrdiff_t>(k * (last.size() / count));
+    last_of_each.insert(last_of_each.end(), end - static_cast<std::ptrdiff_t>(model.width), end);
+  }
+  EXPECT_EQ(last_of_each, expected_last);
+  EXPECT_EQ(last_entered, entered_last);
+}
+
 TEST_P(DecoderFixture, IsLinearWhereItIsFrozen) {
   const files::Checkpoint checkpoint(test::fixture(GetParam()));
   const models::Model model = models::describe(checkpoint);

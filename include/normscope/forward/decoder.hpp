@@ -77,6 +77,11 @@ struct Apart {
   /// Keeps the weights of attention, the divisors of norms and the outputs of MLPs as in the pass of
   /// `entered`: all else is linear. `change` may then add to what a component adds to the stream.
   bool frozen = false;
+  /// Whether `change` is for a component, by its index; empty: for all. The others are added together.
+  std::vector<bool> changed{};
+  /// Whether the last position alone is wanted: what no head reads any more is then computed for it alone,
+  /// and hooks get that row.
+  bool last_only = false;
 };
 
 /// Called with the attention weights of heads, once for each head of the model.
@@ -174,6 +179,12 @@ class Decoder {
   /// Cost      as `run`, or `share_behind(first)` of it; memory: the widest output map, and rows of the
   ///           stream for each component of a branch
   [[nodiscard]] std::vector<double> run_apart(std::span<const std::size_t> tokens, const Apart& apart,
+                                              const Progress& progress = {}) const;
+
+  /// As that for each of `runs`, one after the other, but each matrix is read once for all of them. None is
+  /// frozen, and `last_only` is the same for all.
+  [[nodiscard]] std::vector<double> run_apart(std::span<const std::size_t> tokens,
+                                              std::span<const Apart> runs,
                                               const Progress& progress = {}) const;
 
   /// The part of the norms' steps that a pass has left when it begins with that component: 1 for an

@@ -237,7 +237,11 @@ def main() -> int:
             change(folder, arguments.set)
             truth = json.loads((folder / "truth.json").read_text())
             for attack in (attack_heads, attack_reach, attack_ranges):
-                good = attack(CASES[name], folder, truth, arguments.command, arguments.rounding) and good
+                try:
+                    good = attack(CASES[name], folder, truth, arguments.command, arguments.rounding) and good
+                except Exception as error:  # noqa: BLE001: the other cases are still attacked
+                    good = False
+                    print(f"{name}: {attack.__name__}: {type(error).__name__}: {error}")
                 sys.stdout.flush()
     return 0 if good else 1
 

@@ -54,12 +54,22 @@ def tiny(defaults: dict[str, Any]) -> dict[str, Any]:
         if key in DROPPED or value is None and not key.endswith("token_id"):
             continue
         if isinstance(value, dict) and key.endswith("config"):
-            made[key] = tiny(value)
+            made[key] = tiny(value) | {name: value[name] for name in ("model_type",) if name in value}
             continue
         found = next((size for pattern, size in TINY if re.fullmatch(pattern, key)), None)
         if found is not None and not isinstance(value, (bool, list, dict)):
             made[key] = found
     return made
+
+
+def tiny_case(model_type: str, changes: dict[str, Any]) -> Case:
+    model_class = class_of(model_type)
+    if model_class is None:
+        raise ValueError(f"transformers {transformers.__version__} has no model of this type")
+    config = tiny(model_class.config_class().to_dict()) | changes
+    shape = SHAPES.get(model_class.main_input_name)
+    return Case(re.sub(r"\W", "_", model_type), model_class.__name__, config,
+                **({"inputs": {model_class.main_input_name: shape}} if shape else {}))
 
 
 def relative(name: str) -> tuple[str, str]:
@@ -200,22 +210,17 @@ def main() -> int:
     transformers.logging.set_verbosity(50)
     transformers.logging.disable_progress_bar()
     model_type, *changes = sys.argv[1:]
-    model_class = class_of(model_type)
-    if model_class is None:
-        print(f"{model_type}: transformers {transformers.__version__} has no model of this type", file=sys.stderr)
+    try:
+        case = tiny_case(model_type, {key: json.loads(value) for key, _, value in (one.partition("=") for one in changes)})
+    except ValueError as error:
+        print(f"{model_type}: {error}", file=sys.stderr)
         return 3
-    config = tiny(model_class.config_class().to_dict())
-    for change in changes:
-        key, _, value = change.partition("=")
-        config[key] = json.loads(value)
-    name = re.sub(r"\W", "_", model_type)
-    shape = SHAPES.get(model_class.main_input_name)
-    case = Case(name, model_class.__name__, config, **({"inputs": {model_class.main_input_name: shape}} if shape else {}))
+    name, config = case.name, case.config
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / name
         make(case, folder)
         truth = json.loads((folder / "truth.json").read_text())
-        print(f'    Case("{name}", "{model_class.__name__}", {config}),\n')
+        print(f'    Case("{name}", "{case.model}", {config}),\n')
         for entry in fields.observe(case, folder)["changed"]:
             print(f'// {entry["field"]} = {json.dumps(entry["value"])} changes {", ".join(k for k in entry if k not in ("field", "value"))}')
         for entry in truth["attention"][:2]:
@@ -223,7 +228,7 @@ def main() -> int:
                   f'window {entry["window"]}, rotary {entry["query"]["position_table"]}, {entry["score_operations"]}')
         if missed := truth.get("other_normalizing_operations"):
             print(f"// normalizes outside any norm: {missed}")
-        print("\n" + file(name, model_class.__name__.partition("For")[0], Draft(truth), config))
+        print("\n" + file(name, case.model.partition("For")[0], Draft(truth), config))
     return 0
 
 

@@ -127,6 +127,8 @@ def _fit_call(module: torch.nn.Module, graph: Graph, call: Call) -> Fit | None:
 
 
 def _fit_input(module: torch.nn.Module, x: np.ndarray, y: np.ndarray, heads: int) -> Fit | None:
+    if np.array_equal(x, y):  # what has been normalized before
+        return None
     eps = _attribute_eps(module)
     forms = _forms(module, x) if heads == 1 else [("last", heads)]
     for (axes, groups), kind in itertools.product(forms, ("layer", "rms", "l2", "l2_max")):

@@ -113,7 +113,7 @@ def positions_of(model: torch.nn.Module, case: Case) -> int:
     names = ("max_position_embeddings", "n_positions", "max_seq_len", "max_target_positions")
     known = [int(getattr(text, name)) for name in names if getattr(text, name, None)]
     behind_padding = ("roberta", "xlm-roberta", "xlm-roberta-xl", "roberta-prelayernorm", "camembert", "data2vec-text", "esm",
-                      "mpnet", "opt")
+                      "mpnet", "opt", "prophetnet")
     padded = 3 if getattr(text, "model_type", "") in behind_padding else 0
     return min([POSITIONS, *known]) - padded
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -18,10 +19,16 @@
 /// The cases of the model oracle (scripts/model_oracle/README.md), one zip each.
 namespace normscope::test {
 
-/// Calls `use(archive, member)` for each file of tests/models/fixtures/NAME.zip.
+/// tests/models/fixtures, or another folder of such cases (scripts/model_oracle/variants.py).
+inline std::filesystem::path fixture_folder() {
+  const char* const stated = std::getenv("NORMSCOPE_FIXTURES");
+  return stated != nullptr ? stated : std::string(NORMSCOPE_SOURCE_DIR) + "/tests/models/fixtures";
+}
+
+/// Calls `use(archive, member)` for each file of NAME.zip.
 template <class Use>
 void for_each_fixture_file(const std::string& name, Use use) {
-  const std::string path = std::string(NORMSCOPE_SOURCE_DIR) + "/tests/models/fixtures/" + name + ".zip";
+  const std::string path = (fixture_folder() / (name + ".zip")).string();
   const std::unique_ptr<files::Source> source = files::map_file(path);
   const files::StoredBytes archive(*source);
   std::vector<std::byte> directory;
@@ -33,8 +40,7 @@ void for_each_fixture_file(const std::string& name, Use use) {
 /// The cases that have a file of this name, in alphabetic order.
 inline std::vector<std::string> fixtures_with(std::string_view file) {
   std::vector<std::string> names;
-  const std::filesystem::path folder = std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests/models/fixtures";
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+  for (const auto& entry : std::filesystem::directory_iterator(fixture_folder())) {
     const std::string name = entry.path().stem().string();
     for_each_fixture_file(name, [&](const files::StoredBytes&, const files::ZipMember& member) {
       if (member.name == file) names.push_back(name);

@@ -56,11 +56,8 @@ double loss_of(const forward::Decoder& decoder, std::span<const std::size_t> tok
   return sum / static_cast<double>(tokens.size() - 1);
 }
 
-ShiftedGains run_shifted(const files::Checkpoint& checkpoint, models::Model model,
-                         const std::vector<std::size_t>& norms, double shift,
-                         std::span<const std::size_t> tokens, unsigned threads, const Progress& progress) {
-  for (const std::size_t n : norms) model.norms[n].gain_offset += shift;
-  const forward::Decoder decoder(checkpoint, model, threads);
+ShiftedGains run_shifted(const forward::Decoder& decoder, double shift, std::span<const std::size_t> tokens,
+                         const Progress& progress) {
   ShiftedGains result{.shift = shift};
   double first = 0.0;
   const auto observe = [&](std::size_t norm, MatrixView<const double> rows) {
@@ -115,17 +112,30 @@ std::string_view consistency_text() {
 
 GainConsistency gain_consistency(const files::Checkpoint& checkpoint, const models::Model& model,
                                  std::span<const std::size_t> tokens, unsigned threads,
-                                 const Progress& progress) {
+                                 const Progress& progress, const ConsistencyOptions& options) {
   GainConsistency result;
   result.norms = shifted_norms(model);
   if (result.norms.empty()) return left_undecided("no norm has a gain");
-  const forward::Decoder decoder(checkpoint, model, threads);
-  tokens = tokens.first(std::min(tokens.size(), decoder.positions()));
+  std::optional<forward::Decoder> own;
+  if (options.decoder == nullptr) own.emplace(checkpoint, model, threads);
+  const forward::Decoder& described = own ? *own : *options.decoder;
+  tokens = tokens.first(std::min(tokens.size(), described.positions()));
   if (tokens.size() < 3) return left_undecided("the text has fewer than 3 tokens");
   result.tokens = tokens.size() - 1;
-  result.uniform = std::log(static_cast<double>(decoder.outputs()));
+  result.uniform = std::log(static_cast<double>(described.outputs()));
+  result.work = passes * static_cast<double>(tokens.size()) * static_cast<double>(model.parameters);
+  if (result.work > options.budget) {
+    result.over_budget = true;
+    result.undecided =
+        fmt::format("it was not run, which takes {:.2g} multiplications, over the budget of {:.2g}",
+                    result.work, options.budget);
+    return result;
+  }
   const auto run = [&](double shift, std::span<const std::size_t> text) {
-    return run_shifted(checkpoint, model, result.norms, shift, text, threads, progress);
+    if (shift == 0.0) return run_shifted(described, shift, text, progress);
+    models::Model shifted = model;
+    for (const std::size_t n : result.norms) shifted.norms[n].gain_offset += shift;
+    return run_shifted(forward::Decoder(checkpoint, shifted, threads), shift, text, progress);
   };
   for (const double shift : {0.0, -1.0, 1.0}) {
     result.gains.push_back(run(shift, tokens));
@@ -141,20 +151,19 @@ GainConsistency gain_consistency(const files::Checkpoint& checkpoint, const mode
 }
 
 GainConsistency gain_consistency(const files::Checkpoint& checkpoint, const models::Model& model,
-                                 unsigned threads, const Progress& progress) {
+                                 unsigned threads, const Progress& progress,
+                                 const ConsistencyOptions& options) {
   try {
-    const forward::Decoder decoder(checkpoint, model, threads);
+    std::optional<forward::Decoder> own;
+    if (options.decoder == nullptr) own.emplace(checkpoint, model, threads);
+    const forward::Decoder& decoder = own ? *own : *options.decoder;
     const std::size_t vocabulary = decoder.vocabulary();
     const std::optional<std::filesystem::path> names =
         models::find_token_names(checkpoint.files().front().parent_path(), vocabulary);
     if (!names) return left_undecided("there is no tokenizer beside the file");
     const std::vector<std::size_t> tokens = forward::Tokenizer(*names, vocabulary).encode(consistency_text());
-    const double work = passes * static_cast<double>(tokens.size()) * static_cast<double>(model.parameters);
-    if (work > most_consistency_work) {
-      return left_undecided(
-          fmt::format("the model has {} parameters, too many to be run here", model.parameters));
-    }
-    return gain_consistency(checkpoint, model, tokens, threads, progress);
+    return gain_consistency(checkpoint, model, tokens, threads, progress,
+                            {.budget = options.budget, .decoder = &decoder});
   } catch (const Error& error) {
     if (error.code() == ErrorCode::Cancelled) throw;
     return left_undecided(error.what());

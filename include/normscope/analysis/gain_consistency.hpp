@@ -9,6 +9,7 @@
 
 #include <normscope/core/parallel.hpp>
 #include <normscope/files/checkpoint.hpp>
+#include <normscope/forward/decoder.hpp>
 #include <normscope/models/model.hpp>
 
 /// Whether a model's gains are those that it was trained with, or off by 1, as they are when a conversion
@@ -26,6 +27,8 @@ struct GainConsistency {
   /// The shift with which the model is the trained one, 0, -1 or 1; empty: undecided.
   std::optional<int> shift{};
   std::string undecided{};            ///< why, where it is
+  bool over_budget = false;           ///< undecided as nothing was run: `work` is more than the budget
+  double work = 0.0;                  ///< multiplications of the four passes; 0 without a text
   std::size_t tokens = 0;             ///< tokens that are predicted
   double uniform = 0.0;               ///< loss of a model for which all tokens are equally likely
   std::vector<ShiftedGains> gains{};  ///< shifts 0, -1 and 1; empty where nothing was run
@@ -37,8 +40,11 @@ struct GainConsistency {
 /// advantage over what it should not prefer in about one of e^20 cases.
 inline constexpr double telling_nats = 20.0;
 
-/// The largest number of multiplications that `gain_consistency` does of its own accord.
-inline constexpr double most_consistency_work = 5e10;
+struct ConsistencyOptions {
+  double budget = 5e10;  ///< multiplications; nothing is run if the four passes take more
+  /// A decoder of the model as it is described, with the same checkpoint, if the caller has one.
+  const forward::Decoder* decoder = nullptr;
+};
 
 /// An English sentence of plain words, for models with a tokenizer.
 [[nodiscard]] std::string_view consistency_text();
@@ -54,18 +60,20 @@ inline constexpr double most_consistency_work = 5e10;
 /// Properties  1. weights that know nothing of the text are undecided (test:
 ///             GainConsistency.RandomWeightsAreUndecided)
 ///
-/// Cost      four passes over at most `Decoder::positions()` tokens
+/// Cost      four passes over at most `Decoder::positions()` tokens, or nothing beyond the budget
 [[nodiscard]] GainConsistency gain_consistency(const files::Checkpoint& checkpoint,
                                                const models::Model& model,
                                                std::span<const std::size_t> tokens, unsigned threads = 0,
-                                               const Progress& progress = {});
+                                               const Progress& progress = {},
+                                               const ConsistencyOptions& options = {});
 
 /// Likewise, with `consistency_text` and the tokenizer beside the checkpoint. Undecided, with the reason,
-/// where there is none, where the model is not one that `forward` runs, or too large.
+/// where there is none, and where the model is not one that `forward` runs.
 ///
 /// Errors    Cancelled
 [[nodiscard]] GainConsistency gain_consistency(const files::Checkpoint& checkpoint,
                                                const models::Model& model, unsigned threads = 0,
-                                               const Progress& progress = {});
+                                               const Progress& progress = {},
+                                               const ConsistencyOptions& options = {});
 
 }  // namespace normscope::analysis

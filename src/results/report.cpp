@@ -1,14 +1,16 @@
 #include <normscope/results/documents.hpp>
 
 #include <algorithm>
-#include <functional>
-#include <map>
+#include <array>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include <normscope/analysis/report.hpp>
 #include <normscope/results/words.hpp>
 #include <normscope/selectability/reach.hpp>
 
-#include "shared.hpp"
+#include "model.hpp"
 
 namespace normscope::results {
 
@@ -44,20 +46,6 @@ std::string name_of(const Report& report, std::size_t norm) {
 }
 
 }  // namespace
-
-template <class V>
-void fields(V& v, const models::Linear& linear) {
-  v.define("linear", "A linear map that reads or writes a norm");
-  v("role", linear.role, "query, key, value, attention out, mlp in, mlp out, unembedding, …");
-  v("tensor", linear.weight.selector(), "stored matrix it is a part of");
-  v("bias", slice_or_null(linear.bias));
-  v("layout", layout_text(linear.layout), "y = Wx or y = Wᵀx");
-  v("in", linear.in, "features it reads");
-  v("first_out", linear.first_out, "first output feature of the part");
-  v("out", linear.out, "output features of the part");
-  v.maybe(!linear.not_modelled.empty(), "not_modelled", linear.not_modelled,
-          "what stands between the stored matrix and the map that the model applies; absent if nothing does");
-}
 
 template <class V>
 void fields(V& v, const Component& component) {
@@ -141,36 +129,6 @@ void fields(V& v, const ImageFields& x) {
     "a selection of ranks");
   v("top_axes", image.top_axes);
   v.maybe(x.whole_spectrum, "lengths", image.lengths, "every semi-axis, with --deep");
-}
-
-/// What reports and inspections say first of a norm.
-template <class V>
-void add_identity(V& v, const models::Norm& norm) {
-  v("name", norm.name, "tensor name without its last part");
-  v("role", norm.role);
-  v("layer", norm.layer);
-  v("stack", norm.stack, "encoder or decoder where a model has both");
-  v("kind", defined("norm_kind", norm.kind));
-  v("width", norm.width);
-  v("groups", norm.groups);
-  v("eps", norm.eps, "added to the mean square");
-  v("eps_source", one_of<"config", "tensors", "metadata", "assumed">(norm.eps_source));
-  v("placement", one_of<"pre", "post", "inside", "unknown">(norm.placement));
-  v("order_known", norm.order_known, "whether it stands in this list where the forward pass has it");
-  v("applications", not_negative(norm.applications), "times the forward pass applies it");
-  v("gain_offset", norm.gain_offset, "added to the stored gain; 1 where the file stores gain − 1");
-  v("effect", norm.effect(), about_effect);
-  v.maybe(norm.alpha.has_value(), "alpha", or_empty(norm.alpha).selector(),
-          "the tensor of α, elementwise kinds only");
-  v.maybe(norm.shift.has_value(), "shift", or_empty(norm.shift).selector(), "the tensor of s, derf only");
-}
-
-template <class V>
-void add_connections(V& v, const models::Norm& norm) {
-  v("connections_known", norm.connections_known, "whether readers and writers are complete");
-  v("readers", norm.readers);
-  v("writers", norm.writers, "since the previous norm of the same stream");
-  v("writing_norms", norm.writing_norms, "norms whose output itself enters that stream");
 }
 
 template <class V>
@@ -257,27 +215,6 @@ void fields(V& v, const ReportedNorm& x) {
   // What cannot be read has no image.
   v("reproduce", report.not_measured.empty() ? geometry_command(x.whole.path, report.norm) : std::string(),
     "command that computes the image again");
-}
-
-template <class V>
-void fields(V& v, const models::OtherNorms& other) {
-  v("kind", other.kind, "such as BatchNorm");
-  v("count", positive(other.count));
-}
-
-template <class V>
-void add_model(V& v, const models::Model& model) {
-  v("architecture", model.architecture);
-  v("title", model.title);
-  v("evidence", model.evidence, "why this architecture");
-  v("layers", not_negative(model.layers));
-  v("width", model.width);
-  v("heads_per_layer", model.heads_per_layer);
-  v("key_value_heads", model.key_value_heads);
-  v("parameters", model.parameters);
-  v("other_norms", model.other_norms, "normalization that the file shows and that is not analysed");
-  v("missing", model.missing, "tensors the architecture has and the file lacks");
-  v("notes", model.notes, "what was assumed or reinterpreted");
 }
 
 template <class V>
@@ -564,74 +501,5 @@ Json report(const Report& audited, bool whole_spectra) {
   return json_of(ReportFields{audited, whole_spectra});
 }
 Json describe_report(SchemaMaker& maker) { return maker.schema_of(ReportFields{{}, false}); }
-
-/// A tensor of a checkpoint.
-struct InspectedTensor {
-  std::string name{};
-  std::string dtype{};
-  std::vector<std::uint64_t> shape{};
-  std::uint64_t bytes = 0;
-  std::string file{};
-};
-
-template <class V>
-void fields(V& v, const InspectedTensor& tensor) {
-  v("name", tensor.name);
-  v("dtype", tensor.dtype);
-  v("shape", tensor.shape);
-  v("bytes", tensor.bytes);
-  v("file", tensor.file, "the file that holds it");
-}
-
-template <class V>
-void fields(V& v, const models::Norm& norm) {
-  add_identity(v, norm);
-  v("gain", slice_or_null(norm.gain));
-  v("bias", slice_or_null(norm.bias));
-  add_connections(v, norm);
-  v.maybe(!norm.reasons.empty(), "reasons", norm.reasons,
-          "of a graph: the operator, or the identity with its nodes, and the constants");
-}
-
-template <class V>
-void fields(V& v, const models::NearMiss& miss) {
-  v("node", miss.node, "operator and name of what takes the root");
-  v("why", miss.why);
-}
-
-struct InspectionFields {
-  std::string path;
-  std::string format;
-  const std::map<std::string, std::string, std::less<>>& metadata;
-  std::vector<InspectedTensor> tensors;
-  const models::Model& model;
-};
-
-template <class V>
-void fields(V& v, const InspectionFields& x) {
-  begin(v, "inspect");
-  v("path", x.path);
-  v("format", x.format);
-  v("metadata", by_name(x.metadata));
-  v("tensors", x.tensors);
-  v("architecture", object([&](auto& architecture) { add_model(architecture, x.model); }));
-  v("norms", x.model.norms);
-  v.maybe(!x.model.near_misses.empty(), "near_misses", x.model.near_misses,
-          "of a graph: divisions by the root of a sum or mean that are no norm, and why");
-}
-
-Json inspection(const files::Checkpoint& checkpoint, const models::Model& model) {
-  std::vector<InspectedTensor> tensors;
-  for (const files::Tensor& tensor : checkpoint.tensors()) {
-    tensors.push_back({std::string(tensor.name),
-                       std::string(tensor.stored_type()),
-                       {tensor.shape.begin(), tensor.shape.end()},
-                       tensor.stored_bytes(),
-                       checkpoint.file_of(tensor).filename().string()});
-  }
-  return json_of(InspectionFields{checkpoint.path().string(), std::string(checkpoint.format()),
-                                  checkpoint.metadata(), std::move(tensors), model});
-}
-Json describe_inspect(SchemaMaker& maker) { return maker.schema_of(InspectionFields{{}, {}, {}, {}, {}}); }
 
 }  // namespace normscope::results

@@ -136,8 +136,9 @@ Command report_command() {
                       output("--activations", options->activations)},
           .options = joined({option("--deep", options->deep),
                              option("--budget", options->budget)
-                                 .says("for heads, for use and ranges of the maps behind norms, and for "
-                                       "the vocabulary, each; likewise for a text")
+                                 .says("for heads, for use and ranges of the maps behind norms, for the "
+                                       "vocabulary and for a sentence that the model is run on, each; "
+                                       "likewise for a text")
                                  .usually("40; no limit with --deep"),
                              option("--no-vocabulary", options->no_vocabulary).excludes({"--budget"}),
                              option("--text", options->input.file).excludes({"--tokens"})},

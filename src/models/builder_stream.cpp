@@ -23,6 +23,17 @@ Linear transposed(Linear embedding) {
   return embedding;
 }
 
+// A model around a text model has a head of its own, and most leave out the scale or the cap of the text
+// model's logits.
+std::string head_of_another_class(const std::vector<std::string>& types) {
+  if (types.size() < 2) return {};
+  for (const std::string_view type : {"gemma3n", "gemma4", "paligemma", "t5gemma"}) {
+    if (types.front() == type) return {};
+  }
+  return fmt::format("model_type {}, whose head may not scale or cap logits as {} does", types.front(),
+                     types.back());
+}
+
 }  // namespace
 
 bool Builder::repeats_token_embedding(const Linear& map) const {
@@ -74,6 +85,9 @@ void Builder::unembedding(std::initializer_list<std::string_view> names, bool ti
   vocabulary.soft_cap = logit_cap_;
   if (contradicts) {
     vocabulary.not_modelled = "tie_word_embeddings: true, beside an unembedding that is not the embedding";
+  }
+  if ((logit_scale_ != 1.0 || logit_cap_ != 0.0) && vocabulary.not_modelled.empty()) {
+    vocabulary.not_modelled = head_of_another_class(config_.model_types());
   }
   if (reads_norm && reading_) vocabulary.final_norm = model_.norms[*reading_].name;
   vocabulary.unembedding = std::move(map);

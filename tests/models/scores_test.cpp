@@ -35,6 +35,24 @@ std::string refused(const Model& model) {
          (model.vocabulary ? model.vocabulary->not_modelled : "none");
 }
 
+// Cohere2VisionForConditionalGeneration, run by scripts/model_oracle/variants.py, gives logits that are not
+// multiplied by "logit_scale", as Cohere2ForCausalLM's are.
+TEST(Logits, OfAModelAroundATextModelMayNotBeScaledAsItsOwn) {
+  const auto why = [](const std::string& around, const char* fixture) {
+    const std::filesystem::path source = test::fixture(fixture);
+    nlohmann::json config = nlohmann::json::parse(std::ifstream(source / "config.json"));
+    if (!around.empty()) config = {{"model_type", around}, {"text_config", config}};
+    const test::Scratch folder;
+    std::filesystem::copy_file(source / "model.safetensors", folder / "model.safetensors");
+    std::ofstream(folder / "config.json") << config.dump();
+    return describe(files::Checkpoint(folder.folder())).vocabulary->not_modelled;
+  };
+  EXPECT_EQ(why("", "cohere2"), "");
+  EXPECT_NE(why("cohere2_vision", "cohere2"), "");
+  EXPECT_NE(why("llava", "gemma2"), "") << "a cap";
+  EXPECT_EQ(why("llava", "llama"), "") << "neither";
+}
+
 Synthetic tiny_gpt2(const std::string& fields) {
   Synthetic file;
   file.add("wte.weight", {11, 8}).add("wpe.weight", {16, 8}).norm("ln_f", 8);

@@ -204,8 +204,9 @@ void rwkv_stacked_mixes(Builder& b, std::string_view name, std::span<const char*
 void swin_stages(Builder& b, double eps, const std::function<void()>& block,
                  const std::function<void()>& merge);
 
-/// A layer of Llama's vision towers, whose branches may be multiplied by a learned number.
-void llama_vision_layer(Builder& b);
+/// An encoder's layer in Llama's names, of Llama's vision towers and Moonshine: the MLP has no gate, and
+/// branches may be multiplied by a learned number.
+void llama_encoder_layer(Builder& b);
 
 /// The vision tower of AIMv2 and its text tower, under the current prefix.
 void aimv2_vision_tower(Builder& b);

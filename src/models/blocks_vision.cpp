@@ -54,7 +54,7 @@ void swin_stages(Builder& b, double eps, const std::function<void()>& block,
   });
 }
 
-void llama_vision_layer(Builder& b) {
+void llama_encoder_layer(Builder& b) {
   b.norm("input_layernorm", "attention input");
   const std::uint64_t attended = b.attention("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj");
   b.writes("attention out", "self_attn.o_proj", attended);

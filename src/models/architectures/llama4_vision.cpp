@@ -15,7 +15,7 @@ void llama4_vision_forward(Builder& b) {
   b.embedding("position embedding", "positional_embedding_vlm");
   b.input_map("patch embedding", "patch_embedding.linear");
   b.norm("layernorm_pre", "embedding", Placement::post);
-  b.each_layer("model.layers.{}.", [&] { llama_vision_layer(b); });
+  b.each_layer("model.layers.{}.", [&] { llama_encoder_layer(b); });
   b.norm("layernorm_post", "final");
   b.reads_are_indirect();
   b.other("vision_adapter.mlp.fc1.weight");

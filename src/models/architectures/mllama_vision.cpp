@@ -19,12 +19,12 @@ void mllama_vision_forward(Builder& b) {
     b.partial_input(name);
   b.norm("layernorm_pre", "embedding", Placement::post);
   b.last_eps(1e-5, {});
-  b.each_layer("transformer.layers.{}.", [&] { llama_vision_layer(b); });
+  b.each_layer("transformer.layers.{}.", [&] { llama_encoder_layer(b); });
   b.norm("layernorm_post", "output", Placement::post);
   b.last_eps(1e-5, {});
   b.partial_input("post_tile_positional_embedding.");
   b.stack("vision, global");
-  b.each_layer("global_transformer.layers.{}.", [&] { llama_vision_layer(b); }, {"num_global_layers"});
+  b.each_layer("global_transformer.layers.{}.", [&] { llama_encoder_layer(b); }, {"num_global_layers"});
 }
 
 }  // namespace

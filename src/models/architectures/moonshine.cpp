@@ -9,29 +9,17 @@ namespace normscope::models::architectures {
 
 namespace {
 
-void moonshine_attention(Builder& b) {
-  b.norm("input_layernorm", "attention input");
-  const std::uint64_t attended = b.attention("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj");
-  b.writes("attention out", "self_attn.o_proj", attended);
-}
-
 void moonshine_encoder(Builder& b) {
   for (const char* name : {"conv1.", "conv2.", "conv3."}) b.partial_input(name);
   norm_over_positions(b, "groupnorm");
-  const auto layer = [&] {
-    moonshine_attention(b);
-    b.norm("post_attention_layernorm", "mlp input");
-    const std::uint64_t inner = b.reads("mlp in", "mlp.fc1");
-    b.writes("mlp out", "mlp.fc2", inner);
-  };
-  b.each_layer("layers.{}.", layer, {"encoder_num_hidden_layers"});
+  b.each_layer("layers.{}.", [&] { llama_encoder_layer(b); }, {"encoder_num_hidden_layers"});
   b.norm("layer_norm", "final");
 }
 
 void moonshine_decoder(Builder& b) {
   b.embedding("token embedding", "embed_tokens");
   const auto layer = [&] {
-    moonshine_attention(b);
+    llama_attention(b);
     b.norm("post_attention_layernorm", "cross-attention input");
     const std::uint64_t attended =
         b.cross_attention("encoder_attn.q_proj", "encoder_attn.k_proj", "encoder_attn.v_proj");

@@ -152,6 +152,7 @@ CASES = [
          GROUPED_EVEN | RMS | DELTA | dict(head_dim=6, rope_parameters=dict(rope_type="default", rope_theta=None)),
          note="without positions"),
     Case("ernie4_5", "Ernie4_5ForCausalLM", GROUPED | RMS),
+    Case("eurobert", "EuroBertForMaskedLM", GROUPED | RMS | dict(mlp_bias=True)),
     Case("helium", "HeliumForCausalLM", GROUPED_EVEN | RMS | dict(head_dim=6)),
     Case("cwm", "CwmForCausalLM",
          GROUPED | RMS | dict(eos_token_id=2, sliding_window=4, layer_types=LOCAL_GLOBAL,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 from .. import diffusion_models as diffusion
 from .case import Case
 from .encoders import CLIP_TEXT, CLIP_VISION, TEXT_AND_IMAGE, TWO_TOWERS
@@ -22,6 +24,16 @@ GRID = {"input_ids": [25, 28, 28, 28, 28, 24, 7, 19], "mm_token_type_ids": [0, 1
         "image_grid_thw": [1, 4, 4]}
 QWEN_VL = dict(image_token_id=28, video_token_id=27, vision_start_token_id=25, vision_end_token_id=24,
                text_config=TEXT | dict(rope_parameters=dict(rope_type="default", rope_theta=300.0, mrope_section=[1, 1, 1])))
+PATCHTST = dict(num_input_channels=2, context_length=16, patch_length=4, patch_stride=4, num_hidden_layers=2, d_model=12,
+                num_attention_heads=3, ffn_dim=20, norm_type="layernorm", norm_eps=3e-4, prediction_length=5)
+
+
+def with_image_outputs(model: torch.nn.Module) -> None:
+    """Llama 4's class reads a field that the output of its text model lacks."""
+    from transformers.models.llama4 import modeling_llama4
+
+    modeling_llama4.MoeCausalLMOutputWithPast.image_outputs = None
+
 
 CASES = [
     Case("vit_msn", "ViTMSNModel", VIT, IMAGE, HIDDEN, VISION),
@@ -134,6 +146,19 @@ CASES = [
                                  image_size=8, patch_size=4, max_num_tiles=1, supported_aspect_ratios=[[1, 1]],
                                  intermediate_layers_indices=[1], vision_output_dim=32), image_token_index=28),
          {"input_ids": [28, 7, 19, 3, 26], "pixel_values": (1, 1, 1, 3, 8, 8), "aspect_ratio_ids": [1], "aspect_ratio_mask": [[1]]}, towers=TOWERS),
+    Case("llama4_whole", "Llama4ForConditionalGeneration",
+         dict(text_config=TEXT | dict(head_dim=6, intermediate_size_mlp=20, num_local_experts=2, num_experts_per_tok=1,
+                                      moe_layers=[1], attention_chunk_size=4, no_rope_layers=[1, 0]),
+              vision_config=dict(hidden_size=16, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2, image_size=8,
+                                 patch_size=2, vision_output_dim=12, projector_input_dim=12, projector_output_dim=12),
+              image_token_index=28),
+         SEEN, towers=TOWERS, prepare=with_image_outputs),
+    Case("dinov3_convnext", "DINOv3ConvNextModel",
+         dict(hidden_sizes=[6, 10], depths=[1, 2], layer_norm_eps=3e-4, image_size=16), {"pixel_values": (1, 3, 16, 16)}, HIDDEN,
+         VISION),
+    Case("patchtst", "PatchTSTForPrediction", PATCHTST | dict(num_input_channels=1), {"past_values": (1, 16, 1)}, ("prediction_outputs",)),
+    Case("patchtst_post", "PatchTSTForPrediction", PATCHTST | dict(pre_norm=False, channel_attention=True, use_cls_token=True),
+         {"past_values": (1, 16, 2)}, ("prediction_outputs",)),
     Case("dit", diffusion.dit, inputs=dict(hidden_states=(1, 2, 4, 4), timestep=diffusion.STEP, class_labels=diffusion.STEP),
          outputs=("sample",), towers=VISION, prepare=diffusion.gently, note="norms without gain, modulated by a condition"),
     Case("pixart", diffusion.pixart,

@@ -76,6 +76,7 @@ void aimv2_vision_tower(Builder& b) {
   // A learned query pools the tokens: keys and values read their norm.
   b.reads("pooling key", "head.k_proj");
   b.reads("pooling value", "head.v_proj");
+  b.has_other_readers();  // the tokens are an output too
   for (const char* name : {"head.cls_token", "head.output_proj.weight", "head.output_proj.bias"})
     b.other(name);
 }

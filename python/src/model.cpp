@@ -217,7 +217,7 @@ Illustrated model_attribute(const Model& model, const std::string& text, std::ve
                             unsigned threads, const nb::object& callback) {
   std::optional<Matrix> rows, given;
   if (!components.is_none()) rows.emplace(matrix_of("attribute", "components", components));
-  if (!replacements.is_none()) given.emplace(matrix_of("attribute", "replacements", replacements));
+  if (!replacements.is_none()) given.emplace(matrix_of("attribute", "replace_with", replacements));
   analysis::AttributeOptions options{
       .budget = selectability::budget_unit * budget, .kept = kept, .anywhere = anywhere, .threads = threads};
   if (!at.is_none()) options.at = integer("attribute", "at", at, 0);

@@ -55,7 +55,7 @@ void send_to_disk([[maybe_unused]] int descriptor, [[maybe_unused]] std::size_t 
 
 /// Pieces that bypass the page cache, and what their memory and their places in the file are multiples of.
 constexpr std::size_t direct_piece = std::size_t{1} << 20;
-constexpr std::align_val_t direct_alignment{4096};
+constexpr std::size_t direct_alignment = 4096;
 
 /// Switches the page cache off or on for what is written next; whether that changed something.
 bool set_direct([[maybe_unused]] int descriptor, [[maybe_unused]] bool direct) {
@@ -66,6 +66,15 @@ bool set_direct([[maybe_unused]] int descriptor, [[maybe_unused]] bool direct) {
 #else
   return false;
 #endif
+}
+
+/// How many bytes a piece that has `filled` takes; 0 if they can be written from where they are.
+std::size_t bytes_to_collect(std::span<const std::byte> bytes, std::size_t filled) {
+  const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
+  const std::size_t before = (direct_alignment - filled % direct_alignment) % direct_alignment;
+  const bool agrees = address % direct_alignment == filled % direct_alignment;
+  if (agrees && bytes.size() >= before + direct_piece) return before;
+  return std::min(bytes.size(), direct_piece - filled);
 }
 
 std::uint64_t random_bits(const path& file) {
@@ -149,14 +158,16 @@ void AtomicFile::discard() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-void AtomicFile::Free::operator()(std::byte* piece) const { ::operator delete(piece, direct_alignment); }
+void AtomicFile::Free::operator()(std::byte* piece) const {
+  ::operator delete (piece, std::align_val_t{direct_alignment});
+}
 
 void AtomicFile::bypass_cache() {
   NORMSCOPE_ASSERT(descriptor_ >= 0);
   // Pieces begin at multiples of their size only if the file does.
   if (piece_ || !replaces_ || ::lseek(descriptor_, 0, SEEK_CUR) != 0 || !set_direct(descriptor_, true))
     return;
-  piece_.reset(static_cast<std::byte*>(::operator new(direct_piece, direct_alignment)));
+  piece_.reset(static_cast<std::byte*>(::operator new (direct_piece, std::align_val_t{direct_alignment})));
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
@@ -167,7 +178,14 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
     return;
   }
   while (!bytes.empty()) {
-    const std::size_t taken = std::min(bytes.size(), direct_piece - filled_);
+    const std::size_t taken = bytes_to_collect(bytes, filled_);
+    if (taken == 0) {
+      put({piece_.get(), std::exchange(filled_, 0)});
+      const std::size_t size = bytes.size() / direct_alignment * direct_alignment;
+      put(bytes.first(size));
+      bytes = bytes.subspan(size);
+      continue;
+    }
     std::memcpy(piece_.get() + filled_, bytes.data(), taken);
     filled_ += taken;
     bytes = bytes.subspan(taken);

@@ -38,6 +38,8 @@ class MappedSource : public Source {
 };
 
 constexpr std::uint64_t block_size = std::uint64_t{1} << 20;
+/// Reads of this size gain less from a block that is held than its copy takes.
+constexpr std::uint64_t read_directly = block_size / 4;
 constexpr std::size_t most_blocks = 32;
 
 /// The most recently used blocks of all files that are open, so that a model of many files takes no more
@@ -99,7 +101,7 @@ BlockCache& block_cache() {
   return blocks;
 }
 
-/// A file of which whole blocks are read directly, and others through the cache.
+/// A file of which large ranges are read directly, and others through the cache.
 class FileSource : public Source {
  public:
   explicit FileSource(const std::filesystem::path& path) : file_(path) {}
@@ -109,18 +111,16 @@ class FileSource : public Source {
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     NORMSCOPE_ASSERT(offset <= size() && out.size() <= size() - offset);
+    // Reads move the file's position.
+    const std::lock_guard lock(mutex_);
+    if (out.size() >= read_directly) {
+      file_.read(offset, out);
+      return;
+    }
     while (!out.empty()) {
       const std::uint64_t number = offset / block_size;
-      const std::uint64_t begin = number * block_size;
-      // Reads move the file's position.
-      const std::lock_guard lock(mutex_);
-      std::size_t count = 0;
-      if (offset == begin && out.size() >= block_size) {
-        count = out.size() - out.size() % static_cast<std::size_t>(block_size);
-        file_.read(offset, out.first(count));
-      } else {
-        count = block_cache().copy(file_, number, static_cast<std::size_t>(offset - begin), out);
-      }
+      const std::size_t count =
+          block_cache().copy(file_, number, static_cast<std::size_t>(offset - number * block_size), out);
       offset += count;
       out = out.subspan(count);
     }

@@ -152,10 +152,9 @@ void restore(const StoredMatrix& matrix, const UndoEdit& edit, std::span<const d
     if (edit.change == Change::center_outputs) return value + edit.part.means[input];
     return factors[input] == 0.0 ? value : value / factors[input];
   };
-  std::vector<std::byte> rewritten;
   std::size_t next = 0;
   for_each_block(matrix, [&](std::size_t first, std::size_t rows, std::span<const std::byte> bytes) {
-    rewritten.resize(bytes.size());
+    const std::span<std::byte> rewritten = sink(bytes.size());
     parallel_for(rows, 1, threads, [&](std::size_t from, std::size_t to) {
       std::vector<double> old(columns);
       std::vector<double> exact(columns);
@@ -163,7 +162,7 @@ void restore(const StoredMatrix& matrix, const UndoEdit& edit, std::span<const d
         decode(dtype, bytes.subspan(row * columns * size, columns * size), old);
         for (std::size_t j = 0; j < columns; ++j) exact[j] = restored(out_in ? j : first + row, old[j]);
         expect_held(matrix.tensor, old, exact);
-        encode(dtype, exact, std::span(rewritten).subspan(row * columns * size, columns * size));
+        encode(dtype, exact, rewritten.subspan(row * columns * size, columns * size));
       }
     });
     const std::uint64_t begin = first * columns;
@@ -172,17 +171,15 @@ void restore(const StoredMatrix& matrix, const UndoEdit& edit, std::span<const d
       std::copy_n(edit.part.values.begin() + static_cast<std::ptrdiff_t>(next * size), size,
                   rewritten.begin() + static_cast<std::ptrdiff_t>(at * size));
     }
-    sink(rewritten);
   });
 }
 
 std::vector<double> store(const files::Tensor& tensor, std::span<const double> values, const Sink& sink) {
-  std::vector<std::byte> encoded(values.size() * bits(tensor.dtype) / 8);
+  const std::span<std::byte> encoded = sink(values.size() * bits(tensor.dtype) / 8);
   std::vector<double> stored(values.size());
   encode(tensor.dtype, values, encoded);
   decode(tensor.dtype, encoded, stored);
   expect_finite(tensor, values, values, stored);
-  sink(encoded);
   return stored;
 }
 

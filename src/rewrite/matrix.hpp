@@ -16,8 +16,8 @@
 
 namespace normscope::rewrite {
 
-/// Receives the bytes of the output in their order.
-using Sink = std::function<void(std::span<const std::byte>)>;
+/// Returns room for the next `size` bytes of the output, which the caller fills before it asks for more.
+using Sink = std::function<std::span<std::byte>(std::size_t size)>;
 
 /// A stored matrix that is rewritten: `map` is all of it, `from` its elements in `tensor`.
 struct StoredMatrix {

@@ -93,16 +93,13 @@ class MatrixRewrite {
   }
 
   MatrixSums run(unsigned threads, const Sink& sink) {
-    std::vector<std::byte> rewritten;
     for_each_block(matrix_, [&](std::size_t first, std::size_t rows, std::span<const std::byte> bytes) {
-      rewritten.resize(bytes.size());
       first_ = first;
       read_ = bytes;
-      written_ = rewritten;
+      written_ = sink(bytes.size());
       parts_.assign(rows * tiles_, {});
       rewrite_block(rows, threads);
       add_rows(rows);
-      sink(rewritten);
     });
     add_columns();
     return std::move(sums_);

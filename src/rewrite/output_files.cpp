@@ -196,18 +196,20 @@ Written ShardWriter::write_all(const Checkpoint& checkpoint, const Places& place
       const auto output = std::make_shared<files::SafetensorsWriter>(
           work.files() / name, headers(file), metadata,
           [fingerprint](std::span<const std::byte> bytes) { fingerprint->add(bytes); });
-      WriteBehind behind([&](std::span<const std::byte> bytes) { output->write(bytes); });
+      WriteBehind behind([&](std::span<const std::byte> bytes) { output->write(bytes); },
+                         fingerprint->size());
       for (const files::TensorHeader& tensor : output->order()) {
         write(
             tensor,
-            [&](std::span<const std::byte> bytes) {
-              behind.push(bytes);
-              done += bytes.size();
+            [&](std::size_t size) {
               progress("bytes written", done, total);
+              done += size;
+              return behind.room(size);
             },
             written);
       }
       behind.finish();
+      progress("bytes written", done, total);
       if (committing.valid()) committing.get();
       // Deferred if there is no other thread.
       committing = std::async([&work, &written, output, fingerprint, name, resumes = files.size() > 1] {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <new>
 #include <span>
 #include <string>
 #include <thread>
@@ -34,6 +35,7 @@ class Fingerprint {
  public:
   void add(std::span<const std::byte> bytes);
   [[nodiscard]] std::uint64_t value() const;
+  [[nodiscard]] std::uint64_t size() const { return size_; }
 
  private:
   static constexpr std::size_t lanes = 8;
@@ -50,37 +52,59 @@ class Fingerprint {
 [[nodiscard]] std::uint64_t fingerprint_of(const std::filesystem::path& path);
 
 /// Passes bytes in their order to `write` in a separate thread, so that the next ones are computed meanwhile.
+/// They are written from where they were computed: pieces begin where pages do, in memory and in the file.
 ///
 /// Memory    twice the longest piece and 2 MiB
 class WriteBehind {
  public:
   using Write = std::function<void(std::span<const std::byte>)>;
+  static constexpr std::size_t page = 4096;
 
-  explicit WriteBehind(Write write);
+  /// The first byte is that at `begin` of the file.
+  explicit WriteBehind(Write write, std::uint64_t begin = 0);
   /// Discards bytes that are not written yet.
   ~WriteBehind();
   WriteBehind(const WriteBehind&) = delete;
   WriteBehind& operator=(const WriteBehind&) = delete;
 
-  /// Copies `bytes`; waits for earlier pieces.
+  /// Room for the next `size` bytes, to be filled before the next call; waits for earlier pieces.
   ///
   /// Errors    those of `write` for earlier pieces
-  void push(std::span<const std::byte> bytes);
-  /// Waits until everything is written.
+  [[nodiscard]] std::span<std::byte> room(std::size_t size);
+  /// Waits until everything is written. Nothing can be added afterwards.
   ///
   /// Errors    those of `write`
   void finish();
 
  private:
-  void hand_over();
+  /// Begins where pages do, and leaves new bytes as they are.
+  struct Pages {
+    using value_type = std::byte;
+    static constexpr std::align_val_t alignment{page};
+
+    std::byte* allocate(std::size_t size) { return static_cast<std::byte*>(::operator new(size, alignment)); }
+    void deallocate(std::byte* bytes, std::size_t /*size*/) { ::operator delete(bytes, alignment); }
+    template <typename T>
+    void construct(T* /*byte*/) {}
+    template <typename T>
+    struct rebind {
+      using other = Pages;
+    };
+    bool operator==(const Pages& /*other*/) const { return true; }
+  };
+  using Buffer = std::vector<std::byte, Pages>;
+
+  void hand_over(std::size_t size);
+  void write_writing();
   void serve();
 
   Write write_;
-  std::vector<std::byte> filling_;
+  std::size_t skipped_;  ///< bytes before the first one, so that its page is that of the file
+  Buffer filling_;
   std::mutex mutex_;
   std::condition_variable changed_;
   /// Accessed by the thread alone while `is_waiting_` is true, and by others while it is false.
-  std::vector<std::byte> writing_;
+  Buffer writing_;
   /// These three are accessed under the mutex.
   bool is_waiting_ = false;  ///< whether `writing_` is to be written
   bool ends_ = false;

@@ -256,7 +256,7 @@ void FiberPass::rewrite(const Change& change, const std::function<void(const Fib
       load(first, count);
       rewrite_block(first, count, change, use);
       patch(first * columns, (first + count) * columns, patches, next);
-      sink(bytes_);
+      std::copy(bytes_.begin(), bytes_.end(), sink(bytes_.size()).begin());
     }
     return;
   }
@@ -266,7 +266,8 @@ void FiberPass::rewrite(const Change& change, const std::function<void(const Fib
   }
   patch(0, rows * columns, patches, next);
   for (std::size_t at = 0; at < bytes_.size(); at += bytes_written_at_a_time) {
-    sink(std::span(bytes_).subspan(at, std::min(bytes_written_at_a_time, bytes_.size() - at)));
+    const std::size_t written = std::min(bytes_written_at_a_time, bytes_.size() - at);
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(at), written, sink(written).begin());
   }
 }
 

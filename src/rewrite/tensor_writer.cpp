@@ -23,7 +23,9 @@ constexpr std::size_t shortest = std::size_t{1} << 20U;
 
 }  // namespace
 
-WriteBehind::WriteBehind(Write write) : write_(std::move(write)) {
+WriteBehind::WriteBehind(Write write, std::uint64_t begin)
+    : write_(std::move(write)), skipped_(static_cast<std::size_t>(begin % page)) {
+  filling_.resize(skipped_);
   try {
     thread_ = std::thread([this] { serve(); });
   } catch (const std::system_error&) {
@@ -40,34 +42,37 @@ WriteBehind::~WriteBehind() {
   if (thread_.joinable()) thread_.join();
 }
 
-void WriteBehind::push(std::span<const std::byte> bytes) {
-  filling_.insert(filling_.end(), bytes.begin(), bytes.end());
-  if (filling_.size() >= shortest) hand_over();
+std::span<std::byte> WriteBehind::room(std::size_t size) {
+  if (filling_.size() >= shortest + page) {
+    hand_over(filling_.size() / page * page);
+  }
+  filling_.resize(filling_.size() + size);
+  return std::span(filling_).last(size);
 }
 
 void WriteBehind::finish() {
-  hand_over();
+  hand_over(filling_.size());
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return !is_waiting_; });
   if (failure_) std::rethrow_exception(failure_);
 }
 
-void WriteBehind::hand_over() {
-  if (!thread_.joinable()) {
-    write_(filling_);
-    filling_.clear();
-    return;
-  }
+/// Has the first `size` bytes written; the others begin the next piece.
+void WriteBehind::hand_over(std::size_t size) {
   {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return !is_waiting_; });
     if (failure_) std::rethrow_exception(failure_);
     std::swap(filling_, writing_);
-    is_waiting_ = true;
+    filling_.assign(writing_.begin() + static_cast<std::ptrdiff_t>(size), writing_.end());
+    writing_.resize(size);
+    is_waiting_ = thread_.joinable();
   }
+  if (!thread_.joinable()) write_writing();
   changed_.notify_all();
-  filling_.clear();
 }
+
+void WriteBehind::write_writing() { write_(std::span(writing_).subspan(std::exchange(skipped_, 0))); }
 
 void WriteBehind::serve() {
   std::unique_lock lock(mutex_);
@@ -77,7 +82,7 @@ void WriteBehind::serve() {
     lock.unlock();
     std::exception_ptr failure;
     try {
-      write_(writing_);
+      write_writing();
     } catch (...) {
       failure = std::current_exception();
     }
@@ -92,7 +97,7 @@ namespace {
 
 using files::Tensor;
 
-constexpr std::uint64_t copied_at_a_time = std::uint64_t{1} << 22U;
+constexpr std::uint64_t copied_at_a_time = std::uint64_t{1} << 20U;
 /// Rounding of float64 by an offset that is added and subtracted.
 constexpr double of_an_offset = 0x1p-51;
 
@@ -154,7 +159,12 @@ double TensorWriter::input_error(std::size_t index) const {
   for (const std::optional<models::Slice>* part : {&norm.gain, &norm.bias}) {
     if (!*part) continue;
     const std::vector<double> values = divided_by_scale(index, **part);
-    const std::vector<double> stored = store(*checkpoint_.find((*part)->tensor), values, [](auto) {});
+    std::vector<std::byte> encoded;
+    const std::vector<double> stored =
+        store(*checkpoint_.find((*part)->tensor), values, [&](std::size_t size) -> std::span<std::byte> {
+          encoded.resize(size);
+          return encoded;
+        });
     const double offset = offset_of(index, **part);
     for (std::size_t j = 0; j < values.size(); ++j) {
       const double error = std::abs(stored[j] - values[j]) +
@@ -172,9 +182,9 @@ void copy_elements(const Tensor& tensor, std::uint64_t first, std::uint64_t coun
   const std::uint64_t begin = first * width / 8;
   const std::uint64_t end =
       first + count == tensor.elements() ? tensor.bytes.size() : (first + count) * width / 8;
-  std::vector<std::byte> buffer;
   for (std::uint64_t at = begin; at < end; at += copied_at_a_time) {
-    sink(tensor.bytes.part(at, std::min(copied_at_a_time, end - at)).fetch(buffer));
+    const std::uint64_t size = std::min(copied_at_a_time, end - at);
+    tensor.bytes.part(at, size).copy_to(sink(static_cast<std::size_t>(size)));
   }
 }
 

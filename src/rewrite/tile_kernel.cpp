@@ -98,8 +98,8 @@ struct Bfloat16 {
   }
 };
 
-/// The nearest number of the format, were its exponents not bounded above.
-template <typename Format>
+/// The nearest number of the format, were its exponents not bounded above; nor below, unless `to_grid`.
+template <typename Format, bool to_grid>
 HWY_INLINE Vector Rounded(Vector exact) {
   if constexpr (Format::dropped == 0) {
     return exact;
@@ -112,12 +112,29 @@ HWY_INLINE Vector Rounded(Vector exact) {
     const auto bits = hn::BitCast(words, exact);
     const auto odd = hn::And(hn::ShiftRight<dropped>(bits), hn::Set(words, std::uint64_t{1}));
     const Vector normal = hn::BitCast(tag, hn::And(hn::Add(hn::Add(bits, half_less_tie), odd), kept));
+    if (!to_grid) return normal;
     // Float64 numbers next to this one are as far apart as the format's smallest.
     const Vector offset = hn::Set(tag, 0x1.8p52 * Format::grid);
     const Vector size = hn::Abs(exact);
     const Vector small = hn::CopySign(hn::Sub(hn::Add(size, offset), offset), exact);
     return hn::IfThenElse(hn::Lt(size, hn::Set(tag, Format::smallest)), small, normal);
   }
+}
+
+/// Rewrites as many elements as a vector has; returns what is stored.
+template <typename Format, bool to_grid>
+HWY_INLINE Vector ConvertVector(const typename Format::Stored* from, const double* shift,
+                                const double* factor, typename Format::Stored* to, const RowValues& values,
+                                std::size_t at) {
+  const Doubles tag;
+  const Vector old = Format::Load(from + at);
+  const Vector exact = hn::Mul(hn::Sub(old, hn::LoadU(tag, shift)), hn::LoadU(tag, factor));
+  const Vector stored = Rounded<Format, to_grid>(exact);
+  Format::Store(stored, to + at);
+  hn::StoreU(old, tag, values.old + at);
+  hn::StoreU(exact, tag, values.exact + at);
+  hn::StoreU(stored, tag, values.stored + at);
+  return stored;
 }
 
 template <typename Format>
@@ -134,19 +151,21 @@ HWY_INLINE RowFlags Convert(const std::byte* row, const RowChange& change, std::
   auto not_held = hn::MaskFromVec(zero);
   RowFlags flags;
   for (std::size_t begin = 0; begin < count; begin += tile_step) {
+    auto is_below = hn::MaskFromVec(zero);
+    for (std::size_t at = begin; at < begin + tile_step; at += lanes) {
+      const Vector size = hn::Abs(ConvertVector<Format, false>(from, change.shift + at * step,
+                                                               change.factor + at * step, to, values, at));
+      is_below = hn::Or(is_below, hn::Lt(size, smallest));
+      not_held = hn::Or(not_held, hn::Not(hn::Le(size, largest)));
+    }
+    // Few steps have numbers below the normal ones, which are rounded differently.
+    if (hn::AllFalse(tag, is_below)) continue;
     auto is_small = hn::MaskFromVec(zero);
     for (std::size_t at = begin; at < begin + tile_step; at += lanes) {
-      const Vector old = Format::Load(from + at);
-      const Vector exact = hn::Mul(hn::Sub(old, hn::LoadU(tag, change.shift + at * step)),
-                                   hn::LoadU(tag, change.factor + at * step));
-      const Vector stored = Rounded<Format>(exact);
-      const Vector size = hn::Abs(stored);
-      is_small = hn::Or(is_small, hn::And(hn::Lt(size, smallest), hn::Ne(old, zero)));
-      not_held = hn::Or(not_held, hn::Not(hn::Le(size, largest)));
-      Format::Store(stored, to + at);
-      hn::StoreU(old, tag, values.old + at);
-      hn::StoreU(exact, tag, values.exact + at);
-      hn::StoreU(stored, tag, values.stored + at);
+      const Vector size = hn::Abs(ConvertVector<Format, true>(from, change.shift + at * step,
+                                                              change.factor + at * step, to, values, at));
+      const auto was_number = hn::Ne(hn::LoadU(tag, values.old + at), zero);
+      is_small = hn::Or(is_small, hn::And(hn::Lt(size, smallest), was_number));
     }
     if (!hn::AllFalse(tag, is_small)) flags.small |= std::uint64_t{1} << (begin / tile_step);
   }

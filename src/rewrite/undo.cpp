@@ -130,7 +130,7 @@ class Undoing {
 
   void write_edit(const Tensor& tensor, const UndoEdit& edit, const Sink& sink) const {
     if (!edit.is_matrix()) {
-      sink(edit.original);
+      std::copy(edit.original.begin(), edit.original.end(), sink(edit.original.size()).begin());
       return;
     }
     models::Linear map;

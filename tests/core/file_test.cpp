@@ -146,6 +146,29 @@ TEST(AtomicFile, BypassesTheCacheWithTheSameBytes) {
   }
 }
 
+TEST(AtomicFile, TakesBytesFromWhereTheyAreWhenTheirAddressFits) {
+  const Scratch scratch;
+  const std::size_t page = 4096;
+  std::vector<char> memory(8'000'000);
+  for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<char>((i * 2654435761U) >> 13U);
+  const std::size_t first = page - reinterpret_cast<std::uintptr_t>(memory.data()) % page;
+  for (const std::size_t begin : {std::size_t{0}, std::size_t{1}, std::size_t{100}, page - 1}) {
+    for (const std::size_t shift : {std::size_t{0}, std::size_t{8}}) {
+      std::string expected(memory.data(), begin);
+      AtomicFile file(scratch / "out");
+      file.bypass_cache();
+      file.write(expected);
+      for (const std::size_t size : {3'000'000U, 5U, 2'500'000U}) {
+        const char* const from = memory.data() + first + shift + expected.size() % page;
+        file.write(std::string_view(from, size));
+        expected.append(from, size);
+      }
+      file.commit();
+      EXPECT_TRUE(get(scratch / "out") == expected) << begin << " " << shift;
+    }
+  }
+}
+
 TEST(AtomicFile, BypassesTheCacheFromTheBeginningOnly) {
   const Scratch scratch;
   const std::string large(2'500'000, 'x');

@@ -396,15 +396,24 @@ std::string long_text(std::size_t size) {
   return text;
 }
 
+void push(WriteBehind& behind, std::span<const std::byte> bytes) {
+  std::copy(bytes.begin(), bytes.end(), behind.room(bytes.size()).begin());
+}
+
 TEST(WriteBehind, PiecesOfAllSizesArriveInTheirOrder) {
   const std::string text = long_text(5'000'000);
   std::string written;
-  WriteBehind behind([&](std::span<const std::byte> bytes) {
-    written.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  });
+  const std::size_t begin = 5000;
+  WriteBehind behind(
+      [&](std::span<const std::byte> bytes) {
+        const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
+        EXPECT_EQ((address - begin - written.size()) % WriteBehind::page, 0U);
+        written.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      },
+      begin);
   const std::span<const std::byte> all = bytes_of(text);
   for (std::size_t at = 0, size = 1; at < all.size(); at += size, size = size * 7 % 1'500'000 + 1) {
-    behind.push(all.subspan(at, std::min(size, all.size() - at)));
+    push(behind, all.subspan(at, std::min(size, all.size() - at)));
   }
   behind.finish();
   EXPECT_TRUE(written == text);
@@ -415,7 +424,7 @@ TEST(WriteBehind, ErrorsComeBack) {
   const std::string piece(2'000'000, 'x');
   EXPECT_THROW(
       {
-        for (int i = 0; i < 3; ++i) behind.push(bytes_of(piece));
+        for (int i = 0; i < 3; ++i) push(behind, bytes_of(piece));
         behind.finish();
       },
       std::runtime_error);
@@ -423,7 +432,7 @@ TEST(WriteBehind, ErrorsComeBack) {
 
 TEST(WriteBehind, AnErrorOfTheLastPieceComesBack) {
   WriteBehind behind([](std::span<const std::byte>) { throw std::runtime_error("disk full"); });
-  behind.push(bytes_of("short"));
+  push(behind, bytes_of("short"));
   EXPECT_THROW(behind.finish(), std::runtime_error);
 }
 
@@ -431,7 +440,7 @@ TEST(WriteBehind, UnwrittenBytesMayBeDropped) {
   std::size_t written = 0;
   {
     WriteBehind behind([&](std::span<const std::byte> bytes) { written += bytes.size(); });
-    behind.push(bytes_of("short"));
+    push(behind, bytes_of("short"));
   }
   EXPECT_EQ(written, 0U);
 }

@@ -12,6 +12,7 @@
 
 #include "../../src/rewrite/matrix.hpp"
 #include "../../src/rewrite/matrix_rewrite.hpp"
+#include "rewrite/appended.hpp"
 #include "support/norms.hpp"
 
 namespace normscope::rewrite {
@@ -97,9 +98,8 @@ TEST(RewriteMatrix, ValuesThatAGainLosesAreKeptUpToALimit) {
   const Ones ones(most_kept / 16 + 1);
   UndoPart part;
   Certificate certificate;
-  scale_inputs(
-      {ones.tensor, ones.map}, ones.norm, 4.0, 0.0, 0, [](std::span<const std::byte> /*bytes*/) {},
-      certificate, part);
+  std::vector<std::byte> scaled;
+  scale_inputs({ones.tensor, ones.map}, ones.norm, 4.0, 0.0, 0, test::appended_to(scaled), certificate, part);
   EXPECT_EQ(part.at.size(), most_kept + 1);
   EXPECT_TRUE(std::is_sorted(part.at.begin(), part.at.end()));
   EXPECT_EQ(part.values.size(), 2 * part.at.size());
@@ -116,17 +116,13 @@ TEST(RewriteMatrix, ValuesThatAGainLosesAreKeptInEveryBlockOfRows) {
   Certificate certificate;
   UndoEdit edit{.change = Change::rotate_inputs};
   std::vector<std::byte> rotated;
-  rotate_inputs(
-      {ones.tensor, ones.map}, norm, rotation, 1,
-      [&](std::span<const std::byte> bytes) { rotated.insert(rotated.end(), bytes.begin(), bytes.end()); },
-      certificate, edit.part);
+  rotate_inputs({ones.tensor, ones.map}, norm, rotation, 1, test::appended_to(rotated), certificate,
+                edit.part);
   ASSERT_EQ(edit.part.at.size(), ones.map.out);
   files::Tensor stored = ones.tensor;
   stored.bytes = std::span<const std::byte>(rotated);
   std::vector<std::byte> restored;
-  restore_rotated({stored, ones.map}, edit, norm.gain, rotation, 1, [&](std::span<const std::byte> bytes) {
-    restored.insert(restored.end(), bytes.begin(), bytes.end());
-  });
+  restore_rotated({stored, ones.map}, edit, norm.gain, rotation, 1, test::appended_to(restored));
   ASSERT_EQ(restored.size(), ones.bytes.size());
   for (std::size_t row = 0; row < ones.map.out; ++row) {
     const std::size_t kept = 2 * (row * 16 + 3);
@@ -143,10 +139,8 @@ TEST(RewriteMatrix, AConstantTableBecomesZero) {
   UndoPart part;
   Certificate certificate;
   std::vector<std::byte> written;
-  center_outputs(
-      {ones.tensor, ones.map}, {.kind = NormKind::layer, .width = 16}, 1,
-      [&](std::span<const std::byte> bytes) { written.insert(written.end(), bytes.begin(), bytes.end()); },
-      certificate, part);
+  center_outputs({ones.tensor, ones.map}, {.kind = NormKind::layer, .width = 16}, 1,
+                 test::appended_to(written), certificate, part);
   EXPECT_EQ(part.means, std::vector<double>(16, 1.0));
   EXPECT_TRUE(
       std::all_of(written.begin(), written.end(), [](std::byte byte) { return byte == std::byte{0}; }));

@@ -12,6 +12,7 @@
 #include <normscope/core/random.hpp>
 
 #include "../../src/rewrite/matrix_rewrite.hpp"
+#include "rewrite/appended.hpp"
 #include "support/files.hpp"
 
 namespace normscope::rewrite {
@@ -151,16 +152,13 @@ TEST(RewriteTiles, SumsAreThoseOfTheDefinition) {
           const auto run = [&](unsigned threads) {
             written.clear();
             found.clear();
-            return rewrite_matrix(
-                matrix, {shift, factor}, before, after, of_outputs, threads,
-                [&](std::span<const std::byte> bytes) {
-                  written.insert(written.end(), bytes.begin(), bytes.end());
-                },
-                [&](std::uint64_t at, double old, double value) {
-                  const std::scoped_lock lock(mutex);
-                  EXPECT_EQ(old, stored.values[at]);
-                  found[at] = value;
-                });
+            return rewrite_matrix(matrix, {shift, factor}, before, after, of_outputs, threads,
+                                  test::appended_to(written),
+                                  [&](std::uint64_t at, double old, double value) {
+                                    const std::scoped_lock lock(mutex);
+                                    EXPECT_EQ(old, stored.values[at]);
+                                    found[at] = value;
+                                  });
           };
           const MatrixSums sums = run(1);
           EXPECT_EQ(written, wanted) << to_string(dtype) << " " << in << " " << out;
@@ -236,8 +234,9 @@ TEST(RewriteTiles, ValuesThatTheDtypeCannotHoldAreNamed) {
         values[stored.at(19, 149)] = value;
         stored.set(values);
         return test::error_of(ErrorCode::Unsupported, [&] {
+          std::vector<std::byte> written;
           static_cast<void>(rewrite_matrix(matrix, {.factor = factor}, inputs, inputs, true, 2,
-                                           [](std::span<const std::byte> /*bytes*/) {}));
+                                           test::appended_to(written)));
         });
       };
       const double large = dtype == Dtype::F64 ? 0x1p1023 : dtype == Dtype::F16 ? 32768.0 : 0x1p127;

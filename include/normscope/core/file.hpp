@@ -84,7 +84,7 @@ class AtomicFile {
   /// What is written from now on goes to the disk without a copy in the page cache, where the file system can
   /// do that. `commit` waits for the disk in any case, and a large file takes the cache away from others.
   ///
-  /// Memory    1 MiB, the size of the pieces that are written
+  /// Memory    1 MiB for a piece; larger spans are not copied if they lie in pages of 4096 as in the file
   void bypass_cache();
 
   void write(std::span<const std::byte> bytes);

@@ -31,8 +31,8 @@ Plan plan(Size size) {
       plan.configurations.push_back({{"check", "random nets"},
                                      {"depth", depth},
                                      {"width", width},
-                                     {"nets", quick ? 5 : 200},
-                                     {"points", 2001}});
+                                     {"nets", quick ? 5 : 20},
+                                     {"points", 1001}});
     }
   }
   for (std::size_t depth = 1; depth <= (quick ? 3U : deepest_turns); ++depth)
@@ -307,7 +307,7 @@ std::vector<Figure> figures(const Results& results) {
   return {
       {"turns",
        "How often the answer of an LN-Net changes along a straight line: a net constructed to do so as often "
-       "as the bound allows, and the most that 1000 random nets of each depth and width do.",
+       "as the bound allows, and the most that 100 random nets of each depth and width do.",
        std::move(specification)}};
 }
 
@@ -322,10 +322,10 @@ const Experiment experiment{
         "bounds what it can tell apart.",
     .quick_seconds = 1,
     .full_minutes = 0.5,
-    .scale =
-        {.paper = "a lower bound of the VC dimension",
-         .ours = "200 random nets of each of three widths and five depths in each of five seeds; constructed "
-                 "nets of up to ten norms"},
+    .scale = {.paper = "a lower bound of the VC dimension",
+              .ours =
+                  "20 random nets of each of three widths and five depths in each of five seeds; constructed "
+                  "nets of up to ten norms"},
     .plan = plan,
     .perform = perform,
     .claims =
@@ -343,7 +343,7 @@ const Experiment experiment{
                       "Along a straight line the answer of a net of two classes changes at most 2^L times, "
                       "whatever its width.",
                   .paper = "no such statement",
-                  .rule = {"no random net changes its answer more often at 2001 points of a random line",
+                  .rule = {"no random net changes its answer more often at 1001 points of a random line",
                            Test::every_case, 5},
                   .judge = turns_bounded}),
          as_ours(
@@ -357,7 +357,7 @@ const Experiment experiment{
               .says = "Along a line of parameters the answer at one input changes at most (L + 1) 2^L times.",
               .paper = "no such statement",
               .rule =
-                  {"no pair of random nets changes its answer more often at 2001 points between and beyond "
+                  {"no pair of random nets changes its answer more often at 1001 points between and beyond "
                    "them",
                    Test::every_case, 5},
               .judge = parameters_bounded}),

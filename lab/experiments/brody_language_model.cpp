@@ -176,9 +176,9 @@ std::string means_of(const std::vector<Spread>& spreads) {
   return text + " % in layers 1 to 4";
 }
 
-/// For each corpus and layer one number for every seed; of these the numbers with the least mean.
-std::vector<double> weakest(const Results& results,
-                            const std::function<double(const Done&, std::size_t)>& number) {
+/// For each corpus and layer one number for every seed.
+std::vector<std::vector<double>> in_layers(const Results& results,
+                                           const std::function<double(const Done&, std::size_t)>& number) {
   std::vector<std::vector<double>> all;
   for (const Json& corpus : results.all("corpus")) {
     for (std::size_t layer = 1; layer <= layers; ++layer) {
@@ -186,7 +186,7 @@ std::vector<double> weakest(const Results& results,
           results.where("corpus", corpus).numbers([&](const Done& run) { return number(run, layer); }));
     }
   }
-  return Results::weakest(all);
+  return all;
 }
 
 double at_layer(const Done& run, const char* metric, std::size_t layer) {
@@ -207,34 +207,37 @@ Finding judge_scaled(const Results& results) {
 Finding judge_before(const Results& results) {
   const Results runs = arm(results, with_scaling);
   if (runs.runs().empty()) return {"not every arm has been run"};
-  return {means_of(by_layer(runs, "lost_before")), weakest(runs, [](const Done& run, std::size_t layer) {
-            return at_layer(run, "lost_before", layer);
-          })};
+  return weakest(means_of(by_layer(runs, "lost_before")),
+                 in_layers(runs, [](const Done& run, std::size_t layer) {
+                   return at_layer(run, "lost_before", layer);
+                 }));
 }
 
 Finding judge_unscaled(const Results& results) {
   const Results runs = arm(results, without_scaling);
   if (runs.runs().empty()) return {"not every arm has been run"};
-  return {means_of(by_layer(runs, "lost")),
-          weakest(runs, [](const Done& run, std::size_t layer) { return at_layer(run, "lost", layer); })};
+  return weakest(means_of(by_layer(runs, "lost")), in_layers(runs, [](const Done& run, std::size_t layer) {
+                   return at_layer(run, "lost", layer);
+                 }));
 }
 
 Finding judge_normal(const Results& results) {
   const Results runs = arm(results, without_scaling);
   if (runs.runs().empty()) return {"not every arm has been run"};
-  return {fmt::format("{}; of normal keys {:.1f} %", means_of(by_layer(runs, "lost")),
-                      100.0 * runs.last("normal_keys").mean),
-          weakest(runs, [](const Done& run, std::size_t layer) {
-            return run.last("normal_keys") - at_layer(run, "lost", layer);
-          })};
+  return weakest(fmt::format("{}; of normal keys {:.1f} %", means_of(by_layer(runs, "lost")),
+                             100.0 * runs.last("normal_keys").mean),
+                 in_layers(runs, [](const Done& run, std::size_t layer) {
+                   return run.last("normal_keys") - at_layer(run, "lost", layer);
+                 }));
 }
 
 Finding judge_heads(const Results& results) {
   const Results runs = arm(results, with_scaling);
   if (runs.runs().empty()) return {"not every arm has been run"};
-  return {means_of(by_layer(runs, "lost_in_head")), weakest(runs, [](const Done& run, std::size_t layer) {
-            return at_layer(run, "lost_in_head", layer);
-          })};
+  return weakest(means_of(by_layer(runs, "lost_in_head")),
+                 in_layers(runs, [](const Done& run, std::size_t layer) {
+                   return at_layer(run, "lost_in_head", layer);
+                 }));
 }
 
 Finding judge_loss(const Results& results) {
@@ -251,7 +254,7 @@ Finding judge_loss(const Results& results) {
                         paired.difference.count);
     all.push_back(paired.differences);
   }
-  return {text, Results::weakest(all)};
+  return weakest(std::move(text), all);
 }
 
 /// Unselectable keys of a layer over steps, beside as many normal keys.

@@ -14,57 +14,27 @@ namespace {
 
 using majority::Eight;
 
-constexpr const char* layer_norm = "LayerNorm";
+using majority::early;
+using majority::end;
+using majority::late;
+using majority::layer_norm;
+using majority::matched;
+
 constexpr const char* published = "no projection, length 1/sqrt(d)";
-constexpr const char* matched = "no projection, length sqrt(d)";
 constexpr const char* by_deviation = "no projection, divided by sigma";
 constexpr const char* small = "projection, length 1/sqrt(d)";
-
-/// Steps at which the paper's curves are read; the last is the end, the paper's is 17,000.
-constexpr std::uint64_t early = 1554;
-constexpr std::uint64_t late = 5180;
-constexpr std::uint64_t end = 17020;
-
-/// After `late`, every so many measurements are made.
-constexpr std::size_t rarely = 8;
 
 /// The training loss at which the paper compares numbers of steps.
 constexpr double dashed_line = 0.21;
 
-Json configuration(const char* arm, bool projects, double squared_length, Size size, bool deviation = false) {
-  const bool full = size == Size::full;
-  return {{"arm", arm},
-          {"projects", projects},
-          {"squared_length", squared_length},
-          {"by_deviation", deviation},
-          {"steps", full ? end : 296},
-          {"sequences", full ? 100000 : 12000},
-          {"length", 50},
-          {"lead", 6},
-          {"batch", full ? 6000 : 1200},
-          {"rate", 1e-3},
-          {"schedule_epochs", 10000},
-          {"measure_every", 74},
-          {"read_sequences", full ? 1000 : 200}};
-}
-
 Plan plan(Size size) {
   constexpr double d = Eight::width;
-  return {.configurations = {configuration(layer_norm, true, d, size),
-                             configuration(published, false, 1.0 / d, size),
-                             configuration(matched, false, d, size),
-                             configuration(by_deviation, false, d, size, true),
-                             configuration(small, true, 1.0 / d, size)},
+  return {.configurations = {majority::configuration(layer_norm, true, d, size),
+                             majority::configuration(published, false, 1.0 / d, size),
+                             majority::configuration(matched, false, d, size),
+                             majority::configuration(by_deviation, false, d, size, true),
+                             majority::configuration(small, true, 1.0 / d, size)},
           .seeds = size == Size::full ? 10U : 2U};
-}
-
-void perform(Run& run) {
-  const auto steps = run.get<std::size_t>("steps");
-  const auto every = run.get<std::size_t>("measure_every");
-  majority::train<Eight>(run, [&](majority::Training<Eight>& training) {
-    const std::size_t stride = training.step() > late ? rarely * every : every;
-    if (training.step() % stride == 0 || training.step() == steps) majority::measure(run, training);
-  });
 }
 
 Results arm(const Results& results, const char* name) { return results.where("arm", name); }
@@ -228,7 +198,7 @@ const Experiment experiment{
     .full_minutes = 80,
     .scale = {.paper = "17,000 steps, ten seeds", .ours = "17,020 steps, ten seeds", .factor = 1.0},
     .plan = plan,
-    .perform = perform,
+    .perform = majority::train_eight,
     .claims =
         {{"published_gap",
           "The training loss falls faster with LayerNorm than without projection, as released.",

@@ -130,7 +130,7 @@ Finding one_layer_behind(const Results& results, const char* tagging) {
         all.push_back(ahead(arm(results, tagging, worse), arm(results, tagging, better), length));
     }
   }
-  return {table(results, tagging, {"lstm", "two_qrnns", "qrnn", "qrnn_d2"}), Results::weakest(all)};
+  return weakest(table(results, tagging, {"lstm", "two_qrnns", "qrnn", "qrnn_d2"}), all);
 }
 
 Finding all_learn(const Results& results) {
@@ -141,14 +141,14 @@ Finding all_learn(const Results& results) {
       return 100.0 * run.last(accuracy_at(64));
     }));
   }
-  return {table(results, "near_balance", models), Results::weakest(all)};
+  return weakest(table(results, "near_balance", models), all);
 }
 
 Finding one_layer_first(const Results& results) {
   const Results one = arm(results, "near_balance", "qrnn");
-  return {table(results, "near_balance", {"lstm", "two_qrnns", "qrnn_d2", "qrnn"}),
-          Results::weakest({ahead(one, arm(results, "near_balance", "lstm"), 512),
-                            ahead(one, arm(results, "near_balance", "two_qrnns"), 512)})};
+  return weakest(table(results, "near_balance", {"lstm", "two_qrnns", "qrnn_d2", "qrnn"}),
+                 {ahead(one, arm(results, "near_balance", "lstm"), 512),
+                  ahead(one, arm(results, "near_balance", "two_qrnns"), 512)});
 }
 
 Finding forget_only(const Results& results) {

@@ -93,7 +93,7 @@ Finding more(const Results& results, const char* base, const char* arm) {
     gains.push_back(gain.differences);
   }
   if (gains.empty()) return {"not run"};
-  return {std::move(ours), Results::weakest(gains)};
+  return weakest(std::move(ours), gains);
 }
 
 Finding above_linear(const Results& results) { return more(results, "linear", "LN"); }

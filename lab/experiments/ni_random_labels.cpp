@@ -90,7 +90,7 @@ Finding order_of_the_bound(const Results& results) {
   const auto gain = [&](std::size_t less, std::size_t more) {
     return Results::paired(in_groups(results, less), in_groups(results, more), learned).differences;
   };
-  return {std::move(ours), Results::weakest({gain(1, 2), gain(2, 4), gain(4, 8), gain(32, 2)})};
+  return weakest(std::move(ours), {gain(1, 2), gain(2, 4), gain(4, 8), gain(32, 2)});
 }
 
 std::vector<Figure> figures(const Results& results) {

@@ -349,10 +349,10 @@ const Experiment experiment{
                Test::every_case, 5},
           .judge = null_space},
          {.name = "principal_axes",
-          .says =
-              "The principal axes are the eigenvectors of N G P G, P the projection, and the semi-axes the "
-              "roots of its eigenvalues.",
-          .paper = "II.1",
+          .says = "The principal axes are the eigenvectors of G P G, P the projection, and the semi-axes "
+                  "√(Nζ), ζ its "
+                  "eigenvalues but 0.",
+          .paper = "II.1, √(Nζ)",
           .rule =
               {"eigenvalues of a dense solver (Jacobi's rotations) and ours to 1e-12 of the largest, and so "
                "the residuals of the axes",

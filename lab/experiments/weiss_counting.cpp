@@ -156,7 +156,7 @@ Finding fails_inside(const Results& results, am::Language language, const char* 
 }
 
 Finding test_words(const Results& results, am::Language language) {
-  Finding finding;
+  std::string ours;
   std::vector<std::vector<double>> all;
   for (const am::Head head : regimes) {
     const Results lstm = arm(results, language, head, "lstm");
@@ -165,15 +165,13 @@ Finding test_words(const Results& results, am::Language language) {
     const auto percent = [](const Results& runs, const char* metric) {
       return 100.0 * runs.last(metric).mean;
     };
-    finding.ours +=
-        fmt::format("{}{}: right {:.1f} and {:.1f} %, balanced {:.1f} and {:.1f} %",
-                    finding.ours.empty() ? "" : "; ", am::to_string(head), percent(lstm, "accuracy"),
-                    percent(gru, "accuracy"), percent(lstm, "balanced"), percent(gru, "balanced"));
+    ours += fmt::format("{}{}: right {:.1f} and {:.1f} %, balanced {:.1f} and {:.1f} %",
+                        ours.empty() ? "" : "; ", am::to_string(head), percent(lstm, "accuracy"),
+                        percent(gru, "accuracy"), percent(lstm, "balanced"), percent(gru, "balanced"));
     all.push_back(
         Results::paired(gru, lstm, [](const Done& run) { return 100.0 * run.last("balanced"); }).differences);
   }
-  finding.effects = Results::weakest(all);
-  return finding;
+  return weakest(std::move(ours), all);
 }
 
 Finding who_counts(const Results& results) {

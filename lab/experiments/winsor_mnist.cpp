@@ -1,5 +1,4 @@
 #include <map>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -7,9 +6,10 @@
 #include <fmt/core.h>
 
 #include <normscope/nets/tasks.hpp>
+#include <normscope/results/figures/vega.hpp>
 
 #include "frame/experiment.hpp"
-#include "ln_nets/training.hpp"
+#include "ln_nets/digits.hpp"
 
 namespace normscope::lab::winsor_mnist {
 namespace {
@@ -19,8 +19,6 @@ using nets::Activation;
 constexpr std::size_t least_seeds = 3;
 constexpr double reads_digits = 0.97;
 constexpr double linear_map = 0.9256;
-/// The training set's last images are for the choice of a shape.
-constexpr std::size_t validation_rows = 10000;
 
 Plan plan(Size size) {
   const bool quick = size == Size::quick;
@@ -47,18 +45,7 @@ Plan plan(Size size) {
   // Deeper nets on the leading principal components, which are a fixed linear map of the pixels.
   for (const std::size_t depth :
        quick ? std::vector<std::size_t>{4} : std::vector<std::size_t>{4, 8, 12, 16, 24, 32}) {
-    Json configuration{{"arm", "LN"}, {"rows", quick ? 1000 : 50000}, {"components", 80}};
-    configuration.update(ln_nets::to_json({.width = 32,
-                                           .depth = depth,
-                                           .activation = Activation::norm,
-                                           .norm = NormKind::layer,
-                                           .initialization = nets::Initialization::orthogonal,
-                                           .rate = 3e-3,
-                                           .schedule = nets::Schedule::cosine,
-                                           .steps = quick ? 100U : 40000U,
-                                           .batch = 100,
-                                           .precision = Dtype::F32}));
-    plan.configurations.push_back(std::move(configuration));
+    plan.configurations.push_back(ln_nets::deep_digits(size, 32, depth, 40000));
   }
   if (quick) return plan;
   for (const std::size_t width : {16U, 32U, 64U}) {
@@ -67,27 +54,6 @@ Plan plan(Size size) {
     }
   }
   return plan;
-}
-
-nets::Dataset last_rows(const nets::Dataset& data, std::size_t rows) {
-  const std::size_t first = data.rows() - rows;
-  return {.width = data.width,
-          .classes = data.classes,
-          .x = {data.x.begin() + static_cast<std::ptrdiff_t>(first * data.width), data.x.end()},
-          .labels = {data.labels.begin() + static_cast<std::ptrdiff_t>(first), data.labels.end()}};
-}
-
-void perform(Run& run) {
-  const std::filesystem::path folder = data_file("mnist");
-  nets::Dataset validation = last_rows(nets::mnist(folder, nets::Part::train), validation_rows);
-  nets::Dataset data = nets::mnist(folder, nets::Part::train, run.get<std::size_t>("rows"));
-  nets::Dataset test = nets::mnist(folder, nets::Part::test);
-  if (const auto count = run.configuration().value("components", std::size_t{0}); count > 0) {
-    const std::vector<double> map = nets::principal_components(data, count);
-    for (nets::Dataset* const part : {&validation, &data, &test}) *part = nets::mapped(*part, map);
-  }
-  ln_nets::train(run, std::make_shared<const nets::Dataset>(std::move(data)),
-                 {{"test_accuracy", test}, {"validation_accuracy", validation}});
 }
 
 double test_accuracy(const Done& run) { return run.last("test_accuracy"); }
@@ -150,6 +116,26 @@ Finding norm_adds(const Results& results) {
   return {std::move(ours), gain.differences};
 }
 
+std::vector<Figure> figures(const Results& results) {
+  Json rows = Json::array();
+  for (const Done& run : results.where("arm", "LN").runs()) {
+    const Json& configuration = run.configuration;
+    const bool reduced = configuration.value("components", 0) > 0;
+    if (!reduced && configuration.at("steps") != 20000) continue;
+    rows.push_back({{"series", fmt::format("width {}{}", configuration.at("width").get<int>(),
+                                           reduced ? " on 80 components" : "")},
+                    {"x", configuration.at("depth")},
+                    {"y", 100.0 * test_accuracy(run)}});
+  }
+  if (rows.empty()) return {};
+  Json specification = vega::points(std::move(rows), {.x = "norms", .y = "test accuracy, %"});
+  return {
+      {"depth",
+       "MNIST by plain LN-Nets: test accuracy of each training over the number of norms; 20,000 steps on the "
+       "pixels, 40,000 on components.",
+       std::move(specification)}};
+}
+
 }  // namespace
 
 extern const Experiment experiment;
@@ -167,7 +153,7 @@ const Experiment experiment{
              "training "
              "set"},
     .plan = plan,
-    .perform = perform,
+    .perform = ln_nets::train_on_digits,
     .claims =
         {{.name = "solved",
           .says = "With plain LayerNorm the net classifies digits.",
@@ -188,6 +174,6 @@ const Experiment experiment{
                    "of the linear net",
                    Test::mean, least_seeds, 0.01, 0.0},
           .judge = norm_adds}},
-    .figures = nullptr};
+    .figures = figures};
 
 }  // namespace normscope::lab::winsor_mnist

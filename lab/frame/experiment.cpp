@@ -1,5 +1,7 @@
 #include <cstdlib>
+#include <numeric>
 #include <system_error>
+#include <utility>
 
 #include <fmt/core.h>
 #include <normscope/core/error.hpp>
@@ -7,6 +9,19 @@
 #include "experiment.hpp"
 
 namespace normscope::lab {
+
+Finding weakest(std::string ours, const std::vector<std::vector<double>>& sets) {
+  NORMSCOPE_ASSERT(!sets.empty());
+  const auto mean = [](const std::vector<double>& set) {
+    return std::accumulate(set.begin(), set.end(), 0.0) / static_cast<double>(set.size());
+  };
+  const std::vector<double>* least = &sets.front();
+  for (const std::vector<double>& set : sets) {
+    if (set.empty()) return {std::move(ours)};
+    if (mean(set) < mean(*least)) least = &set;
+  }
+  return {std::move(ours), *least, sets.size()};
+}
 
 std::filesystem::path data_file(std::string_view name) {
   const char* folder = std::getenv("NORMSCOPE_DATA");

@@ -22,7 +22,14 @@ enum class Size { quick, full };
 struct Finding {
   std::string ours;               ///< the numbers, in a sentence
   std::vector<double> effects{};  ///< as Test describes them; empty: the rule asks for more runs
+  std::size_t chosen_from = 1;    ///< the effects are those of the weakest of so many sets, see `weakest`
 };
+
+/// The effects of the set with the least mean, with which a claim about every set stands or falls; none if a
+/// set has none. That one of several was chosen widens its interval.
+///
+/// Requires  at least one set
+[[nodiscard]] Finding weakest(std::string ours, const std::vector<std::vector<double>>& sets);
 
 /// The effects of a single case, for Test::every_case.
 [[nodiscard]] inline std::vector<double> one_case(bool agrees) { return {agrees ? 1.0 : 0.0}; }

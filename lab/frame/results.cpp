@@ -92,16 +92,6 @@ std::size_t Results::seeds() const {
   return seen.size();
 }
 
-std::vector<double> Results::weakest(const std::vector<std::vector<double>>& sets) {
-  NORMSCOPE_ASSERT(!sets.empty());
-  const std::vector<double>* weakest = &sets.front();
-  for (const std::vector<double>& set : sets) {
-    if (set.empty()) return {};
-    if (spread_of(set).mean < spread_of(*weakest).mean) weakest = &set;
-  }
-  return *weakest;
-}
-
 Results::Paired Results::paired(const Results& first, const Results& second,
                                 const std::function<double(const Done&)>& number) {
   Paired result;

@@ -69,11 +69,6 @@ class Results {
     Spread difference{};
     std::size_t larger = 0;
   };
-  /// The set of numbers with the least mean; empty if one of them is.
-  ///
-  /// Requires  at least one set
-  [[nodiscard]] static std::vector<double> weakest(const std::vector<std::vector<double>>& sets);
-
   [[nodiscard]] static Paired paired(const Results& first, const Results& second,
                                      const std::function<double(const Done&)>& number);
 

@@ -90,9 +90,52 @@ Outcome outcome_of(const Rule& rule, const Interval& interval, double estimate) 
   return interval.high < rule.least ? Outcome::not_reproduced : Outcome::inconclusive;
 }
 
+/// The confidence of each interval if `chosen_from` of them are to hold at once.
+double confidence_of_each(const Rule& rule, std::size_t chosen_from) {
+  return 1.0 - (1.0 - rule.confidence) / static_cast<double>(std::max<std::size_t>(1, chosen_from));
+}
+
+/// P(at least `least` of `trials` succeed).
+double at_least(std::size_t least, std::size_t trials, double probability) {
+  double sum = 0.0;
+  double ways = 1.0;
+  for (std::size_t k = 0; k <= trials; ++k) {
+    const auto wins = static_cast<double>(k);
+    const auto losses = static_cast<double>(trials - k);
+    if (k >= least) sum += ways * std::pow(probability, wins) * std::pow(1.0 - probability, losses);
+    ways *= losses / (wins + 1.0);
+  }
+  return sum;
+}
+
 }  // namespace
 
-Verdict verdict(const Rule& rule, const Scale& scale, std::span<const double> effects, std::size_t seeds) {
+std::optional<double> least_seen(const Rule& rule, std::span<const double> effects, std::size_t seeds,
+                                 std::size_t chosen_from) {
+  constexpr double often = 0.8;
+  if (rule.test == Test::every_case || effects.size() < 2) return std::nullopt;
+  const double confidence = confidence_of_each(rule, chosen_from);
+  if (rule.test == Test::share) {
+    const std::size_t trials = std::min(effects.size(), seeds);
+    std::size_t wins = 0;
+    while (wins <= trials &&
+           wilson_interval(static_cast<double>(wins) / static_cast<double>(trials), trials, confidence).low <=
+               rule.absent)
+      ++wins;
+    if (wins > trials) return std::nullopt;
+    return bisect(0.0, 1.0, often, [&](double share) { return at_least(wins, trials, share); });
+  }
+  const Interval interval = student_interval(effects, confidence);
+  const std::size_t freedom = effects.size() - 1;
+  const double of_interval = student_quantile(confidence, freedom);
+  const double error = 0.5 * (interval.high - interval.low) / of_interval;
+  // Above the least effect in one tail; within bounds in both.
+  const double tail = student_quantile(rule.test == Test::mean ? 2.0 * often - 1.0 : often, freedom);
+  return (rule.test == Test::mean ? rule.absent : 0.0) + (of_interval + tail) * error;
+}
+
+Verdict verdict(const Rule& rule, const Scale& scale, std::span<const double> effects, std::size_t seeds,
+                std::size_t chosen_from) {
   Verdict result{.factor = scale.factor};
   if (effects.empty() || seeds < rule.seeds) {
     result.reason = fmt::format("{} of {}", effects.empty() ? 0 : seeds, counted(rule.seeds, "seed"));
@@ -108,9 +151,10 @@ Verdict verdict(const Rule& rule, const Scale& scale, std::span<const double> ef
     return result;
   } else {
     const double mean = sum / static_cast<double>(effects.size());
+    const double confidence = confidence_of_each(rule, chosen_from);
     result.interval = rule.test == Test::share
-                          ? wilson_interval(mean, std::min(effects.size(), seeds), rule.confidence)
-                          : student_interval(effects, rule.confidence);
+                          ? wilson_interval(mean, std::min(effects.size(), seeds), confidence)
+                          : student_interval(effects, confidence);
     result.outcome = outcome_of(rule, *result.interval, mean);
     if (result.outcome == Outcome::inconclusive) result.reason = "the interval allows both";
   }

@@ -94,9 +94,18 @@ struct Verdict {
 /// the interval lies within ± the largest difference, and not if it lies outside. every_case has no interval:
 /// one counterexample refutes the claim.
 ///
+/// If the effects are those of the weakest of `chosen_from` sets, the interval has that much less to be wrong
+/// about (Bonferroni): it then holds for all of them at once.
+///
 /// Requires  `effects` as the rule's test has them, `seeds` of the runs that they are from
 [[nodiscard]] Verdict verdict(const Rule& rule, const Scale& scale, std::span<const double> effects,
-                              std::size_t seeds);
+                              std::size_t seeds, std::size_t chosen_from = 1);
+
+/// What runs like these can see: the least effect whose interval excludes `absent` in four of five
+/// repetitions, at the spread of these effects; of equivalence the least bound within which an interval of
+/// equal arms lies as often. Empty for every_case, for too few effects, and if no share is large enough.
+[[nodiscard]] std::optional<double> least_seen(const Rule& rule, std::span<const double> effects,
+                                               std::size_t seeds, std::size_t chosen_from = 1);
 
 /// The verdict if there is a doubt about its rule or its runs: inconclusive, with the rule's outcome and the
 /// doubt. Without a doubt, or without an outcome, it stays as it is.

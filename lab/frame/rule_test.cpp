@@ -2,8 +2,11 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include <gtest/gtest.h>
+
+#include "experiment.hpp"
 
 namespace normscope::lab {
 namespace {
@@ -88,6 +91,40 @@ TEST(Verdicts, OfSharesCountATrialForASeed) {
   EXPECT_EQ(found.interval->low, of_seeds.low);
   EXPECT_EQ(found.outcome, Outcome::inconclusive);
   EXPECT_EQ(outcome(share, twice, 12), Outcome::reproduced);
+}
+
+TEST(Verdicts, OfTheWeakestHoldForAll) {
+  const Rule rule{"difference", lab::Test::mean, 3, 1.0, 0.0};
+  const std::vector<double> effects{1.6, 2.0, 2.4};
+  const Verdict alone = verdict(rule, {}, effects, 3);
+  const Verdict of_four = verdict(rule, {}, effects, 3, 4);
+  EXPECT_EQ(alone.outcome, Outcome::reproduced);
+  EXPECT_EQ(of_four.interval->low, student_interval(effects, 0.9875).low);
+  EXPECT_LT(of_four.interval->low, alone.interval->low);
+  EXPECT_EQ(verdict(rule, {}, effects, 3, 40).outcome, Outcome::inconclusive);
+
+  const Finding found = weakest("numbers", {{2.0, 3.0}, {1.0, 3.0}, {4.0, 4.0}});
+  EXPECT_EQ(found.effects, (std::vector<double>{1.0, 3.0}));
+  EXPECT_EQ(found.chosen_from, 3U);
+  EXPECT_TRUE(weakest("numbers", {{2.0}, {}}).effects.empty());
+}
+
+TEST(Verdicts, SayWhatSuchRunsCanSee) {
+  // Ten differences of deviation 1: (2.262157 + 0.883404) / sqrt(10).
+  std::vector<double> effects;
+  for (int i = 0; i < 10; ++i) effects.push_back((i % 2 == 0 ? 1.0 : -1.0) * std::sqrt(0.9));
+  EXPECT_NEAR(*least_seen({"difference", lab::Test::mean, 3, 1.0, 0.5}, effects, 10), 0.5 + 0.994711, 1e-5);
+  // Equal arms: (2.262157 + 1.383029) / sqrt(10).
+  EXPECT_NEAR(*least_seen({"alike", lab::Test::equivalence, 3, 1.0}, effects, 10), 1.152709, 1e-5);
+  EXPECT_GT(*least_seen({"difference", lab::Test::mean, 3, 1.0}, effects, 10, 5),
+            *least_seen({"difference", lab::Test::mean, 3, 1.0}, effects, 10));
+  // Of ten trials nine are the fewest whose interval is above one half; p^10 + 10 p^9 (1 − p) = 0.8.
+  const std::vector<double> ten(10, 1.0);
+  const double share = *least_seen({"trainings", lab::Test::share, 3, 0.8, 0.5}, ten, 10);
+  EXPECT_NEAR(std::pow(share, 10) + 10.0 * std::pow(share, 9) * (1.0 - share), 0.8, 1e-9);
+  // Three of three have an interval from 0.44.
+  EXPECT_FALSE(least_seen({"trainings", lab::Test::share, 3, 0.8, 0.5}, std::vector<double>(3, 1.0), 3));
+  EXPECT_FALSE(least_seen({"each"}, effects, 10));
 }
 
 TEST(Verdicts, AreInconclusiveWithADoubt) {

@@ -94,6 +94,22 @@ std::string rule_of(const Rule& rule) {
   return text;
 }
 
+/// What runs like these can see, and how the choice of the weakest set widens the interval.
+std::string power_of(const ClaimResult& result) {
+  std::string text;
+  const std::size_t sets = result.finding.chosen_from;
+  if (sets > 1) text = fmt::format("The weakest of {}, whose interval holds for all at once. ", sets);
+  if (result.seen) {
+    text += result.claim->rule.test == Test::equivalence
+                ? fmt::format("Such runs find equal arms within ± {:.3g} in four of five repetitions. ",
+                              *result.seen)
+                : fmt::format("Such runs see {:.3g} or more in four of five repetitions. ", *result.seen);
+  } else if (result.verdict.interval) {
+    text += "So few runs see no share in four of five repetitions. ";
+  }
+  return text;
+}
+
 /// Whether the store proves for every claim that its rule is older than its runs.
 bool rules_first(const ExperimentResult& account) {
   return account.done > 0 && std::all_of(account.claims.begin(), account.claims.end(),
@@ -108,8 +124,11 @@ ClaimResult judged(const Claim& claim, const Experiment& experiment, Size size, 
     result.verdict = {.reason = result.finding.ours};
   } else {
     result.finding = claim.judge(results);
+    const Finding& found = result.finding;
     result.verdict =
-        doubted(verdict(claim.rule, experiment.scale, result.finding.effects, results.seeds()), claim.doubt);
+        doubted(verdict(claim.rule, experiment.scale, found.effects, results.seeds(), found.chosen_from),
+                claim.doubt);
+    result.seen = least_seen(claim.rule, found.effects, results.seeds(), found.chosen_from);
   }
   if (size == Size::quick) result.verdict = {.reason = "quick size"};
   const auto stored = std::find_if(rules.begin(), rules.end(), [&](const StoredRule& rule) {
@@ -274,8 +293,8 @@ std::string to_markdown(const ExperimentResult& account, const std::string& imag
   text += rules_first(account) ? "\nRules, fixed before the runs:\n" : "\nRules:\n";
   constexpr std::size_t hash_shown = 12;
   for (const ClaimResult& result : account.claims) {
-    text += fmt::format("- {}: {}. `{}`, {}\n", result.claim->name, rule_of(result.claim->rule),
-                        result.hash.substr(0, hash_shown), provenance(result));
+    text += fmt::format("- {}: {}. {}`{}`, {}\n", result.claim->name, rule_of(result.claim->rule),
+                        power_of(result), result.hash.substr(0, hash_shown), provenance(result));
   }
   for (const Figure& figure : account.figures) {
     const std::string file = fmt::format("{}/{}-{}", image_folder, account.experiment->name, figure.name);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,9 +19,10 @@ struct ClaimResult {
   const Claim* claim = nullptr;
   Finding finding{};
   Verdict verdict{};
-  std::string hash{};           ///< of the rule
-  std::size_t runs = 0;         ///< that the verdict uses
-  std::size_t runs_before = 0;  ///< of these, begun before the rule was stored; all if it is not stored
+  std::optional<double> seen{};  ///< least effect that such runs can see, see `least_seen`
+  std::string hash{};            ///< of the rule
+  std::size_t runs = 0;          ///< that the verdict uses
+  std::size_t runs_before = 0;   ///< of these, begun before the rule was stored; all if it is not stored
 };
 
 /// "rule stored before its 60 runs", "rule written after 3 of 60 runs".

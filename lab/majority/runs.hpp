@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 
 #include <normscope/nets/majority.hpp>
@@ -63,6 +64,46 @@ void train(Run& run, const std::function<void(Training<Size>&)>& after) {
     after(training);
     run.reached(training.step(), steps, [&] { return training.progress(); });
   }
+}
+
+// The trainings of figures 2 and 3, whose claims and replications are experiments of their own.
+
+inline constexpr const char* layer_norm = "LayerNorm";
+inline constexpr const char* matched = "no projection, length sqrt(d)";
+
+/// Steps at which the paper's curves are read; the last is the end, the paper's is 17,000.
+inline constexpr std::uint64_t early = 1554;
+inline constexpr std::uint64_t late = 5180;
+inline constexpr std::uint64_t end = 17020;
+
+/// `squared_length` is that of the keys.
+inline Json configuration(const char* arm, bool projects, double squared_length, lab::Size size,
+                          bool by_deviation = false) {
+  const bool full = size == lab::Size::full;
+  return {{"arm", arm},
+          {"projects", projects},
+          {"squared_length", squared_length},
+          {"by_deviation", by_deviation},
+          {"steps", full ? end : 296},
+          {"sequences", full ? 100000 : 12000},
+          {"length", 50},
+          {"lead", 6},
+          {"batch", full ? 6000 : 1200},
+          {"rate", 1e-3},
+          {"schedule_epochs", 10000},
+          {"measure_every", 74},
+          {"read_sequences", full ? 1000 : 200}};
+}
+
+/// Trains such a configuration; after `late` it measures an eighth as often.
+inline void train_eight(Run& run) {
+  constexpr std::size_t rarely = 8;
+  const auto steps = run.get<std::size_t>("steps");
+  const auto every = run.get<std::size_t>("measure_every");
+  train<Eight>(run, [&](Training<Eight>& training) {
+    const std::size_t stride = training.step() > late ? rarely * every : every;
+    if (training.step() % stride == 0 || training.step() == steps) measure(run, training);
+  });
 }
 
 }  // namespace normscope::lab::majority

@@ -33,6 +33,9 @@ struct Architecture {
   Tower tower = Tower::text;
   /// Configuration fields without effect in this family, in addition to those of fields.cpp.
   std::vector<std::string_view> harmless{};
+  /// Values of "model_type" of models around one of this family whose own head scales and caps logits as it
+  /// does.
+  std::vector<std::string_view> keeps_logits_within{};
   /// Has the same tensor names as another family; only a model_type identifies it.
   bool by_model_type_only = false;
   /// Whether centred models of this family were run with RMSNorm in place of LayerNorm

@@ -7,6 +7,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/files/source.hpp>
 
+#include "architecture.hpp"
 #include "blocks.hpp"
 #include "builder.hpp"
 
@@ -27,8 +28,9 @@ Linear transposed(Linear embedding) {
 // model's logits.
 std::string head_of_another_class(const std::vector<std::string>& types) {
   if (types.size() < 2) return {};
-  for (const std::string_view type : {"gemma3n", "gemma4", "paligemma", "t5gemma"}) {
-    if (types.front() == type) return {};
+  for (const Architecture* const row : all_architectures()) {
+    const auto& kept = row->keeps_logits_within;
+    if (std::find(kept.begin(), kept.end(), types.front()) != kept.end()) return {};
   }
   return fmt::format("model_type {}, whose head may not scale or cap logits as {} does", types.front(),
                      types.back());

@@ -99,6 +99,7 @@ extern const Architecture gemma = {
     .without = {"layers.{}.altup.", "layers.{}.layer_scalar"},
     .describe = gemma_forward,
     .harmless = {"num_image_tokens", "sliding_window_size"},
+    .keeps_logits_within = {"paligemma"},
     .rotates_exactly = true,
     .in_llama_cpp = "gguf_gemma",
     .in_transformer_lens = gemma_settings,

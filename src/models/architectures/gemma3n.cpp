@@ -208,6 +208,7 @@ extern const Architecture gemma3n = {
                  "global_head_dim", "hidden_size_per_layer_input", "laurel_rank",
                  "num_global_key_value_heads", "per_layer_config", "top_k_experts", "use_double_wide_mlp",
                  "vision_*"},
+    .keeps_logits_within = {"gemma3n", "gemma4"},
     .by_model_type_only = true,
 };
 

@@ -73,6 +73,7 @@ extern const Architecture t5gemma = {
                   "encoder.layers.{}.pre_feedforward_layernorm."},
     .without = {},
     .describe = t5gemma_forward,
+    .keeps_logits_within = {"t5gemma"},
 };
 
 }  // namespace normscope::models::architectures

@@ -118,7 +118,8 @@ Finding norm_adds(const Results& results) {
 
 std::vector<Figure> figures(const Results& results) {
   Json rows = Json::array();
-  for (const Done& run : results.where("arm", "LN").runs()) {
+  const Results norms = results.where("arm", "LN");
+  for (const Done& run : norms.runs()) {
     const Json& configuration = run.configuration;
     const bool reduced = configuration.value("components", 0) > 0;
     if (!reduced && configuration.at("steps") != 20000) continue;

@@ -190,9 +190,7 @@ double estimated_work(const models::Head& head, const models::Norm* norm, bool i
   if (is_composed) work += 40.0 * width * width * dim;
   if (!head.rotary) return work;
   const std::size_t context = contexts.positions != 0 ? contexts.positions : head.rotary->context;
-  const std::size_t window = head.window.value_or(0);
-  const std::size_t least =
-      context == 0 || window == 0 ? std::max(context, window) : std::min(context, window);
+  const std::size_t least = distances_within(context, head.window.value_or(0));
   const auto distances = static_cast<double>(least == 0 ? searched : least);
   const auto has_bias = [](const std::optional<models::Linear>& part) {
     return part && part->bias.has_value();

@@ -27,11 +27,6 @@ constexpr std::size_t candidates = 64;
 /// Those of them that are taken for the hardest to bound.
 constexpr std::size_t likely_distances = 8;
 
-std::size_t distances_of(const HeadMaps& maps) {
-  if (maps.context == 0 || maps.window == 0) return std::max(maps.context, maps.window);
-  return std::min(maps.context, maps.window);
-}
-
 /// The order of coordinates: rotating pairs first, then the others, which include pairs of frequency 0.
 RotaryScores layout(const HeadMaps& maps) {
   const Rotation& rotation = *maps.rotation;
@@ -53,8 +48,9 @@ RotaryScores layout(const HeadMaps& maps) {
   for (std::size_t i = 0; i < turning.size(); ++i) {
     if (!turning[i]) result.order.push_back(static_cast<Index>(i));
   }
-  result.bounded = distances_of(maps) != 0;
-  result.distances = result.bounded ? distances_of(maps) : searched;
+  const std::size_t distances = distances_within(maps.context, maps.window);
+  result.bounded = distances != 0;
+  result.distances = result.bounded ? distances : searched;
   return result;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <vector>
 
@@ -15,6 +17,12 @@ inline constexpr std::size_t most_swept = 16384;
 inline constexpr std::size_t explored = 512;
 /// Distances that a search covers if the context length is unbounded.
 inline constexpr std::size_t searched = 8192;
+
+/// Distances between a query and the keys that it sees; 0 for no limit, as of `context` and `window`.
+inline std::size_t distances_within(std::size_t context, std::size_t window) {
+  if (context == 0 || window == 0) return std::max(context, window);
+  return std::min(context, window);
+}
 
 /// A query, by its point u, and two keys of one context: `high` and `low` at their distances.
 struct RotaryContext {

@@ -12,6 +12,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/core/random.hpp>
+#include <normscope/core/rounding.hpp>
 #include <normscope/forward/decoder.hpp>
 #include <normscope/forward/tokenizer.hpp>
 #include <normscope/models/model.hpp>
@@ -166,12 +167,6 @@ std::vector<double> over_norms(const Done& run, std::string_view metric) {
     if (one.name == metric) values.push_back(one.value);
   }
   return values;
-}
-
-double mean(const std::vector<double>& values) {
-  double sum = 0.0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
 }
 
 Finding below_signs(const Results& results, bool centres) {

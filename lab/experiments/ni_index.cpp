@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <vector>
 
 #include <fmt/core.h>
 
 #include <normscope/core/random.hpp>
+#include <normscope/core/rounding.hpp>
 #include <normscope/nets/construct.hpp>
 #include <normscope/nets/scatter.hpp>
 #include <normscope/nets/train.hpp>
@@ -64,21 +64,6 @@ std::vector<double> ranks(const std::vector<double>& values) {
     found.push_back(less + 0.5 * (same - 1.0));
   }
   return found;
-}
-
-double correlation(const std::vector<double>& a, const std::vector<double>& b) {
-  const auto count = static_cast<double>(a.size());
-  const double mean_a = std::accumulate(a.begin(), a.end(), 0.0) / count;
-  const double mean_b = std::accumulate(b.begin(), b.end(), 0.0) / count;
-  double ab = 0.0;
-  double aa = 0.0;
-  double bb = 0.0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    ab += (a[i] - mean_a) * (b[i] - mean_b);
-    aa += (a[i] - mean_a) * (a[i] - mean_a);
-    bb += (b[i] - mean_b) * (b[i] - mean_b);
-  }
-  return ab / std::sqrt(aa * bb);
 }
 
 void index(Run& run) {

@@ -1,10 +1,10 @@
 #include <cstdlib>
-#include <numeric>
 #include <system_error>
 #include <utility>
 
 #include <fmt/core.h>
 #include <normscope/core/error.hpp>
+#include <normscope/core/rounding.hpp>
 
 #include "experiment.hpp"
 
@@ -12,9 +12,6 @@ namespace normscope::lab {
 
 Finding weakest(std::string ours, const std::vector<std::vector<double>>& sets) {
   NORMSCOPE_ASSERT(!sets.empty());
-  const auto mean = [](const std::vector<double>& set) {
-    return std::accumulate(set.begin(), set.end(), 0.0) / static_cast<double>(set.size());
-  };
   const std::vector<double>* least = &sets.front();
   for (const std::vector<double>& set : sets) {
     if (set.empty()) return {std::move(ours)};

@@ -10,15 +10,12 @@ import transformers
 import checkpoints  # noqa: F401: the path of scripts
 from model_oracle.cases import CASES
 from model_oracle.cases.case import tensors
-from model_oracle.make import load, picked
+from model_oracle.make import load, picked, prepare
 
 AGREE = 1e-4  # relative to the largest logit: float32 weights, rounded once or twice, and pass a few layers
 SAME_LOGIT = 1e-5  # relative to the largest logit: transformers computes rotary angles in float32
 
-torch.set_num_threads(1)
-torch.backends.mha.set_fastpath_enabled(False)
-transformers.logging.set_verbosity_error()
-transformers.logging.disable_progress_bar()
+prepare()
 
 kept: list[float] = []  # differences of the logits of exact conversions
 witnessed: list[float] = []  # and of the logits of witnesses

@@ -27,12 +27,11 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
 import torch  # noqa: E402
-import transformers  # noqa: E402
 
 from model_oracle.cases import CASES  # noqa: E402
 from model_oracle.cases.case import Case  # noqa: E402
 from model_oracle.fixtures import FIXTURES, unpack  # noqa: E402
-from model_oracle.make import load  # noqa: E402
+from model_oracle.make import load, prepare  # noqa: E402
 from model_oracle.range_searches import RangeSearches  # noqa: E402
 from model_oracle.searches import POSITIONS, Bounds, FreeInputs, HeadSearches, ascend, batch, modules_read  # noqa: E402
 
@@ -225,10 +224,7 @@ def main() -> int:
     parser.add_argument("--rounding", type=float, default=1e-5)
     parser.add_argument("--set", action="append", default=[], metavar="FIELD=JSON")
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    torch.backends.mha.set_fastpath_enabled(False)
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
+    prepare()
     good = True
     for name in CASES if "all" in arguments.cases else arguments.cases:
         torch.manual_seed(1)

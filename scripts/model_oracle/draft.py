@@ -14,19 +14,17 @@ import json
 import re
 import sys
 import tempfile
-import warnings
 from pathlib import Path
 from typing import Any, Iterator
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
-import torch  # noqa: E402
 import transformers  # noqa: E402
 
 from model_oracle import fields  # noqa: E402
 from model_oracle.cases.case import Case  # noqa: E402
-from model_oracle.make import make  # noqa: E402
+from model_oracle.make import make, prepare  # noqa: E402
 from model_oracle.sweep import class_of  # noqa: E402
 
 # Sizes that differ from each other, by the name of the field; the first that matches. Fields of other names stay.
@@ -204,11 +202,7 @@ def main() -> int:
     if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
         print(__doc__.partition("\n\n")[2], end="", file=sys.stderr)
         return 2
-    torch.set_num_threads(1)
-    torch.backends.mha.set_fastpath_enabled(False)
-    warnings.filterwarnings("ignore")
-    transformers.logging.set_verbosity(50)
-    transformers.logging.disable_progress_bar()
+    prepare(silent=True)
     model_type, *changes = sys.argv[1:]
     try:
         case = tiny_case(model_type, {key: json.loads(value) for key, _, value in (one.partition("=") for one in changes)})

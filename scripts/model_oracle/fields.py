@@ -23,7 +23,6 @@ import argparse
 import copy
 import json
 import sys
-import warnings
 from pathlib import Path
 from typing import Any, Iterator
 
@@ -36,7 +35,7 @@ import transformers  # noqa: E402
 from model_oracle import fixtures  # noqa: E402
 from model_oracle.cases import CASES  # noqa: E402
 from model_oracle.cases.case import Case, tensors  # noqa: E402
-from model_oracle.make import eager_experts, load  # noqa: E402
+from model_oracle.make import eager_experts, load, prepare  # noqa: E402
 from model_oracle.searches import Scores  # noqa: E402
 
 Json = Any
@@ -289,11 +288,7 @@ def main() -> int:
     parser.add_argument("cases", nargs="*", metavar="CASE", choices=[[], *cases])
     parser.add_argument("--out", type=Path, default=fixtures.FIXTURES)
     arguments = parser.parse_args()
-    warnings.filterwarnings("ignore")
-    torch.set_num_threads(1)
-    torch.backends.mha.set_fastpath_enabled(False)
-    transformers.logging.set_verbosity(50)
-    transformers.logging.disable_progress_bar()
+    prepare(silent=True)
     for name in arguments.cases or cases:
         result = observe(CASES[name], fixtures.fixture(name))
         fixtures.write(name, {"fields.json": text(result).encode()}, arguments.out)

@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,17 @@ def make(case: Case, folder: Path) -> None:
     (folder / "truth.json").write_text(dumps(document) + "\n")
 
 
+def prepare(silent: bool = False) -> None:
+    """One thread, no operation that stands for a whole layer, no progress bars; `silent` where models are made that may
+    not run."""
+    torch.set_num_threads(1)
+    torch.backends.mha.set_fastpath_enabled(False)
+    transformers.logging.set_verbosity(50) if silent else transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    if silent:
+        warnings.filterwarnings("ignore")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", metavar="CASE")
@@ -121,10 +133,7 @@ def main() -> int:
     unknown = [name for name in arguments.cases if name not in CASES]
     if unknown:
         parser.error(f"unknown case {unknown[0]}; known are {', '.join(CASES)}")
-    torch.set_num_threads(1)
-    torch.backends.mha.set_fastpath_enabled(False)  # one operation for a whole layer
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
+    prepare()
     failed = []
     for name in arguments.cases or CASES:
         with tempfile.TemporaryDirectory() as scratch:

@@ -31,7 +31,7 @@ import transformers  # noqa: E402
 from model_oracle.cases import CASES  # noqa: E402
 from model_oracle.cases.case import Case, tensors  # noqa: E402
 from model_oracle.fixtures import fixture  # noqa: E402
-from model_oracle.make import load, picked  # noqa: E402
+from model_oracle.make import load, picked, prepare  # noqa: E402
 
 PAGE = ROOT / "docs/rewrite.md"
 BEGIN, END = "<!-- scripts/model_oracle/rewrite.py -->", "<!-- end -->"
@@ -174,10 +174,7 @@ def main() -> int:
     parser.add_argument("--command", type=Path, default=ROOT / "build/bin/normscope")
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    torch.backends.mha.set_fastpath_enabled(False)
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
+    prepare()
     lines, wrong = [], 0
     scratch = tempfile.TemporaryDirectory()
     known = {name: (case, fixture(name)) for name, case in CASES.items()} | trained(Path(scratch.name))

@@ -16,20 +16,17 @@ import dataclasses
 import json
 import sys
 import tempfile
-import warnings
 from pathlib import Path
 from typing import Iterator
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
-import torch  # noqa: E402
-import transformers  # noqa: E402
 
 from model_oracle import draft, fields, fixtures  # noqa: E402
 from model_oracle.cases import CASES  # noqa: E402
 from model_oracle.cases.case import Case  # noqa: E402
-from model_oracle.make import make  # noqa: E402
+from model_oracle.make import make, prepare  # noqa: E402
 
 
 def variants(name: str, one_in: int) -> Iterator[tuple[str, Case]]:
@@ -53,11 +50,7 @@ def main() -> int:
     parser.add_argument("names", nargs="+", metavar="CASE|MODEL_TYPE")
     parser.add_argument("--one-in", type=int, default=1, metavar="N", help="take each N-th of the changes")
     arguments = parser.parse_args()
-    warnings.filterwarnings("ignore")
-    torch.set_num_threads(1)
-    torch.backends.mha.set_fastpath_enabled(False)
-    transformers.logging.set_verbosity(50)
-    transformers.logging.disable_progress_bar()
+    prepare(silent=True)
     for name in arguments.names:
         for what, case in variants(name, arguments.one_in):
             with tempfile.TemporaryDirectory() as scratch:

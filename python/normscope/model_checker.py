@@ -74,9 +74,11 @@ def parameters(norm, model, width):
 
 def sphere(norm, width):
     """Blocks of features that a norm scales together, and the radius of each: y = radius u, |u| <= 1, before the gain."""
-    if norm["kind"] in ("dyt", "derf"):
-        return width, 1.0
-    return norm["groups"], 1.0 if norm["kind"] == "spherical" else np.sqrt(width / norm["groups"])
+    kind, groups = norm["kind"], norm["groups"]
+    blocks = {"layer": groups, "rms": groups, "spherical": groups, "dyt": width, "derf": width}.get(kind)
+    if blocks is None:
+        raise exact.Malformed(f"a norm is {kind}, which this checker does not know")
+    return blocks, np.sqrt(width / groups) if kind in ("layer", "rms") else 1.0
 
 
 LIMITS = {"float16": 65504.0, "bfloat16": 255 * 2.0**120, "float8_e4m3": 448.0, "float8_e5m2": 57344.0}

@@ -11,6 +11,7 @@ from pathlib import Path
 SOURCE = Path(os.environ["NORMSCOPE_SOURCE_DIR"])
 TABLE = (SOURCE / "include/normscope/core/norm_kind.hpp").read_text()
 NAMES = re.findall(r'\{NormKind::(\w+),', TABLE)
+ELEMENTWISE = re.findall(r'\{NormKind::(\w+),[^}]*Divisor::nothing', TABLE)
 
 REFUSES = "refuses every other kind"
 ALLOWED = {
@@ -53,6 +54,14 @@ class NormKinds(unittest.TestCase):
                 found[str(path.relative_to(SOURCE))] += len(re.findall(compares[path.suffix], path.read_text()))
         self.assertEqual({file: count for file, count in found.items() if count},
                          {file: count for file, (count, _) in ALLOWED.items()})
+
+    def test_python_has_the_formulas_that_no_table_gives_it(self):
+        for file, place, entry, names in (
+                ("_autograd.py", r"_ELEMENTWISE = \{.*?\}", r'"(\w+)":', ELEMENTWISE),
+                ("model_checker.py", r"blocks = \{.*?\}", r'"(\w+)":', NAMES),
+                ("kernels.py", r"Normalize each row.*?with groups", r"\n +(\w+) +y =", NAMES)):
+            text = re.search(place, (SOURCE / "python/normscope" / file).read_text(), re.S | re.I)[0]
+            self.assertEqual(re.findall(entry, text), names, file)
 
     def test_a_switch_over_kinds_has_no_default(self):
         for path in (path for tree in ("apps", "bench", "include", "lab", "src", "tests")

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -75,6 +76,15 @@ TEST(NormKind, EveryKindIsItsFormula) {
 }
 
 // A kind that computes what another one does is a copied line.
+template <typename T>
+double largest_difference(const std::vector<T>& a, const std::vector<T>& b) {
+  double largest = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    largest = std::max(largest, static_cast<double>(std::abs(a[i] - b[i])));
+  }
+  return largest;
+}
+
 TEST(NormKind, NoTwoKindsAgreeAtAPoint) {
   struct Results {
     std::vector<double> y = std::vector<double>(width);
@@ -96,11 +106,10 @@ TEST(NormKind, NoTwoKindsAgreeAtAPoint) {
   for (std::size_t a = 0; a < all.size(); ++a) {
     for (std::size_t b = 0; b < a; ++b) {
       SCOPED_TRACE(std::string(norm_kinds[a].name) + " and " + std::string(norm_kinds[b].name));
-      for (std::size_t i = 0; i < width; ++i) {
-        EXPECT_GT(std::abs(all[a].y[i] - all[b].y[i]), 1e-3) << i;
-        EXPECT_GT(std::abs(all[a].single[i] - all[b].single[i]), 1e-3F) << i;
-        EXPECT_GT(std::abs(all[a].jv[i] - all[b].jv[i]), 1e-3) << i;
-      }
+      // Slopes of two kinds are equal somewhere: one feature may be there.
+      EXPECT_GT(largest_difference(all[a].y, all[b].y), 1e-2);
+      EXPECT_GT(largest_difference(all[a].single, all[b].single), 1e-2);
+      EXPECT_GT(largest_difference(all[a].jv, all[b].jv), 1e-2);
       EXPECT_GT(std::abs(all[a].curvature - all[b].curvature), 1e-3);
     }
   }

@@ -181,8 +181,7 @@ Checkpoint::Checkpoint(const fs::path& path, const OpenSource& open)
   } else if (is_gguf) {
     contents_->open_parts(std::move(file), at, open);
   } else {
-    contents_->open_single(
-        {std::move(file), at, "safetensors, GGUF, ONNX, PyTorch or NumPy .npz", given.member, open}, format);
+    contents_->open_single({std::move(file), at, formats_read, given.member, open}, format);
   }
   check_extents(contents_->tensors, at);
   // A GGUF file has its configuration in its metadata.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include <normscope/files/checkpoint.hpp>
+
 namespace normscope::files {
 namespace {
 
@@ -124,6 +126,8 @@ const FileFormat* const all_formats[] = {&formats::safetensors,
 
 }  // namespace
 
+extern const std::string_view formats_read = "safetensors, GGUF, ONNX, PyTorch or NumPy .npz";
+
 const FileFormat& file_format(const Path& path, std::span<const std::byte> bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()),
                               std::min<std::size_t>(bytes.size(), 4096));
@@ -137,6 +141,11 @@ const FileFormat& file_format(const Path& path, std::span<const std::byte> bytes
   // Any text may begin with a brace; only the name identifies an index of shards.
   if (held == &formats::shard_index && named != &formats::shard_index) return *named;
   return held == &formats::unknown ? *named : *held;
+}
+
+bool holds_weights(const Path& path) {
+  const FileFormat& format = file_format(path, {});
+  return format.open != nullptr || format.stands_alone || !advice(format).empty();
 }
 
 bool has_extension(const Path& path, std::initializer_list<std::string_view> extensions) {

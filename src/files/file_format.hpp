@@ -43,6 +43,9 @@ extern const FileFormat safetensors, shard_index, npy, zip, idx, gguf, pickle, h
 /// Whether a zip with these members was written by Keras 3, recognized by its weights.
 [[nodiscard]] bool is_keras_archive(std::span<const ZipMember> members);
 
+/// The formats that a checkpoint may have, for messages.
+extern const std::string_view formats_read;
+
 /// Advice for a file of a format that is not read, such as "export it to safetensors"; empty if there is
 /// none.
 [[nodiscard]] std::string advice(const FileFormat& format);

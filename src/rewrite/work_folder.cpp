@@ -1,7 +1,6 @@
 #include "output_files.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -11,6 +10,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/core/snapshot.hpp>
+#include <normscope/files/checkpoint.hpp>
 
 namespace normscope::rewrite {
 namespace {
@@ -29,14 +29,10 @@ void sync(const fs::path& path) {
   if (error && !fs::is_directory(path)) fail(path, "cannot be synced: " + error.message());
 }
 
-/// Endings of files that hold weights, in the formats that folders of models have.
-constexpr std::array<std::string_view, 12> weights = {".safetensors", ".bin",  ".pt", ".pth",
-                                                      ".onnx",        ".gguf", ".h5", ".npz",
-                                                      ".msgpack",     ".ckpt", ".ot", ".tflite"};
-
-bool holds_weights(const fs::path& file) {
+/// Whether the weights in the file would be others than those that are written beside it.
+bool may_hold_weights(const fs::path& file) {
   const std::string ending = file.extension().string();
-  return std::find(weights.begin(), weights.end(), ending) != weights.end();
+  return files::holds_weights(file) || ending == ".bin" || ending == ".ot";
 }
 
 void put_text(Packer& packer, const std::string& text) {
@@ -248,7 +244,7 @@ std::vector<std::string> copy_small_files(const fs::path& from, const fs::path& 
     const std::string name = entry.filename().string();
     if (std::find(written.begin(), written.end(), name) != written.end()) continue;
     std::error_code failure;
-    if (!fs::is_regular_file(entry, failure) || holds_weights(entry)) {
+    if (!fs::is_regular_file(entry, failure) || may_hold_weights(entry)) {
       left.push_back(name);
       continue;
     }

@@ -388,13 +388,13 @@ TEST(Rewrite, ShardsStayAndOtherTensorsKeepTheirBytes) {
   const Scratch scratch;
   const files::Checkpoint source = Copy(fixture("gpt2")).open(scratch / "in", 3);
   std::ofstream(scratch / "in/tokenizer.json") << "{}";
-  std::ofstream(scratch / "in/optimizer.bin") << "weights";
+  for (const char* name : {"optimizer.bin", "model.keras"}) std::ofstream(scratch / "in" / name) << "weights";
   const std::string before = test::text_of(scratch / "in/model-1.safetensors");
   const Rewritten rewritten(source, {.fold_gains = true, .untie = true}, scratch / "out");
   EXPECT_EQ(test::text_of(scratch / "in/model-1.safetensors"), before);
   EXPECT_EQ(rewritten.output.files().size(), 3U);
   EXPECT_EQ(test::text_of(scratch / "out/tokenizer.json"), "{}");
-  EXPECT_EQ(rewritten.result.not_copied, std::vector<std::string>{"optimizer.bin"});
+  EXPECT_EQ(rewritten.result.not_copied, (std::vector<std::string>{"model.keras", "optimizer.bin"}));
   for (const files::Tensor& tensor : source.tensors()) {
     const files::Tensor* const after = rewritten.output.find(tensor.name);
     ASSERT_NE(after, nullptr);

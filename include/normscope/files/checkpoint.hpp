@@ -97,7 +97,7 @@ class Checkpoint {
   [[nodiscard]] const std::filesystem::path& path() const;
   /// Every file that holds tensors.
   [[nodiscard]] const std::vector<std::filesystem::path>& files() const;
-  /// "safetensors", "onnx", "pytorch", "npz" or "gguf".
+  /// The name of the format in lower case, such as "safetensors"; "pytorch" for every kind of PyTorch file.
   [[nodiscard]] std::string_view format() const;
   /// Tensors sorted by name.
   [[nodiscard]] std::span<const Tensor> tensors() const;
@@ -128,6 +128,10 @@ class Checkpoint {
 [[nodiscard]] std::vector<double> read(const Tensor& tensor, std::uint64_t offset, std::uint64_t count);
 /// All elements of `tensor` as float64.
 [[nodiscard]] std::vector<double> read(const Tensor& tensor);
+
+/// Whether a file of that name holds weights: of a format that `Checkpoint` opens, or of one that has to be
+/// converted or exported first.
+[[nodiscard]] bool holds_weights(const std::filesystem::path& file);
 
 /// Reads the files of the checkpoint whose format holds checksums, PyTorch's zips, through and compares them.
 /// Opening a checkpoint does not, because it maps its elements without reading them.

@@ -91,11 +91,13 @@ export function figure(parts: FigureParts): HTMLElement {
   );
 }
 
-/** The figure shows what the core has answered and no longer its poster. */
+/** The figure shows what the core has answered and no longer its poster, which stays until the next frame is drawn. */
 export function ready(element: HTMLElement): void {
   if (element.dataset["state"] === "ready") return;
-  element.dataset["state"] = "ready";
-  element.querySelector(".poster")?.remove();
+  requestAnimationFrame(() => {
+    element.dataset["state"] = "ready";
+    element.querySelector(".poster")?.remove();
+  });
 }
 
 /** Width of an axis and its labels in pixels. */

@@ -113,6 +113,9 @@ export class PlaneFigure {
       this.marks,
       this.tops,
     );
+    // About as high as it will be: on a slow machine, the page is laid out before the first painting.
+    const { x, y, aspect = (y[1] - y[0]) / (x[1] - x[0]) } = options;
+    this.svg.setAttribute("viewBox", `0 0 1 ${aspect}`);
     this.host.append(this.svg);
     this.svg.addEventListener("pointerdown", (event) => this.press(event));
     this.sizes = new ResizeObserver(() => this.resize());

@@ -1,5 +1,6 @@
 // Opens the explorer in a browser and fails on anything a reader would notice:
-// `node app/e2e/check.mjs SITE [--chromium PROGRAM] [--screenshots DIR] [--only TEST]`
+// `node app/e2e/check.mjs SITE [--chromium PROGRAM] [--screenshots DIR] [--only TEST] [--late MS]`
+// With --late, frames are drawn that much later, as on a machine that has too much to do: no test may depend on it.
 // Each file of e2e/chapters/ tests one chapter: it moves controls and checks that the figure's data change. Each of
 // e2e/site/ tests what all chapters have in common.
 import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
@@ -10,7 +11,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { chromium } from "playwright-core";
 import { contrastFailures } from "../../report/e2e/contrast.mjs";
-import { textCut } from "../../report/e2e/text_cut.mjs";
+import { staysCut, textCut } from "../../report/e2e/text_cut.mjs";
 import { explained, opens } from "./explanations.mjs";
 import { serve } from "./serve.mjs";
 
@@ -21,11 +22,14 @@ const { values: options, positionals } = parseArgs({
     chromium: { type: "string", default: "/usr/bin/chromium-headless-shell" },
     screenshots: { type: "string" },
     only: { type: "string" },
+    late: { type: "string" },
   },
 });
 const [site] = positionals.map((path) => resolve(path));
 if (site === undefined) {
-  console.error("usage: node app/e2e/check.mjs SITE [--chromium PROGRAM] [--screenshots DIR] [--only TEST]");
+  console.error(
+    "usage: node app/e2e/check.mjs SITE [--chromium PROGRAM] [--screenshots DIR] [--only TEST] [--late MS]",
+  );
   process.exit(2);
 }
 
@@ -65,12 +69,26 @@ async function newPage() {
   page.waitForFunction = (condition, argument, options) => wait(condition, argument, { polling: 50, ...options });
   // The first figure of a chapter would play by itself.
   await page.emulateMedia({ reducedMotion: "reduce" });
+  if (options.late !== undefined)
+    await page.addInitScript((wait) => {
+      const frame = requestAnimationFrame.bind(window);
+      const cancelled = new Set();
+      window.cancelAnimationFrame = (id) => cancelled.add(id);
+      window.requestAnimationFrame = (draw) => {
+        const id = setTimeout(() => frame((now) => cancelled.has(id) || draw(now)), wait);
+        return id;
+      };
+    }, Number(options.late));
   return page;
 }
 
+/** Waits until the page has drawn what it was asked for: figures are painted in a frame after the change, and again if their size is new. */
+const painted = (page) =>
+  page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done()))));
+
 /**
- * Goes to `#/path` and waits until the chapter has been mounted: by a link on the page that is open or, if `fresh`, by
- * loading the page anew.
+ * Goes to `#/path` and waits until the chapter has been mounted and painted: by a link on the page that is open or, if
+ * `fresh`, by loading the page anew.
  */
 async function open(page, path, { fresh = false } = {}) {
   const id = path.split("?")[0];
@@ -86,6 +104,7 @@ async function open(page, path, { fresh = false } = {}) {
     }, hash);
   }
   await page.waitForFunction((wanted) => document.documentElement.dataset.ready === wanted, id || "contents");
+  await painted(page);
 }
 
 /** The rules whose outcome depends on the theme, in which nothing but colours changes. */
@@ -250,13 +269,7 @@ async function fits(page, where) {
 
 /** Nothing on the page is cut off, and everybody can read it, in both themes. */
 async function readable(page, where) {
-  const cutNow = async () => [...(await textCut(page)), ...(await contentCut(page))];
-  let cut = await cutNow();
-  // A chart is laid out anew a moment after the window.
-  for (let i = 0; i < 15 && cut.length > 0; ++i) {
-    await page.waitForTimeout(200);
-    cut = await cutNow();
-  }
+  const cut = await staysCut(page, async () => [...(await textCut(page)), ...(await contentCut(page))]);
   expect(cut.length === 0, `${where}: cut off: ${cut.join(", ")}`);
   await accessible(page, where, ["dark", "light"]);
 }
@@ -341,6 +354,7 @@ try {
         page,
         accessible: (where) => accessible(page, where),
         open: (path, how) => open(page, path, how),
+        painted: () => painted(page),
         settled: (figure) => settled(page, figure),
         save: (figure, format) => save(page, figure, format),
         wholeTicks: (...axes) => wholeTicks(page, ...axes),

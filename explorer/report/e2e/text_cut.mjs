@@ -13,3 +13,11 @@ export function textCut(page) {
     }),
   );
 }
+
+/** What `cut` finds and goes on finding: figures are laid out anew a moment after the window has another size. */
+export async function staysCut(page, cut = textCut) {
+  for (const end = performance.now() + 30_000; ; await page.waitForTimeout(200)) {
+    const found = await cut(page);
+    if (found.length === 0 || performance.now() > end) return found;
+  }
+}

@@ -29,12 +29,11 @@ async function leftBehind(page, site, expect) {
   const second = await serve(site, { port: first.port, missing: ["offline.js"] });
   await visitor.goto("about:blank");
   await visitor.goto(second.url);
-  const left = () =>
-    visitor.evaluate(
-      async () => (await navigator.serviceWorker.getRegistrations()).length + (await caches.keys()).length,
-    );
-  for (let attempt = 0; attempt < 40 && (await left()) > 0; ++attempt) await visitor.waitForTimeout(250);
-  expect((await left()) === 0, "the service worker of another site stays, or its files");
+  await visitor
+    .waitForFunction(
+      async () => (await navigator.serviceWorker.getRegistrations()).length + (await caches.keys()).length === 0,
+    )
+    .catch(() => expect(false, "the service worker of another site stays, or its files"));
   await visitor.close();
   await second.close();
 }
@@ -50,7 +49,7 @@ async function returning(page, open, expect) {
   const left = await top();
   const comes = async (how) => {
     await page.waitForSelector("#figure-group-curvature[data-drawn]");
-    for (let attempt = 0; attempt < 30 && Math.abs((await top()) - left) > 40; ++attempt)
+    for (let attempt = 0; attempt < 300 && Math.abs((await top()) - left) > 40; ++attempt)
       await page.waitForTimeout(100);
     expect(Math.abs((await top()) - left) <= 40, `${how}: a figure that was at ${left} is at ${await top()}`);
   };
@@ -72,13 +71,13 @@ async function returning(page, open, expect) {
 }
 
 /** The front page moves until it is paused, and takes a checkpoint that is dropped anywhere on it. */
-async function front(page, open, expect) {
+async function front(page, open, painted, expect) {
   await page.emulateMedia({ reducedMotion: "no-preference" });
   await open("", { fresh: true });
   await page.waitForSelector('#figure-hero[data-at="1"]');
   await page.getByRole("button", { name: "Pause" }).click();
   const look = () => page.$$eval("main canvas", (all) => all.map((canvas) => canvas.toDataURL()));
-  await page.waitForTimeout(300);
+  await painted();
   const before = await look();
   expect(before.length === 11, `the front page has ${before.length} pictures`);
   await page.waitForTimeout(700);
@@ -98,7 +97,7 @@ async function front(page, open, expect) {
   expect(page.url().endsWith("#/checkpoint"), `a checkpoint that is dropped leads to ${page.url()}`);
 }
 
-export async function check({ page, accessible, open, expect, site }) {
+export async function check({ page, accessible, open, painted, expect, site }) {
   await open("");
   const links = await page.$$eval(".chapters a", (all) => all.map((link) => link.getAttribute("href")));
   expect(links.length > 0 && links.every((link) => /^#\/[a-z]+$/.test(link)), `chapters: ${links}`);
@@ -108,7 +107,7 @@ export async function check({ page, accessible, open, expect, site }) {
   await open("counting");
   await page.getByText("The same elsewhere").click();
   await accessible("the same elsewhere");
-  await front(page, open, expect);
+  await front(page, open, painted, expect);
   await returning(page, open, expect);
   await leftBehind(page, site, expect);
   await offline(page, site, expect);

@@ -1,6 +1,6 @@
 const data = (page, id, key) => page.$eval(id, (element, name) => element.dataset[name], key);
 
-export async function check({ page, open, expect }) {
+export async function check({ page, open, expect, settled }) {
   await open("counting?n=300");
   await page.waitForFunction(() =>
     ["lstm", "gru"].every((cell) => document.querySelector(`#figure-trace-${cell}`)?.dataset.n === "300"),
@@ -88,29 +88,27 @@ export async function check({ page, open, expect }) {
   await page.waitForFunction(() => document.querySelector('[data-slot="class"]').textContent.includes("2ⁿ"));
 
   // A step of the slider draws each picture once, with few points until the slider is released.
-  const drawn = () =>
-    page.$eval("#figure-trace-lstm", (figure) => [
-      Number(figure.dataset.frames),
-      figure.querySelector("svg path").getAttribute("d").split("L").length,
-    ]);
-  const until = async (wanted, what) => {
-    for (let attempt = 0; attempt < 40 && !wanted(await drawn()); ++attempt) await page.waitForTimeout(100);
-    expect(wanted(await drawn()), `${what}: ${await drawn()} frames and points`);
-  };
+  const has = (least, most) =>
+    page.waitForFunction(
+      ([from, to]) => {
+        const points = document.querySelector("#figure-trace-lstm svg path").getAttribute("d").split("L").length;
+        return from <= points && points < to;
+      },
+      [least, most],
+    );
   await open("counting?n=300");
-  await page.waitForFunction(() => document.querySelector("#figure-trace-lstm path") !== null);
-  await page.waitForTimeout(300);
-  const [frames, fine] = await drawn();
+  const frames = await settled("#figure-trace-lstm");
+  await has(200, 500);
   const slider = page.getByRole("slider", { name: "n", exact: true });
   await slider.evaluate((input) => {
     input.value = "299";
     input.dispatchEvent(new Event("input", { bubbles: true }));
   });
-  await until(([, points]) => points < 0.3 * fine, "a step of the slider");
-  await page.waitForTimeout(200);
-  expect((await drawn())[0] === frames + 1, `a step of the slider draws ${(await drawn())[0] - frames} times`);
+  await has(1, 100);
+  const times = (await settled("#figure-trace-lstm")) - frames;
+  expect(times === 1, `a step of the slider draws ${times} times`);
   await slider.evaluate((input) => input.dispatchEvent(new Event("change", { bubbles: true })));
-  await until(([, points]) => points > 0.9 * fine, "the slider has been released");
+  await has(200, 500);
   await open(page.url().split("#/")[1]);
   await page.waitForFunction(() => document.querySelector("#figure-trace-lstm")?.dataset.n === "299");
 

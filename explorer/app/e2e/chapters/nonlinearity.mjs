@@ -56,13 +56,14 @@ export async function check({ page, open, expect, settled, save, wholeTicks }) {
 
   // Handles stay with their points when the window changes.
   await page.setViewportSize({ width: 700, height: 800 });
-  await page.waitForTimeout(400);
-  const share = await page.evaluate(() => {
-    const box = (selector) => document.querySelector(selector).getBoundingClientRect();
-    const [plane, point] = [box("#figure-xor svg"), box('[data-handle="corner 1"]')];
-    return (point.left + point.width / 2 - plane.left) / plane.width;
-  });
-  expect(share > 0.69 && share < 0.78, `a point at 1 of -2.4 to 2.4 has its handle at ${share} of the width`);
+  await page
+    .waitForFunction(() => {
+      const box = (selector) => document.querySelector(selector).getBoundingClientRect();
+      const [plane, point] = [box("#figure-xor svg"), box('[data-handle="corner 1"]')];
+      const share = (point.left + point.width / 2 - plane.left) / plane.width;
+      return share > 0.69 && share < 0.78;
+    })
+    .catch(() => expect(false, "a point at 1 of -2.4 to 2.4 has not its handle there in another window"));
   await page.setViewportSize({ width: 1280, height: 800 });
 
   await settled("#figure-fold");

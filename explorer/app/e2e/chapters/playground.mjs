@@ -101,11 +101,13 @@ export async function check({ page, open, expect, settled, save }) {
   await page.getByRole("button", { name: "Play" }).first().click();
   await page.waitForFunction(() => Number(document.querySelector("#figure-plane").dataset.step) > 100);
   await page.getByRole("button", { name: "Pause" }).click();
-  await page.waitForTimeout(400);
+  await page.waitForFunction(() => document.querySelector('[data-player="playing"]') === null);
   const stopped = (await plane(page)).step;
   await page.waitForTimeout(400);
   expect((await plane(page)).step === stopped, "it trains on after a pause");
-  expect(page.url().includes(`trained=${stopped}`), `the link says ${page.url()} at step ${stopped}`);
+  await page
+    .waitForFunction((step) => location.hash.includes(`trained=${step}`), stopped)
+    .catch(() => expect(false, `the link says ${page.url()} at step ${stopped}`));
 
   // The morph moves without the core, a frame a change.
   const morph = () => page.$eval("#figure-morph", (figure) => ({ ...figure.dataset }));

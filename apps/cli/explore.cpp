@@ -45,11 +45,14 @@ int run_explore(const Session& session, Inputs& /*inputs*/, Outputs& /*outputs*/
   std::vector<explorer::SiteFile> files = explorer::site();
   if (files.empty()) {
     throw Error(ErrorCode::Unsupported,
-                "explore: this program was built without the explorer; run scripts/setup explorer and "
-                "rebuild with -DNORMSCOPE_BUILD_EXPLORER=ON");
+                "explore: this program was built without the explorer; run scripts/explore where it was "
+                "built, or rebuild with -DNORMSCOPE_BUILD_EXPLORER=ON");
   }
-  // A service worker would stay in the browser, for a port that is another program's next time.
-  std::erase_if(files, [](const explorer::SiteFile& file) { return file.path == "/offline.js"; });
+  // A service worker would stay in the browser, for a port that is another program's next time. The policy
+  // that the server states lets no page read from other sites.
+  std::erase_if(files, [](const explorer::SiteFile& file) {
+    return file.path == "/offline.js" || file.path == "/remote.html";
+  });
   std::string report;
   std::string charts;
   std::string folder;

@@ -135,20 +135,22 @@ const inputs = [...Object.keys(pages.metafile.inputs), ...Object.keys(worker.met
 const notices = [licences(root, inputs), ...(mnist === undefined ? [] : [mnistLicence])];
 writeFileSync(join(output, "licences.txt"), notices.join("\n\n----\n\n") + "\n");
 
-export const policy = [
-  "default-src 'none'",
-  "script-src 'self' 'wasm-unsafe-eval'",
-  "worker-src 'self'",
-  "connect-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data: blob:",
-  "base-uri 'none'",
-  "form-action 'none'",
-].join("; ");
-const page = readFileSync(join(here, "index.html"), "utf8")
-  .replace("@POLICY@", policy)
-  .replace("@SITE@", process.env["NORMSCOPE_SITE"] ?? "");
-writeFileSync(join(output, "index.html"), page);
+/** The policy of a page that may connect to `connect`. */
+const policyFor = (connect) =>
+  [
+    "default-src 'none'",
+    "script-src 'self' 'wasm-unsafe-eval'",
+    "worker-src 'self'",
+    `connect-src ${connect}`,
+    "style-src 'self'",
+    "img-src 'self' data: blob:",
+    "base-uri 'none'",
+    "form-action 'none'",
+  ].join("; ");
+const page = readFileSync(join(here, "index.html"), "utf8").replace("@SITE@", process.env["NORMSCOPE_SITE"] ?? "");
+writeFileSync(join(output, "index.html"), page.replace("@POLICY@", policyFor("'self'")));
+// Reads the checkpoint of a link from another site, and takes no file of the reader's.
+writeFileSync(join(output, "remote.html"), page.replace("@POLICY@", policyFor("'self' https:")));
 
 /** Every file of the site, from its root. */
 const files = readdirSync(output, { recursive: true, withFileTypes: true })

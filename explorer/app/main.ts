@@ -3,6 +3,7 @@ import { button, copyButton, el, slot } from "../shared/dom";
 import { startTheme } from "../shared/theme";
 import type { Chapter, Page } from "./chapter";
 import { chapters } from "./chapters";
+import { leaveRemotePage, onRemotePage } from "./chapters/checkpoint_remote";
 import { linkSources, references } from "./citations";
 import type { Entry } from "./chapters";
 import { showContents } from "./contents";
@@ -289,6 +290,8 @@ let frontPage: ReturnType<typeof showContents> | null = null;
 let arrivals = 0;
 async function arrive(): Promise<void> {
   const [, id = "", query = ""] = /^#\/([a-z]*)(?:\?(.*))?$/.exec(location.hash) ?? [];
+  if (onRemotePage() && !(id === "checkpoint" && new URLSearchParams(query).has("url")))
+    return leaveRemotePage(location.hash);
   const entry = chapters.find((other) => other.id === id);
   const arrival = ++arrivals;
   leavePlace();

@@ -1,5 +1,5 @@
 import { startReading } from "../../engine/checkpoint_client";
-import type { Documents, NamedFile } from "../../engine/checkpoint";
+import type { Documents, NamedFile, Tell } from "../../engine/checkpoint";
 import type { Reading } from "../../engine/checkpoint_client";
 import type { Charts } from "../../generated/charts";
 import type { Report } from "../../generated/report";
@@ -17,13 +17,21 @@ import { dropZone, takeBrought } from "../drop";
 import { between, matching, whole } from "../link";
 import { brody, gupta, riechers } from "../sources";
 import { axes, mountProfile, norms, profileDefaults } from "./checkpoint_profile";
+import {
+  hasRemotePage,
+  leaveRemotePage,
+  mostBytes,
+  onRemotePage,
+  readRemote,
+  turnToRemotePage,
+} from "./checkpoint_remote";
 import text from "./checkpoint.html";
 
 /**
  * `example`: "kjv_gpt", served with the site; "served/" and a random name, the folder of what `normscope explore
- * MODEL` was given; or none.
+ * MODEL` was given; or none. `url`: the address of a checkpoint on another site, or none.
  */
-const defaults = { example: "", ...profileDefaults };
+const defaults = { example: "", url: "", ...profileDefaults };
 type State = typeof defaults;
 
 const exampleFiles = ["config.json", "model.safetensors", "tokenizer.json"];
@@ -79,6 +87,10 @@ export default chapter<State>({
   defaults,
   rules: {
     example: matching(/^(|kjv_gpt|served\/[0-9a-f]{32})$/, "kjv_gpt, or the link that normscope explore prints"),
+    url: {
+      allows: (value) => value === "" || /^https:\/\/[^/\s]+\/\S*[^/\s]$/.test(String(value)),
+      expected: "the address of a file, which begins with https://",
+    },
     norm: between(norms),
     axis: whole(axes),
   },
@@ -111,7 +123,7 @@ fmt::print("{}\\n", normscope::json_text(normscope::results::report(report), 1))
 
     /** Shows the small GPT where there is no report. */
     const introduce = () => {
-      const hidden = page.store.get().example !== "" || shown !== null;
+      const hidden = page.store.get().example !== "" || shown !== null || onRemotePage();
       for (const name of ["opening", "opening-words"]) page.slot(name).hidden = hidden;
     };
     introduce();
@@ -141,7 +153,7 @@ fmt::print("{}\\n", normscope::json_text(normscope::results::report(report), 1))
     };
 
     const closeButton = (label: string): HTMLButtonElement => {
-      const close = button(label, () => page.store.commit({ example: "" }), { class: "quiet" });
+      const close = button(label, () => page.store.commit({ example: "", url: "" }), { class: "quiet" });
       close.addEventListener("click", forget);
       return close;
     };
@@ -150,12 +162,14 @@ fmt::print("{}\\n", normscope::json_text(normscope::results::report(report), 1))
       kept = { example: page.store.get().example, documents };
       state.replaceChildren(
         closeButton("Close this report"),
-        el(
-          "details",
-          { class: "beside" },
-          el("summary", {}, "Put another checkpoint beside it"),
-          dropZone((files) => void putBeside(documents, files)),
-        ),
+        onRemotePage()
+          ? ""
+          : el(
+              "details",
+              { class: "beside" },
+              el("summary", {}, "Put another checkpoint beside it"),
+              dropZone((files) => void putBeside(documents, files)),
+            ),
       );
       host.replaceChildren(
         el("h2", { id: "model-name", tabindex: -1 }, "a model"),
@@ -213,27 +227,28 @@ fmt::print("{}\\n", normscope::json_text(normscope::results::report(report), 1))
     };
 
     /** The report of `files`, with its progress and a button that stops it. */
-    const reportOf = async (files: Promise<NamedFile[]>, stopped: () => void): Promise<Documents> => {
+    const reportOf = async (files: (tell: Tell) => Promise<NamedFile[]>, stopped: () => void): Promise<Documents> => {
       const mine = run;
       const bar = el("progress", { "aria-label": "Progress" });
       const words = el("span", {}, "reading the file");
       state.replaceChildren(
         el("div", { class: "panel", id: "reading" }, bar, words, button("Cancel", stopped, { class: "action" })),
       );
-      const chosen = await files;
-      if (mine !== run) throw new Error("cancelled");
-      reading = startReading(chosen, (what, done, total) => {
+      const tell: Tell = (what, done, total) => {
         words.textContent = `${what}, ${done} of ${total}`;
         bar.max = Math.max(1, total);
         bar.value = done;
-      });
+      };
+      const chosen = await files(tell);
+      if (mine !== run) throw new Error("cancelled");
+      reading = startReading(chosen, tell);
       return reading.documents;
     };
 
-    const read = (files: () => Promise<NamedFile[]>) =>
+    const read = (files: (tell: Tell) => Promise<NamedFile[]>) =>
       arrive(() =>
-        reportOf(files(), () => {
-          page.store.commit({ example: "" });
+        reportOf(files, () => {
+          page.store.commit({ example: "", url: "" });
           clear();
         }),
       );
@@ -247,7 +262,7 @@ fmt::print("{}\\n", normscope::json_text(normscope::results::report(report), 1))
         show(documents);
       };
       try {
-        const other = await reportOf(files, back);
+        const other = await reportOf(() => files, back);
         if (mine === run) showBoth(documents, other);
       } catch (error) {
         if (mine !== run) return;
@@ -257,6 +272,36 @@ fmt::print("{}\\n", normscope::json_text(normscope::results::report(report), 1))
       }
     };
 
+    /** Asks before anything is read from another site, on the page that may. */
+    const offer = async (url: string): Promise<void> => {
+      forget();
+      if (url === "") return leaveRemotePage(location.hash);
+      if (!onRemotePage()) {
+        if (await hasRemotePage()) return turnToRemotePage();
+        throw new Error(`This server lets no page read from another site. Download ${url}, and drop it on this page.`);
+      }
+      const address = new URL(url);
+      const from = `Read from ${address.host}`;
+      state.replaceChildren(
+        el(
+          "div",
+          { class: "panel", id: "remote" },
+          el(
+            "p",
+            {},
+            "This link is about a checkpoint on another site: ",
+            el("code", {}, url),
+            `. If you agree, this page reads it from there, up to ${mostBytes / 1e6} MB, with the configuration and the ` +
+              "tokenizer beside it. Nothing but the request is sent.",
+          ),
+          button(from, () => void read((tell) => readRemote(address, tell, leaving.signal)), { class: "action main" }),
+          closeButton("Leave it"),
+        ),
+      );
+    };
+
+    // What is dropped would be on a page that may send it.
+    page.slot("drop").parentElement!.hidden = onRemotePage();
     page.slot("drop").append(
       dropZone(
         (files) => {
@@ -289,7 +334,12 @@ fmt::print("{}\\n", normscope::json_text(normscope::results::report(report), 1))
       if (kept.other === undefined) show(kept.documents);
       else showBoth(kept.documents, kept.other);
     }
+    let offered = "";
     page.onChange((now) => {
+      if (now.url !== offered) {
+        offered = now.url;
+        return void offer(now.url).catch(fail);
+      }
       if (now.example === example) return void shown?.redraw();
       example = now.example;
       if (isServed(example)) void arrive(() => served(now.example));

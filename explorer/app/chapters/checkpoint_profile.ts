@@ -38,7 +38,7 @@ function gainsOf(bytes: ArrayBuffer): [name: string, gain: number[]][] {
   return found.sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-type Shown = typeof profileDefaults & { example: string };
+type Shown = typeof profileDefaults & { example: string; url: string };
 
 /** The lengths of the axes of each norm of the small GPT; done when they are drawn. */
 export async function mountProfile(page: Page<Shown>, weights: () => Promise<ArrayBuffer>): Promise<void> {

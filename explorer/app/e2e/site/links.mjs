@@ -14,6 +14,7 @@ const refused = {
   "signature?gain=1,2&precision=int8": "precision=int8: expected one of float32, float16, bfloat16",
   "digits?width=5": "width=5: expected one of 3, 6, 16, 32",
   "checkpoint?example=../secret": "example=../secret: expected kjv_gpt",
+  "checkpoint?url=http://a/b.gguf": "url=http://a/b.gguf: expected the address of a file, which begins with https://",
 };
 const drawn = {
   geometry: "#figure-geometry[data-semi-axes]",

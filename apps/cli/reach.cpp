@@ -60,13 +60,14 @@ struct HeadOptions {
 /// A vocabulary head to be analysed; its norm has no name if it was given as arrays.
 struct ReachHead : selectability::VocabularyHead {
   std::string source;                ///< the command-line argument
-  std::vector<std::string> names{};  ///< of tokens; empty without a known vocabulary
+  std::vector<std::string> names{};  ///< of tokens, as spelled; empty without a known vocabulary
+  std::vector<std::string> texts{};  ///< the same as text
   std::vector<std::string> notes{};  ///< assumptions and unknowns of the model's description
   verify::Inputs inputs{};           ///< if requested
 
   /// `token 17`, or `token 17 "the"`, safe for a terminal.
   [[nodiscard]] std::string shown(std::size_t token) const {
-    return printable(selectability::token_name(names, token));
+    return printable(selectability::token_name(texts, token));
   }
 };
 
@@ -141,6 +142,7 @@ ReachHead read_head(const HeadOptions& options, Inputs& inputs, bool describe, u
   } else {
     read_from_model(options, inputs, describe, threads, head);
   }
+  head.texts = models::token_texts(head.names);
   return head;
 }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/forward/tokenizer.hpp>
+#include <normscope/models/token_names.hpp>
 
 namespace normscope::lab {
 namespace {
@@ -31,7 +32,7 @@ void merge(std::vector<std::int64_t>& word, std::pair<std::int64_t, std::int64_t
 
 std::string visible_text(std::string_view token) {
   std::string text;
-  for (const char byte : token) text += forward::visible_byte(static_cast<unsigned char>(byte));
+  for (const char byte : token) text += models::visible_byte(static_cast<unsigned char>(byte));
   return text;
 }
 

@@ -55,19 +55,6 @@ std::size_t word_at(std::string_view text, std::size_t at) {
   return text[at] == ' ' ? 1 + run_of(text, at + 1) : 1;
 }
 
-void append_utf8(std::string& text, std::uint32_t code) {
-  if (code < 0x80) {
-    text += static_cast<char>(code);
-  } else {
-    text += static_cast<char>(0xC0U | (code >> 6U));
-    text += static_cast<char>(0x80U | (code & 0x3FU));
-  }
-}
-
-bool is_visible(unsigned byte) {
-  return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
-}
-
 }  // namespace
 
 std::vector<std::string_view> split_characters(std::string_view text) {
@@ -102,18 +89,6 @@ std::vector<std::string_view> split_words(std::string_view text) {
     at += length;
   }
   return words;
-}
-
-std::string visible_byte(unsigned char byte) {
-  std::string text;
-  if (is_visible(byte)) {
-    append_utf8(text, byte);
-    return text;
-  }
-  std::uint32_t hidden = 0;  // of the bytes before it
-  for (unsigned other = 0; other < byte; ++other) hidden += is_visible(other) ? 0 : 1;
-  append_utf8(text, 256 + hidden);
-  return text;
 }
 
 namespace {
@@ -304,7 +279,7 @@ struct Tokenizer::State {
     std::vector<std::size_t> tokens;
     for (const std::string_view word : split_words(text)) {
       std::vector<std::string> parts;
-      for (const char byte : word) parts.push_back(visible_byte(static_cast<unsigned char>(byte)));
+      for (const char byte : word) parts.push_back(models::visible_byte(static_cast<unsigned char>(byte)));
       join(parts, [&](const std::string& a, const std::string& b) -> std::optional<double> {
         const auto at = ranks.find({a, b});
         return at == ranks.end() ? std::optional<double>()
@@ -357,13 +332,16 @@ std::size_t find_token(const std::string& text, const std::vector<std::string>& 
     named = std::find(names.begin(), names.end(), models::token_texts({text}).front());
   }
   if (named != names.end()) return static_cast<std::size_t>(named - names.begin());
-  if (tokenizer != nullptr && !text.empty()) {
+  std::string expected = "expected an id or a name";
+  if (std::find(names.begin(), names.end(), " " + text) != names.end()) {
+    expected = fmt::format("which has \" {}\", the beginning of a word", printable(text));
+  } else if (tokenizer != nullptr && !text.empty()) {
     const std::vector<std::size_t> tokens = tokenizer->encode(text);
     if (tokens.size() == 1) return tokens.front();
+    expected = fmt::format("which spells it with {} tokens; expected one, as an id or a name", tokens.size());
   }
-  throw Error(
-      ErrorCode::Argument,
-      fmt::format("token: \"{}\" is not in the vocabulary, expected an id or a name", printable(text)));
+  throw Error(ErrorCode::Argument,
+              fmt::format("token: \"{}\" is not in the vocabulary, {}", printable(text), expected));
 }
 
 }  // namespace normscope::forward

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -167,6 +169,26 @@ std::string_view text_of(const MappedFile& file) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
 }
 
+/// The bytes that a byte-level vocabulary spells, by their characters.
+using SpelledBytes = std::map<std::string, char, std::less<>>;
+
+/// The bytes that `name` spells; one with other characters is an added token, which is text.
+std::string spelled(const std::string& name, const SpelledBytes& bytes) {
+  std::string text;
+  for (std::string_view rest = name; !rest.empty();) {
+    auto found = bytes.find(rest.substr(0, 2));  // one beyond ASCII has two bytes
+    if (found == bytes.end()) found = bytes.find(rest.substr(0, 1));
+    if (found == bytes.end()) return name;
+    text += found->second;
+    rest.remove_prefix(found->first.size());
+  }
+  return text;
+}
+
+bool is_visible(unsigned byte) {
+  return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
+}
+
 }  // namespace
 
 std::vector<std::string> parse_token_names(std::string_view text, const std::filesystem::path& file,
@@ -200,6 +222,17 @@ std::vector<float> read_token_scores(const std::filesystem::path& file, std::siz
   return scores;
 }
 
+std::string visible_byte(unsigned char byte) {
+  const auto character = [](std::uint32_t code) {
+    if (code < 0x80) return std::string(1, static_cast<char>(code));
+    return std::string{static_cast<char>(0xC0U | (code >> 6U)), static_cast<char>(0x80U | (code & 0x3FU))};
+  };
+  if (is_visible(byte)) return character(byte);
+  std::uint32_t hidden = 0;  // of the bytes before it
+  for (unsigned other = 0; other < byte; ++other) hidden += is_visible(other) ? 0 : 1;
+  return character(256 + hidden);
+}
+
 std::vector<std::string> token_texts(std::vector<std::string> names) {
   const auto replace = [&](std::string_view mark, std::string_view text) {
     for (std::string& name : names) {
@@ -212,11 +245,13 @@ std::vector<std::string> token_texts(std::vector<std::string> names) {
     return std::any_of(names.begin(), names.end(),
                        [&](const std::string& name) { return name.rfind(mark, 0) == 0; });
   };
-  constexpr std::string_view byte_level = "\u0120";
   constexpr std::string_view sentence_piece = "\u2581";
-  if (begins_some(byte_level)) {
-    replace(byte_level, " ");
-    replace("\u010a", "\n");
+  if (begins_some(visible_byte(' '))) {
+    SpelledBytes bytes;
+    for (unsigned byte = 0; byte < 256; ++byte) {
+      bytes.emplace(visible_byte(static_cast<unsigned char>(byte)), static_cast<char>(byte));
+    }
+    for (std::string& name : names) name = spelled(name, bytes);
   } else if (begins_some(sentence_piece)) {
     replace(sentence_piece, " ");
   }

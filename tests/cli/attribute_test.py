@@ -338,7 +338,7 @@ class Attribute(CommandTest):
             return self.fails(status, "attribute", OWN_MODEL, WORD, *options)
 
         self.assertIn("target 99 is not in the vocabulary, expected 0 to 27", refused("--target", 99))
-        self.assertIn('token: "zz" is not in the vocabulary, expected an id or a name', refused("--target", "zz"))
+        self.assertIn('token: "zz" is not in the vocabulary, which spells it with 2 tokens', refused("--target", "zz"))
         self.assertIn("--target is required", refused(status=2))
         self.assertIn("position 12 is not in the text, expected 0 to 11", refused("--target", "g", "--at", 12))
         self.assertIn('"4.mlp" is not a component, expected names such as embedding', refused("--target", "g", "--keep", "4.mlp"))

@@ -58,6 +58,12 @@ TEST_F(TokenizerFiles, FindsTokensByTheirTextAndByTheirSpelling) {
   EXPECT_EQ(find_token("low", {}, &tokenizer), 5U);
   EXPECT_EQ(test::error_of(ErrorCode::Argument, [&] { (void)find_token("lox", texts, nullptr); }),
             "token: \"lox\" is not in the vocabulary, expected an id or a name");
+  EXPECT_EQ(test::error_of(ErrorCode::Argument, [&] { (void)find_token("lo", {" lo"}, nullptr); }),
+            "token: \"lo\" is not in the vocabulary, which has \" lo\", the beginning of a word");
+  EXPECT_EQ(
+      test::error_of(ErrorCode::Argument, [&] { (void)find_token("lowlow", texts, &tokenizer); }),
+      "token: \"lowlow\" is not in the vocabulary, which spells it with 2 tokens; expected one, as an id "
+      "or a name");
 }
 
 std::string tokenizer_json(const std::string& merges, const std::string& more = "") {

@@ -75,6 +75,9 @@ TEST_F(TokenNames, OfATokenizerThatLlama2cTrainedAreFoundByTheirNumber) {
 
 TEST(TokenTexts, HaveSpacesWhereAVocabularyMarksThem) {
   EXPECT_EQ(token_texts({"Ġthe", "aĠĠb", "Ċ"}), (Names{" the", "a  b", "\n"}));
+  EXPECT_EQ(token_texts({"Ġa", "Ā", "Ã", "Ã©", "Ń", "<｜end▁of｜>", "<a b>"}),
+            (Names{" a", std::string(1, '\0'), "\xC3", "\u00e9", "\xAD", "<｜end▁of｜>", "<a b>"}))
+      << "bytes, and added tokens as they are";
   EXPECT_EQ(token_texts({"▁the", "a"}), (Names{" the", "a"}));
   EXPECT_EQ(token_texts({"aĠ", "a▁"}), (Names{"aĠ", "a▁"})) << "letters, where no name begins with them";
 }

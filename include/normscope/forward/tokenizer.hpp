@@ -22,9 +22,6 @@ namespace normscope::forward {
 /// Errors    Unsupported for a character beyond ASCII
 [[nodiscard]] std::vector<std::string_view> split_words(std::string_view text);
 
-/// The character, in UTF-8, by which GPT-2's vocabulary spells a byte.
-[[nodiscard]] std::string visible_byte(unsigned char byte);
-
 /// Longest text that is encoded, in bytes.
 inline constexpr std::size_t longest_text = std::size_t{1} << 16;
 

@@ -33,8 +33,12 @@ namespace normscope::models {
 [[nodiscard]] std::optional<std::filesystem::path> find_token_names(const std::filesystem::path& folder,
                                                                     std::size_t tokens = 0);
 
-/// The names as text: where some name begins with the mark that byte-level vocabularies (Ġ) or SentencePiece
-/// (▁) write for a space, that mark is a space in all of them, and the former's Ċ a line break.
+/// The character, in UTF-8, by which GPT-2's vocabulary and other byte-level ones spell a byte.
+[[nodiscard]] std::string visible_byte(unsigned char byte);
+
+/// The names as text: where some name begins with the mark of SentencePiece for a space (▁), that mark is a
+/// space in all of them; where one begins with that of byte-level vocabularies (Ġ), all are the bytes that
+/// they spell, but for those with other characters.
 [[nodiscard]] std::vector<std::string> token_texts(std::vector<std::string> names);
 
 }  // namespace normscope::models

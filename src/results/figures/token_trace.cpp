@@ -135,7 +135,7 @@ class TraceCharts {
           rows.push_back({{"name", norm_name(norm)}, {"token", label(t)}, {"along", rounded(along)}});
           if (std::abs(along) <= most) continue;
           most = std::abs(along);
-          where = fmt::format("{} in {}", label(t), norm_name(norm));
+          where = fmt::format("token {} in {}", label(t), norm_name(norm));
         }
       }
     }

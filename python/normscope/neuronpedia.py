@@ -44,7 +44,8 @@ def graph(found: results.Attribute, *, slug: str, scan: str) -> dict[str, Any]:
     nodes.append({"node_id": target, "jsNodeId": target, "feature": found.target.token,
                   "layer": str(max(layers, default=-1) + 2), "ctx_idx": found.at, "feature_type": "logit",
                   "run_idx": 0, "reverse_ctx_idx": 0, "token_prob": 0.0, "is_target_logit": True,
-                  "clerp": " - ".join(f'Output "{word}"' for word in words), "influence": None, "activation": found.value})
+                  # Viewers read a probability behind "(p=", which an attribution does not have.
+                  "clerp": " - ".join(f'Output "{word}"' for word in words) + " (p=?)", "influence": None, "activation": found.value})
     return {"metadata": {"slug": name, "scan": model, "transcoder_list": [], "prompt_tokens": spelled,
                          "prompt": "".join(spelled),
                          "schema_version": _SCHEMA_VERSION,

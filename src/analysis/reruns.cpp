@@ -142,6 +142,7 @@ class Reruns {
             .entered = &pass_.entered,
             .first = component,
             .changed = std::move(changed),
+            .replaces = true,
             .last_only = true};
   }
 
@@ -149,8 +150,8 @@ class Reruns {
     return std::prev(derivatives.upper_bound(component))->second;
   }
 
-  /// A run in which each component is replaced by itself. It collects what components add, for the path sums
-  /// of those that are chosen.
+  /// A run of the same text whose components are compared with those of the first pass. It collects what they
+  /// add, for the path sums of those that are chosen.
   [[nodiscard]] forward::Apart null_patch(RunCheck& check, const Derivatives* derivatives,
                                           const std::vector<std::size_t>& chosen) const {
     forward::Apart run{.entered = &pass_.entered, .last_only = true};
@@ -159,8 +160,6 @@ class Reruns {
       const RowsHash& known = pass_.computed[index];
       const bool is_last_alone = rows.rows() < pass_.context.size();
       if (is_last_alone ? found.last != known.last : found.all != known.all) ++check.differing;
-      const std::vector<double> same(rows.data(), rows.data() + rows.rows() * rows.width());
-      std::copy(same.begin(), same.end(), rows.data());
     };
     if (derivatives == nullptr) return run;
     run.collect = [this, derivatives, &chosen](std::size_t index, MatrixView<const double> rows) {

@@ -37,9 +37,6 @@ struct Addends {
   }
 };
 
-/// Features of a component that a thread computes at a time.
-constexpr std::size_t features_together = 64;
-
 }  // namespace
 
 /// Passes of the same tokens with changes of their own. Their rows stand one after the other, in the order in
@@ -124,8 +121,13 @@ class Decoder::State::Together {
     if (ends_attention) stream = last_rows(view(stream), active_);
     std::vector<double> last;
     if (!ends_attention && read.rows() * width_ != stream.size()) last = last_rows(read, active_);
-    const Addends of = addends(branch, {.rows = last.empty() ? read : MatrixView<const double>(view(last)),
-                                        .contexts = active_,
+    const MatrixView<const double> all = last.empty() ? read : MatrixView<const double>(view(last));
+    // The runs that begin here are the last, and may replace all that the branch computes.
+    const std::size_t computed = branch.components() - (branch.has_bias() ? 1 : 0);
+    std::size_t needed = active_;
+    while (needed > 1 && replaces_all(*runs_[order_[needed - 1]], first, computed)) --needed;
+    const Addends of = addends(branch, {.rows = {all.data(), all.rows() / active_ * needed, width_},
+                                        .contexts = needed,
                                         .last_only = ends_attention});
     const std::size_t rows = stream.size() / width_ / active_;
     std::vector<double> total(stream.size());
@@ -135,7 +137,8 @@ class Decoder::State::Together {
       for (std::size_t c = 0; c < parts.size(); ++c) {
         const bool changes = run.change && (run.changed.empty() || run.changed[first + c]);
         if (!changes && !run.collect) continue;
-        parts[c] = part(of, c, i * rows, rows);
+        const bool is_computed = i < needed || c >= computed;
+        parts[c] = is_computed ? part(of, c, i * rows, rows) : std::vector<double>(rows * width_);
         if (changes) run.change(first + c, view(parts[c]));
       }
       const MatrixView<double> sum = of_run(view(total), i);
@@ -146,14 +149,24 @@ class Decoder::State::Together {
         run.collect(first + c, view(parts[c]));
       }
     }
-    for (std::size_t i = 0; i < stream.size(); ++i) {
-      stream[i] += state_.model.decoder->branch_scale * total[i];
-    }
+    parallel_for(stream.size(), std::size_t{1} << 16, state_.threads,
+                 [&](std::size_t begin, std::size_t end) {
+                   for (std::size_t i = begin; i < end; ++i) {
+                     stream[i] += state_.model.decoder->branch_scale * total[i];
+                   }
+                 });
   }
 
  private:
   [[nodiscard]] MatrixView<double> view(std::vector<double>& rows) const {
     return {rows.data(), rows.size() / width_, width_};
+  }
+
+  static bool replaces_all(const Apart& run, std::size_t first, std::size_t count) {
+    for (std::size_t c = 0; c < count && run.replaces && !run.changed.empty(); ++c) {
+      if (!run.changed[first + c]) return false;
+    }
+    return run.replaces && !run.collect;
   }
 
   /// Those of the i-th run.
@@ -220,27 +233,29 @@ class Decoder::State::Together {
   [[nodiscard]] std::vector<double> part(const Addends& of, std::size_t component, std::size_t first,
                                          std::size_t rows) const {
     std::vector<double> result(rows * width_);
-    parallel_for(width_, features_together, state_.threads, [&](std::size_t begin, std::size_t end) {
-      of.write(component, first, begin, {result.data() + begin, rows, end - begin, width_});
-    });
+    parallel_for(width_, outputs_together(width_, state_.threads), state_.threads,
+                 [&](std::size_t begin, std::size_t end) {
+                   of.write(component, first, begin, {result.data() + begin, rows, end - begin, width_});
+                 });
     return result;
   }
 
   /// Adds the components of a branch in their order, some of which are there.
   void add_up(const Addends& of, std::size_t first, const std::vector<std::vector<double>>& parts,
               MatrixView<double> sum) const {
-    parallel_for(width_, features_together, state_.threads, [&](std::size_t begin, std::size_t end) {
-      std::vector<double> some(sum.rows() * (end - begin));
-      for (std::size_t c = 0; c < parts.size(); ++c) {
-        const bool is_there = !parts[c].empty();
-        if (!is_there) of.write(c, first, begin, {some.data(), sum.rows(), end - begin});
-        for (std::size_t r = 0; r < sum.rows(); ++r) {
-          const double* const from =
-              is_there ? parts[c].data() + r * width_ + begin : some.data() + r * (end - begin);
-          for (std::size_t i = begin; i < end; ++i) sum.row(r)[i] += from[i - begin];
-        }
-      }
-    });
+    parallel_for(width_, outputs_together(width_, state_.threads), state_.threads,
+                 [&](std::size_t begin, std::size_t end) {
+                   std::vector<double> some(sum.rows() * (end - begin));
+                   for (std::size_t c = 0; c < parts.size(); ++c) {
+                     const bool is_there = !parts[c].empty();
+                     if (!is_there) of.write(c, first, begin, {some.data(), sum.rows(), end - begin});
+                     for (std::size_t r = 0; r < sum.rows(); ++r) {
+                       const double* const from =
+                           is_there ? parts[c].data() + r * width_ + begin : some.data() + r * (end - begin);
+                       for (std::size_t i = begin; i < end; ++i) sum.row(r)[i] += from[i - begin];
+                     }
+                   }
+                 });
   }
 
   /// Passes the norm of a branch's output; makes parts of its input those of its output.

@@ -34,9 +34,7 @@ Parts projected(const files::Checkpoint& checkpoint, std::vector<const models::L
   Parts parts{.rows = normed.rows(), .dim = static_cast<std::size_t>(maps.front()->out)};
   parts.maps = std::move(maps);
   parts.values.resize(parts.rows * parts.width());
-  for (std::size_t i = 0; i < parts.maps.size(); ++i) {
-    apply(checkpoint, *parts.maps[i], normed, threads, parts.of(i), {}, disturbance);
-  }
+  apply(checkpoint, parts.maps, normed, threads, parts.all(), {}, disturbance);
   return parts;
 }
 
@@ -95,6 +93,16 @@ void softmax(std::span<double> scores, const std::optional<double>& sink) {
   for (double& score : scores) score /= sum;
 }
 
+bool is_finite(MatrixView<const double> rows) {
+  for (std::size_t r = 0; r < rows.rows(); ++r) {
+    // Any such number makes a sum of products with 0 a NaN.
+    double sum = 0.0;
+    for (const double value : rows.row(r)) sum += 0.0 * value;
+    if (std::isnan(sum)) return false;
+  }
+  return true;
+}
+
 /// Queries whose scores are computed together.
 constexpr std::size_t queries_together = 48;
 
@@ -138,8 +146,18 @@ void attend(const models::Head& head, const std::optional<double>& sink, MatrixV
                   weights.row(t - unseen).begin() + static_cast<std::ptrdiff_t>(first));
       }
     }
-    multiply(block, rows_of(values, first, seen),
-             MatrixView<double>(output.row(q).data(), block.rows(), output.width(), output.stride()));
+    const MatrixView<double> sums(output.row(q).data(), block.rows(), output.width(), output.stride());
+    if (is_finite(rows_of(values, first, seen))) {
+      multiply(block, rows_of(values, first, seen), sums);
+    } else {
+      // A weight of 0 does not hide a value that is not finite from a query that does not see it.
+      for (std::size_t i = 0; i < block.rows(); ++i) {
+        const std::size_t t = before + q + i, least = first_key(t), most = sees_all ? rows : t + 1;
+        const std::span<double> weights_of = block.row(i).subspan(least - first, most - least);
+        multiply(MatrixView<const double>(weights_of.data(), 1, weights_of.size()),
+                 rows_of(values, least, most), MatrixView<double>(sums.row(i).data(), 1, sums.width()));
+      }
+    }
     q = end;
   }
 }

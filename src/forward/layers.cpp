@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -49,7 +50,7 @@ std::vector<double> disturbed_weights(const Disturbance& disturbance, const mode
 
 /// Moves each product by the bound of its rounding: γ |W_i| |x|, by Cauchy and Schwarz.
 void disturb_products(const Disturbance& disturbance, const models::Linear& map, MatrixView<const double> x,
-                      const std::vector<double>& lengths, MatrixView<double> y) {
+                      std::span<const double> lengths, MatrixView<double> y) {
   const double unit = rounding(static_cast<std::ptrdiff_t>(x.width()));
   Random random = signs_of(disturbance, map.role + map.weight.selector(), lengths.size());
   for (std::size_t r = 0; r < y.rows(); ++r) {
@@ -82,41 +83,76 @@ void disturb(const Disturbance& disturbance, std::string_view place, std::ptrdif
   }
 }
 
+std::size_t outputs_together(std::size_t outputs, unsigned threads) {
+  return std::clamp<std::size_t>(outputs / thread_count(threads), 64, 256);
+}
+
 void apply(const files::Checkpoint& checkpoint, const models::Linear& map, MatrixView<const double> x,
            unsigned threads, MatrixView<double> y, const Progress& progress, const Disturbance& disturbance) {
-  if (x.width() != map.in) {
-    throw Error(ErrorCode::Unsupported, fmt::format("not modelled: \"{}\" reads {} features, expected {}",
-                                                    map.weight.selector(), map.in, x.width()));
+  const models::Linear* const maps[] = {&map};
+  apply(checkpoint, maps, x, threads, y, progress, disturbance);
+}
+
+void apply(const files::Checkpoint& checkpoint, std::span<const models::Linear* const> maps,
+           MatrixView<const double> x, unsigned threads, MatrixView<double> y, const Progress& progress,
+           const Disturbance& disturbance) {
+  const auto each = static_cast<std::size_t>(maps.front()->out);
+  std::vector<double> biases;
+  for (std::size_t k = 0; k < maps.size(); ++k) {
+    const models::Linear* const map = maps[k];
+    NORMSCOPE_ASSERT(map->out == each);
+    if (x.width() != map->in) {
+      throw Error(ErrorCode::Unsupported, fmt::format("not modelled: \"{}\" reads {} features, expected {}",
+                                                      map->weight.selector(), map->in, x.width()));
+    }
+    std::vector<double> bias = models::read_bias(checkpoint, *map);
+    if (!bias.empty()) {
+      const double change = map->bias ? change_of(disturbance, map->bias->selector()) : 0.0;
+      disturb(disturbance, "bias of " + map->weight.selector(), 0, change, {bias.data(), 1, bias.size()});
+      biases.resize(maps.size() * each);
+      std::copy(bias.begin(), bias.end(), biases.begin() + static_cast<std::ptrdiff_t>(k * each));
+    }
   }
-  std::vector<double> bias = models::read_bias(checkpoint, map);
-  if (!bias.empty()) {
-    const double change = map.bias ? change_of(disturbance, map.bias->selector()) : 0.0;
-    disturb(disturbance, "bias of " + map.weight.selector(), 0, change, {bias.data(), 1, bias.size()});
-  }
-  const auto outputs = static_cast<std::size_t>(map.out);
+  const std::size_t outputs = maps.size() * each;
   const std::size_t block = std::max<std::size_t>(1, most_weights / std::max<std::size_t>(1, x.width()));
   for (std::size_t first = 0; first < outputs; first += block) {
     progress("weights", first, outputs);
     const std::size_t count = std::min(block, outputs - first);
     std::vector<double> lengths(disturbance.seed == 0 ? 0 : count);
-    parallel_for(count, 64, threads, [&](std::size_t begin, std::size_t end) {
-      std::vector<double> weight = models::read_weight(checkpoint, map, first + begin, end - begin);
-      const std::vector<double> of_rows =
-          disturbed_weights(disturbance, map, first + begin, x.width(), weight);
-      std::copy(of_rows.begin(), of_rows.end(), lengths.begin() + static_cast<std::ptrdiff_t>(begin));
+    parallel_for(count, outputs_together(count, threads), threads, [&](std::size_t begin, std::size_t end) {
+      std::vector<double> weight;
+      for (std::size_t at = first + begin; at < first + end;) {
+        const models::Linear& map = *maps[at / each];
+        const std::size_t some = std::min(each - at % each, first + end - at);
+        std::vector<double> rows = models::read_weight(checkpoint, map, at % each, some);
+        const std::vector<double> of_rows = disturbed_weights(disturbance, map, at % each, x.width(), rows);
+        for (std::size_t i = 0; i < of_rows.size(); ++i) lengths[at - first + i] = of_rows[i];
+        at += some;
+        if (weight.empty()) {
+          weight = std::move(rows);
+        } else {
+          weight.insert(weight.end(), rows.begin(), rows.end());
+        }
+      }
       const MatrixView<const double> part(weight.data(), end - begin, x.width());
       multiply(x, Factor<double>(part).transposed(),
                MatrixView<double>(y.data() + first + begin, x.rows(), end - begin, y.stride()));
     });
-    if (!lengths.empty()) {
-      disturb_products(disturbance, map, x, lengths,
-                       MatrixView<double>(y.data() + first, x.rows(), count, y.stride()));
+    for (std::size_t at = 0; at < lengths.size();) {
+      const std::size_t some = std::min(each - (first + at) % each, count - at);
+      const std::span<const double> of_rows = std::span(lengths).subspan(at, some);
+      disturb_products(disturbance, *maps[(first + at) / each], x, of_rows,
+                       MatrixView<double>(y.data() + first + at, x.rows(), some, y.stride()));
+      at += some;
     }
   }
-  for (std::size_t r = 0; r < x.rows() && !bias.empty(); ++r) {
-    const std::span<double> row = y.row(r);
-    for (std::size_t i = 0; i < outputs; ++i) row[i] += bias[i];
-  }
+  if (biases.empty()) return;
+  parallel_for(x.rows(), 16, threads, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t r = begin; r < end; ++r) {
+      const std::span<double> row = y.row(r);
+      for (std::size_t i = 0; i < outputs; ++i) row[i] += biases[i];
+    }
+  });
 }
 
 std::vector<double> apply(const files::Checkpoint& checkpoint, const models::Linear& map,

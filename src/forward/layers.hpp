@@ -23,6 +23,11 @@ void apply(const files::Checkpoint& checkpoint, const models::Linear& map, Matri
            unsigned threads, MatrixView<double> y, const Progress& progress = {},
            const Disturbance& disturbance = {});
 
+/// The same for maps side by side, of equal sizes: y (rows, maps · out).
+void apply(const files::Checkpoint& checkpoint, std::span<const models::Linear* const> maps,
+           MatrixView<const double> x, unsigned threads, MatrixView<double> y, const Progress& progress = {},
+           const Disturbance& disturbance = {});
+
 /// The products of a map with rows of `x`, row-major.
 [[nodiscard]] std::vector<double> apply(const files::Checkpoint& checkpoint, const models::Linear& map,
                                         MatrixView<const double> x, unsigned threads,
@@ -33,6 +38,9 @@ void apply(const files::Checkpoint& checkpoint, const models::Linear& map, Matri
 /// Errors    as `models::read_weight`
 [[nodiscard]] std::vector<double> whole_weight(const files::Checkpoint& checkpoint, const models::Linear& map,
                                                unsigned threads);
+
+/// Outputs of a product that a thread computes at a time, so that packing its rows costs little.
+[[nodiscard]] std::size_t outputs_together(std::size_t outputs, unsigned threads);
 
 /// Row `index` of an embedding.
 ///

@@ -125,7 +125,7 @@ class PullBack {
     // Of what the output map reads; of the values, through the weights of all queries; then through their
     // maps.
     std::vector<double> of_sums(rows_ * in), of_values(rows_ * in), maps(in * width_);
-    parallel_for(in, 64, threads_, [&](std::size_t begin, std::size_t end) {
+    parallel_for(in, outputs_together(in, threads_), threads_, [&](std::size_t begin, std::size_t end) {
       multiply(view(rows), MatrixView<const double>(out.data() + begin, width_, end - begin, in),
                MatrixView<double>(of_sums.data() + begin, rows_, end - begin, in));
     });
@@ -139,10 +139,11 @@ class PullBack {
         std::copy(value.begin(), value.end(), maps.begin() + static_cast<std::ptrdiff_t>(h * dim * width_));
       }
     });
-    parallel_for(width_, 64, threads_, [&](std::size_t begin, std::size_t end) {
-      multiply(view(of_values), MatrixView<const double>(maps.data() + begin, in, end - begin, width_),
-               MatrixView<double>(normed.data() + begin, rows_, end - begin, width_), Into::add);
-    });
+    parallel_for(
+        width_, outputs_together(width_, threads_), threads_, [&](std::size_t begin, std::size_t end) {
+          multiply(view(of_values), MatrixView<const double>(maps.data() + begin, in, end - begin, width_),
+                   MatrixView<double>(normed.data() + begin, rows_, end - begin, width_), Into::add);
+        });
   }
 
   const files::Checkpoint& checkpoint_;

@@ -4,6 +4,7 @@
 #include <normscope/forward/decoder.hpp>
 #include <normscope/forward/paths.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <functional>
@@ -126,6 +127,49 @@ TEST_P(DecoderFixture, BeginsWhereAComponentChanges) {
   // Branches that read the stream itself are all of one step.
   const double least = model.stream_readers.empty() ? 0.5 : 1.0;
   EXPECT_LE(decoder.share_behind(decoder.components().size() - 1), least);
+}
+
+TEST_P(DecoderFixture, ReplacesWhatItDoesNotCompute) {
+  const files::Checkpoint checkpoint(test::fixture(GetParam()));
+  const models::Model model = models::describe(checkpoint);
+  const std::vector<std::size_t> tokens = tokens_of(truth_of(GetParam()));
+  const Decoder decoder(checkpoint, model, 1);
+  const std::vector<std::vector<double>> entered = rows_entering(decoder, tokens);
+  const std::size_t count = decoder.components().size();
+  const auto set = [](std::size_t, MatrixView<double> rows) {
+    for (std::size_t t = 0; t < rows.rows(); ++t) std::fill(rows.row(t).begin(), rows.row(t).end(), 0.125);
+  };
+  for (std::size_t k = 0; k < count; ++k) {
+    Apart run{.change = set, .entered = &entered, .first = k, .changed = std::vector<bool>(count)};
+    run.changed[k] = true;
+    std::vector<double> expected = decoder.run_apart(tokens, run);
+    run.replaces = true;
+    EXPECT_EQ(decoder.run_apart(tokens, run), expected) << decoder.components()[k].name();
+    const std::vector<double> unchanged = decoder.run_apart(tokens, Apart{});
+    expected.insert(expected.begin(), unchanged.begin(), unchanged.end());
+    const Apart runs[] = {{.entered = &entered}, run};
+    EXPECT_EQ(decoder.run_apart(tokens, runs), expected) << decoder.components()[k].name();
+  }
+}
+
+// 0 · NaN is NaN: weights of 0 alone would not do.
+TEST_P(DecoderFixture, PassesNothingToEarlierTokens) {
+  const files::Checkpoint checkpoint(test::fixture(GetParam()));
+  const models::Model model = models::describe(checkpoint);
+  const std::vector<std::size_t> tokens = tokens_of(truth_of(GetParam()));
+  const Decoder decoder(checkpoint, model, 1);
+  const std::vector<double> whole = decoder.run_apart(tokens, Apart{});
+  for (const double bad : {std::nan(""), HUGE_VAL}) {
+    const std::size_t at = tokens.size() / 2;
+    const std::vector<double> found =
+        decoder.run_apart(tokens, {.change = [&](std::size_t k, MatrixView<double> rows) {
+                            if (k == 0) rows.row(at)[1] = bad;
+                          }});
+    const std::size_t before = at * model.width;
+    EXPECT_TRUE(
+        std::equal(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(before), whole.begin()));
+    EXPECT_TRUE(std::isnan(found[before]));
+  }
 }
 
 TEST_P(DecoderFixture, RunsSeveralPassesTogether) {

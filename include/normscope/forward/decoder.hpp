@@ -79,6 +79,9 @@ struct Apart {
   bool frozen = false;
   /// Whether `change` is for a component, by its index; empty: for all. The others are added together.
   std::vector<bool> changed{};
+  /// Whether `change` gives rows of its own whatever it gets, so that what it replaces need not be computed:
+  /// it then gets any rows. Without `collect`.
+  bool replaces = false;
   /// Whether the last position alone is wanted: what no head reads any more is then computed for it alone,
   /// and hooks get that row.
   bool last_only = false;

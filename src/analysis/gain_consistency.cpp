@@ -103,32 +103,20 @@ GainConsistency left_undecided(std::string why) {
   return result;
 }
 
-}  // namespace
-
-std::string_view consistency_text() {
-  return "The man went down to the river with his son, and when the sun had set they sat by the fire and "
-         "spoke of the house that they would build.";
-}
-
-GainConsistency gain_consistency(const files::Checkpoint& checkpoint, const models::Model& model,
-                                 std::span<const std::size_t> tokens, unsigned threads,
-                                 const Progress& progress, const ConsistencyOptions& options) {
+GainConsistency on_text(const files::Checkpoint& checkpoint, const models::Model& model,
+                        const forward::Decoder& described, std::span<const std::size_t> tokens,
+                        unsigned threads, const Progress& progress, double budget) {
   GainConsistency result;
   result.norms = shifted_norms(model);
   if (result.norms.empty()) return left_undecided("no norm has a gain");
-  std::optional<forward::Decoder> own;
-  if (options.decoder == nullptr) own.emplace(checkpoint, model, threads);
-  const forward::Decoder& described = own ? *own : *options.decoder;
   tokens = tokens.first(std::min(tokens.size(), described.positions()));
   if (tokens.size() < 3) return left_undecided("the text has fewer than 3 tokens");
   result.tokens = tokens.size() - 1;
   result.uniform = std::log(static_cast<double>(described.outputs()));
   result.work = passes * static_cast<double>(tokens.size()) * static_cast<double>(model.parameters);
-  if (result.work > options.budget) {
-    result.over_budget = true;
-    result.undecided =
-        fmt::format("it was not run, which takes {:.2g} multiplications, over the budget of {:.2g}",
-                    result.work, options.budget);
+  if (result.work > budget) {
+    result.undecided = fmt::format(
+        "it was not run, which takes {:.2g} multiplications, over the budget of {:.2g}", result.work, budget);
     return result;
   }
   const auto run = [&](double shift, std::span<const std::size_t> text) {
@@ -150,20 +138,30 @@ GainConsistency gain_consistency(const files::Checkpoint& checkpoint, const mode
   return result;
 }
 
+}  // namespace
+
+std::string_view consistency_text() {
+  return "The man went down to the river with his son, and when the sun had set they sat by the fire and "
+         "spoke of the house that they would build.";
+}
+
 GainConsistency gain_consistency(const files::Checkpoint& checkpoint, const models::Model& model,
-                                 unsigned threads, const Progress& progress,
-                                 const ConsistencyOptions& options) {
+                                 std::span<const std::size_t> tokens, unsigned threads,
+                                 const Progress& progress, double budget) {
+  return on_text(checkpoint, model, forward::Decoder(checkpoint, model, threads), tokens, threads, progress,
+                 budget);
+}
+
+GainConsistency gain_consistency(const files::Checkpoint& checkpoint, const models::Model& model,
+                                 unsigned threads, const Progress& progress, double budget) {
   try {
-    std::optional<forward::Decoder> own;
-    if (options.decoder == nullptr) own.emplace(checkpoint, model, threads);
-    const forward::Decoder& decoder = own ? *own : *options.decoder;
+    const forward::Decoder decoder(checkpoint, model, threads);
     const std::size_t vocabulary = decoder.vocabulary();
     const std::optional<std::filesystem::path> names =
         models::find_token_names(checkpoint.files().front().parent_path(), vocabulary);
     if (!names) return left_undecided("there is no tokenizer beside the file");
     const std::vector<std::size_t> tokens = forward::Tokenizer(*names, vocabulary).encode(consistency_text());
-    return gain_consistency(checkpoint, model, tokens, threads, progress,
-                            {.budget = options.budget, .decoder = &decoder});
+    return on_text(checkpoint, model, decoder, tokens, threads, progress, budget);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::Cancelled) throw;
     return left_undecided(error.what());

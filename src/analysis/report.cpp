@@ -247,8 +247,7 @@ Report audit(const files::Checkpoint& checkpoint, models::Model model, unsigned 
   report.vocabulary =
       selectability::reach_of_vocabulary(checkpoint, report.model, vocabulary, threads, progress);
   add_embedding_uses(checkpoint, report, progress);
-  report.gains_on_text =
-      gain_consistency(checkpoint, report.model, threads, progress, {.budget = vocabulary.budget});
+  report.gains_on_text = gain_consistency(checkpoint, report.model, threads, progress, vocabulary.budget);
   report.findings = find(report);
   report.measures = compare_measures(report);
   report.causes = find_causes(report);

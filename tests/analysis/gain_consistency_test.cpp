@@ -71,14 +71,12 @@ TEST(GainConsistency, HasTheLossesAndTheGrowthOfTransformers) {
 TEST(GainConsistency, RunsNothingBeyondTheBudget) {
   const files::Checkpoint checkpoint(own_model());
   models::Model model = models::describe(checkpoint);
-  const forward::Decoder decoder(checkpoint, model);
-  const GainConsistency found = gain_consistency(checkpoint, model, 0, {}, {.decoder = &decoder});
+  const GainConsistency found = gain_consistency(checkpoint, model);
   EXPECT_EQ(found.shift, 0);
   EXPECT_EQ(found.work, 4.0 * 39.0 * static_cast<double>(model.parameters));
-  EXPECT_EQ(gain_consistency(checkpoint, model, 0, {}, {.budget = found.work, .decoder = &decoder}).shift, 0);
-  const GainConsistency left =
-      gain_consistency(checkpoint, model, 0, {}, {.budget = 0.99 * found.work, .decoder = &decoder});
-  EXPECT_TRUE(left.over_budget);
+  EXPECT_EQ(gain_consistency(checkpoint, model, 0, {}, found.work).shift, 0);
+  const GainConsistency left = gain_consistency(checkpoint, model, 0, {}, 0.99 * found.work);
+  EXPECT_FALSE(left.shift.has_value());
   EXPECT_EQ(left.work, found.work);
   EXPECT_TRUE(left.gains.empty());
   model.parameters = 10'000'000'000;

@@ -9,7 +9,6 @@
 
 #include <normscope/core/parallel.hpp>
 #include <normscope/files/checkpoint.hpp>
-#include <normscope/forward/decoder.hpp>
 #include <normscope/models/model.hpp>
 
 /// Whether a model's gains are those that it was trained with, or off by 1, as they are when a conversion
@@ -27,7 +26,6 @@ struct GainConsistency {
   /// The shift with which the model is the trained one, 0, -1 or 1; empty: undecided.
   std::optional<int> shift{};
   std::string undecided{};            ///< why, where it is
-  bool over_budget = false;           ///< undecided as nothing was run: `work` is more than the budget
   double work = 0.0;                  ///< multiplications of the four passes; 0 without a text
   std::size_t tokens = 0;             ///< tokens that are predicted
   double uniform = 0.0;               ///< loss of a model for which all tokens are equally likely
@@ -40,11 +38,8 @@ struct GainConsistency {
 /// advantage over what it should not prefer in about one of e^20 cases.
 inline constexpr double telling_nats = 20.0;
 
-struct ConsistencyOptions {
-  double budget = 5e10;  ///< multiplications; nothing is run if the four passes take more
-  /// A decoder of the model as it is described, with the same checkpoint, if the caller has one.
-  const forward::Decoder* decoder = nullptr;
-};
+/// Multiplications; nothing is run if the four passes take more.
+inline constexpr double consistency_budget = 5e10;
 
 /// An English sentence of plain words, for models with a tokenizer.
 [[nodiscard]] std::string_view consistency_text();
@@ -65,7 +60,7 @@ struct ConsistencyOptions {
                                                const models::Model& model,
                                                std::span<const std::size_t> tokens, unsigned threads = 0,
                                                const Progress& progress = {},
-                                               const ConsistencyOptions& options = {});
+                                               double budget = consistency_budget);
 
 /// Likewise, with `consistency_text` and the tokenizer beside the checkpoint. Undecided, with the reason,
 /// where there is none, and where the model is not one that `forward` runs.
@@ -74,6 +69,6 @@ struct ConsistencyOptions {
 [[nodiscard]] GainConsistency gain_consistency(const files::Checkpoint& checkpoint,
                                                const models::Model& model, unsigned threads = 0,
                                                const Progress& progress = {},
-                                               const ConsistencyOptions& options = {});
+                                               double budget = consistency_budget);
 
 }  // namespace normscope::analysis

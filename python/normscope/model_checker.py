@@ -331,10 +331,72 @@ def share_ends(component, source, v, s, model, where):
             added = [through * unit for unit in units]
             low, high, size = np.minimum(*added).sum(), np.maximum(*added).sum(), np.maximum(*map(abs, added)).sum()
     low, high = sorted((source["scale"] * low, source["scale"] * high))
-    allowed = 1e-9 * abs(source["scale"]) * size
+    size *= abs(source["scale"])
+    for name, sign in (("below", -1), ("above", 1)):
+        if source["of"] == "mlp" and source[name]:
+            bound, terms = quadratic_bound(source, sign * source["scale"] * through, source[name], model)
+            low, high = (max(low, -bound), high) if sign < 0 else (low, min(high, bound))
+            size = max(size, terms)
+    allowed = 1e-9 * size
     for name, holds in (("least", component["anywhere"]["least"] * s <= min(0, low) + allowed),
                         ("most", component["anywhere"]["most"] * s >= max(0, high) - allowed)):
         yield f"{where}anywhere.{name}", holds
+
+
+def highest(f, low, high):
+    """The largest value of each of several functions between two of its arguments: of a grid, with the best place refined."""
+    best = np.full(low.shape, -np.inf)
+    for start, end in ((low, np.clip(0, low, high)), (np.clip(0, low, high), high)):
+        z = start + np.linspace(0, 1, 1025)[:, None] * (end - start)
+        y = f(z)
+        # Where a grid of a function is nearly as high in two places, both may be the highest between.
+        for _ in range(3):
+            k = y.argmax(axis=0)
+            a, b = (z[np.clip(k + d, 0, 1024), np.arange(len(low))] for d in (-1, 1))
+            for _ in range(60):
+                third = (b - a) / 3
+                right = f(a + third) < f(b - third)
+                a, b = np.where(right, a + third, a), np.where(right, b, b - third)
+            best = np.maximum(best, np.maximum(f((a + b) / 2), y.max(axis=0)))
+            y[abs(np.arange(1025)[:, None] - k) <= 2] = -np.inf
+    return best
+
+
+def quadratic_bound(source, a, proof, model):
+    """An upper bound of what the units of an MLP add up to, each at most a quadratic function of what it reads of the ball
+    |u| <= 1, and the sizes of its terms; infinite where the proof does not hold."""
+    norm = source["norm"]
+
+    def reads(part):
+        weight, bias = own_map(part, model, norm["width"])
+        gain, shift = parameters(norm, model, norm["width"])
+        rows = sphere(norm, norm["width"])[1] * weight * gain
+        return rows - (norm["kind"] == "layer") * rows.mean(axis=1, keepdims=True), bias + weight @ shift
+
+    p, c = reads(source["gate"] or source["in"])
+    s, t, k = (np.array(proof[name], float) for name in ("slopes", "curvatures", "balances"))
+    if sphere(norm, norm["width"])[0] != 1 or norm["kind"] in ("dyt", "derf") or s.shape != a.shape or t.shape != a.shape:
+        return np.inf, 0.0
+    reach, multiplier, name = np.linalg.norm(p, axis=1), proof["multiplier"], source["activation"]
+    if source["gate"]:
+        q, x = reads(source["in"])
+        if k.shape != a.shape or not (k > 0).all():
+            return np.inf, 0.0
+        rest = highest(lambda z: (activate(name, z) - s * z)**2 - t * (z - c)**2, c - reach, c + reach)
+        constants = np.array([a * s * x * c, abs(a) * k * x * x / 2, abs(a) * rest / k / 2])
+        h = (a * s * x) @ p + (a * s * c + abs(a) * k * x) @ q
+        matrix = (p.T * (a * s)) @ q + (q.T * (abs(a) * k / 2)) @ q + (p.T * (abs(a) * t / k / 2)) @ p
+        lengths = abs(a) * (abs(s) * reach + k * np.linalg.norm(q, axis=1)) * np.linalg.norm(q, axis=1) + abs(a * t / k) * reach**2
+    else:
+        constants = highest(lambda z: a * activate(name, z) - s * (z - c) - t * (z - c)**2, c - reach, c + reach)
+        h, matrix, lengths = s @ p, (p.T * t) @ p, abs(s) * reach + abs(t) * reach**2
+    left = multiplier * np.eye(len(h)) - (matrix + matrix.T) / 2
+    size = abs(constants).sum() + lengths.sum() + multiplier
+    values, axes = np.linalg.eigh(left)
+    if multiplier < 0 or values[0] < -1e-10 * size:
+        return np.inf, size
+    w = axes @ (axes.T @ h / 2 / np.maximum(values, 1e-12 * size))
+    return constants.sum() + multiplier + w @ left @ w + np.linalg.norm(h - 2 * left @ w), size
 
 
 def stored_inputs(part, model, outputs):

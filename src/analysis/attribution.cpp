@@ -279,13 +279,15 @@ class Attributor {
   void add_ranges(const NormReading& reading) {
     for (std::size_t k = 0; k < result_.components.size(); ++k) {
       progress_("ranges", k, result_.components.size());
-      const std::optional<Interval> found =
-          share_range(checkpoint_, model_, decoder_.components()[k], reading.direction());
+      std::optional<ShareRange> found =
+          share_range(checkpoint_, model_, decoder_.components()[k], reading.direction(), options_.threads);
       if (!found) continue;
       constexpr double outwards = 1.0 + 8.0 * unit_roundoff;
       result_.components[k].anywhere =
-          Interval{.lower = std::min(0.0, found->lower) * outwards / reading.divisor(),
-                   .upper = std::max(0.0, found->upper) * outwards / reading.divisor()};
+          Interval{.lower = std::min(0.0, found->interval.lower) * outwards / reading.divisor(),
+                   .upper = std::max(0.0, found->interval.upper) * outwards / reading.divisor()};
+      result_.components[k].below = std::move(found->below);
+      result_.components[k].above = std::move(found->above);
     }
   }
 

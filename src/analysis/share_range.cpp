@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/rounding.hpp>
+
+#include "mlp_range.hpp"
 
 namespace normscope::analysis {
 namespace {
@@ -108,6 +111,50 @@ Columns columns_of(const files::Checkpoint& checkpoint, const models::Linear& ou
   return columns;
 }
 
+/// What the rows of a map read behind a norm with one divisor.
+BallReads reads_behind(const NormSpec& norm, std::vector<double> rows, std::span<const double> bias) {
+  BallReads reads{.rows = std::move(rows)};
+  const std::size_t width = norm.width;
+  for (std::size_t j = 0; j < bias.size(); ++j) {
+    const std::span<double> row(reads.rows.data() + j * width, width);
+    reads.intervals.push_back(interval(norm, row, bias[j]));
+    double centre = bias[j], sizes = std::abs(bias[j]), square = 0.0;
+    for (std::size_t i = 0; i < width; ++i) {
+      centre += row[i] * norm.bias_at(i);
+      sizes += std::abs(row[i] * norm.bias_at(i));
+      row[i] *= norm.radius() * norm.gain_at(i);
+      square += row[i] * row[i];
+    }
+    if (norm.centers()) center(row);
+    reads.centres.push_back(centre);
+    reads.lengths.push_back(euclidean_norm(row));
+    reads.errors.push_back(2.0 * rounding(static_cast<std::ptrdiff_t>(width) + 64) *
+                           (sizes + std::sqrt(square)));
+  }
+  return reads;
+}
+
+/// Units, times the square of their norm's width, of MLPs that are bounded together.
+constexpr double most_bounded_together = 0x1p33;
+
+/// Makes the range smaller where bounds of all units together do.
+void narrow(const BallUnits& units, double error, unsigned threads, ShareRange& range) {
+  for (const double sign : {-1.0, 1.0}) {
+    std::optional<BallBound> bound = bound_units(units, sign, threads);
+    if (!bound) continue;
+    const double value = bound->value + error;
+    if (sign > 0.0 && value < range.interval.upper) {
+      range.interval.upper = value;
+      range.above = std::move(bound->proof);
+    } else if (sign < 0.0 && -value > range.interval.lower) {
+      range.interval.lower = -value;
+      range.below = std::move(bound->proof);
+    }
+  }
+}
+
+ShareRange without_proof(const Interval& interval) { return {.interval = interval}; }
+
 }  // namespace
 
 ShareSource share_source(const forward::Component& of) {
@@ -139,27 +186,29 @@ const models::Linear* table_of(const models::Model& model, const forward::Compon
   return nullptr;
 }
 
-std::optional<Interval> share_range(const files::Checkpoint& checkpoint, const models::Model& model,
-                                    const forward::Component& of, std::span<const double> direction) {
+std::optional<ShareRange> share_range(const files::Checkpoint& checkpoint, const models::Model& model,
+                                      const forward::Component& of, std::span<const double> direction,
+                                      unsigned threads) {
   const double scale = model.decoder->branch_scale;
   switch (share_source(of)) {
     case ShareSource::none: return std::nullopt;
     case ShareSource::rows: {
       const models::Linear* const table = table_of(model, of);
       if (table == nullptr) return std::nullopt;
-      return times(of.kind == Kind::embedding ? model.decoder->embedding_scale : 1.0,
-                   of_table(checkpoint, *table, direction));
+      return without_proof(times(of.kind == Kind::embedding ? model.decoder->embedding_scale : 1.0,
+                                 of_table(checkpoint, *table, direction)));
     }
     case ShareSource::constant: {
       const std::vector<double> bias = of.after != nullptr ? models::read_norm(checkpoint, *of.after).bias
                                                            : models::read_bias(checkpoint, *of.out);
-      return times(scale, of_rows(bias, direction));
+      return without_proof(times(scale, of_rows(bias, direction)));
     }
     case ShareSource::norm:
-      return times(scale, interval(models::read_norm(checkpoint, *of.after), direction, 0.0));
+      return without_proof(times(scale, interval(models::read_norm(checkpoint, *of.after), direction, 0.0)));
     case ShareSource::head:
     case ShareSource::mlp: break;
   }
+  if (of.kind == Kind::mlp && model.decoder->clamped_gate) return std::nullopt;
   const NormSpec norm = models::read_norm(checkpoint, *of.reads);
   const auto count = static_cast<std::size_t>(of.in->out);
   const auto terms = static_cast<std::ptrdiff_t>(direction.size() + count + norm.width);
@@ -186,7 +235,7 @@ std::optional<Interval> share_range(const files::Checkpoint& checkpoint, const m
     const Interval value = interval(norm, row, constant);
     // The weights of attention add up to 1, but for rounding that these terms cover.
     sum.add(value.lower, value.upper, 4.0 * rounding(terms + 64) * error);
-    return sum.result();
+    return without_proof(sum.result());
   }
   std::vector<double> gate, gate_bias(count);
   if (of.gate != nullptr) {
@@ -198,6 +247,7 @@ std::optional<Interval> share_range(const files::Checkpoint& checkpoint, const m
   const auto input = [&](const std::vector<double>& rows, const std::vector<double>& biases, std::size_t j) {
     return interval(norm, {rows.data() + j * norm.width, norm.width}, biases[j]);
   };
+  double misread = 0.0;
   for (std::size_t j = 0; j < count; ++j) {
     const Interval in = input(weight, bias, j);
     Interval unit;
@@ -210,10 +260,23 @@ std::optional<Interval> share_range(const files::Checkpoint& checkpoint, const m
       unit = activated_between(activation, in);
     }
     const double size = std::max(std::abs(unit.lower), std::abs(unit.upper));
-    sum.add(columns.reads[j] * unit.lower, columns.reads[j] * unit.upper,
-            2.0 * rounding(terms + 64) * columns.sizes[j] * size);
+    const double error = 2.0 * rounding(terms + 64) * columns.sizes[j] * size;
+    sum.add(columns.reads[j] * unit.lower, columns.reads[j] * unit.upper, error);
+    misread += error;
   }
-  return sum.result();
+  ShareRange range{.interval = sum.result()};
+  const double work = static_cast<double>(count) * static_cast<double>(norm.width * norm.width);
+  if (!norm.elementwise() && norm.groups == 1 && work <= most_bounded_together) {
+    BallUnits units{.activation = activation, .width = norm.width, .reads = columns.reads};
+    if (of.gate != nullptr) {
+      units.z = reads_behind(norm, std::move(gate), gate_bias);
+      units.x = reads_behind(norm, weight, bias);
+    } else {
+      units.z = reads_behind(norm, weight, bias);
+    }
+    narrow(units, 2.0 * misread, threads, range);
+  }
+  return range;
 }
 
 }  // namespace normscope::analysis

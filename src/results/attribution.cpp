@@ -182,6 +182,16 @@ void fields(V& v, const MapFields& x) {
 }
 
 template <class V>
+void fields(V& v, const analysis::QuadraticProof& x) {
+  v.define("quadratic_bound",
+           "of an end of an MLP's range: quadratic functions of what each unit reads of the norm's output");
+  v("slopes", x.slopes);
+  v("curvatures", x.curvatures);
+  v("balances", x.balances, "of gated units; none without gates");
+  v("multiplier", not_negative(x.multiplier), "of the length of what the norm puts out, before its gain");
+}
+
+template <class V>
 void fields(V& v, const ShareFields& x) {
   using analysis::ShareSource;
   const forward::Component& of = or_empty(x.of.component);
@@ -219,6 +229,9 @@ void fields(V& v, const ShareFields& x) {
   v("activation",
     nullable(kind == ShareSource::mlp && decoder.activation,
              one_of<"gelu", "gelu_tanh", "silu", "relu", "squared_relu">(or_empty(decoder.activation))));
+  v("below", nullable(x.of.below.has_value(), or_empty(x.of.below)),
+    "proves the least of an MLP; null where the extremes of each unit do");
+  v("above", nullable(x.of.above.has_value(), or_empty(x.of.above)), "proves its most");
 }
 
 template <class V>

@@ -9,26 +9,12 @@
 #include <normscope/core/rounding.hpp>
 
 #include "heads.hpp"
+#include "quadratic_bound.hpp"
 
 namespace normscope::verify {
 namespace {
 
-/// An activation function.
-double activate(models::Activation activation, double x) {
-  switch (activation) {
-    case models::Activation::gelu: return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
-    case models::Activation::gelu_tanh: {
-      const double root = std::sqrt(2.0 / std::acos(-1.0));
-      return 0.5 * x * (1.0 + std::tanh(root * x * (1.0 + 0.044715 * x * x)));
-    }
-    case models::Activation::silu: return x / (1.0 + std::exp(-x));
-    case models::Activation::relu: return x > 0.0 ? x : 0.0;
-    case models::Activation::squared_relu: return x > 0.0 ? x * x : 0.0;
-  }
-  return 0.0;
-}
-
-/// Its extremes between two inputs. All fall to their least value and rise from there.
+/// Extremes of an activation function between two inputs. All fall to their least value and rise from there.
 std::pair<double, double> activated(models::Activation activation, double low, double high) {
   const double ends[] = {activate(activation, low), activate(activation, high)};
   double least = std::min(ends[0], ends[1]);
@@ -79,9 +65,31 @@ bool is_norm(const Field& stated, const models::Norm* norm) {
          is_null_or(stated["bias"], selector_of(norm->bias));
 }
 
+ShareLimits scaled_by(const ShareLimits& limits, double factor) {
+  const auto [lower, upper] = std::minmax({factor * limits.lower, factor * limits.upper});
+  return {lower, upper, std::abs(factor) * limits.size};
+}
+
 constexpr const char* activation_names[] = {"gelu", "gelu_tanh", "silu", "relu", "squared_relu"};
 
 }  // namespace
+
+/// What rows of a map read behind a norm with one divisor.
+Reads reads_behind(const NormSpec& norm, const std::vector<double>& weight, const std::vector<double>& bias) {
+  Reads reads{.width = norm.width, .rows = weight};
+  for (std::size_t j = 0; j < weight.size() / norm.width; ++j) {
+    double* const row = reads.rows.data() + j * norm.width;
+    double centre = bias.empty() ? 0.0 : bias[j], middle = 0.0;
+    for (std::size_t i = 0; i < norm.width; ++i) {
+      centre += row[i] * norm.bias_at(i);
+      row[i] *= norm.gain_at(i) * norm.radius();
+      middle += row[i] / static_cast<double>(norm.width);
+    }
+    for (std::size_t i = 0; i < norm.width && norm.centers(); ++i) row[i] -= middle;
+    reads.centres.push_back(centre);
+  }
+  return reads;
+}
 
 /// What is known of a component, by the names of a result's `of`.
 struct ShareRanges::Part {
@@ -294,7 +302,7 @@ ShareLimits ShareRanges::of_head(const Part& part) const {
   return limits;
 }
 
-ShareLimits ShareRanges::of_mlp(const Part& part) const {
+ShareLimits ShareRanges::of_mlp(const Part& part, const Field& source) const {
   const auto count = static_cast<std::size_t>(part.in->out);
   const std::vector<double> reads = read_through(*part.out, 0, count);
   const NormSpec norm = models::read_norm(checkpoint_, *part.norm);
@@ -325,6 +333,26 @@ ShareLimits ShareRanges::of_mlp(const Part& part) const {
     total.upper += std::max(one, other);
     total.size += std::max(std::abs(one), std::abs(other));
   }
+  total = scaled_by(total, part.scale);
+  const bool is_proved = !source["below"].is_null() || !source["above"].is_null();
+  if (!is_proved || norm.elementwise() || norm.groups != 1) return total;
+  const auto read_by = [&](const models::Linear& map) {
+    return reads_behind(norm, models::read_weight(checkpoint_, map, 0, count),
+                        models::read_bias(checkpoint_, map));
+  };
+  const Reads inner = read_by(*part.in);
+  const Reads z = part.gate != nullptr ? read_by(*part.gate) : inner;
+  for (const double sign : {-1.0, 1.0}) {
+    const Field proof = source[sign < 0.0 ? "below" : "above"];
+    if (proof.is_null()) continue;
+    std::vector<double> a;
+    for (const double read : reads) a.push_back(sign * part.scale * read);
+    const auto bound = quadratic_bound(activation, a, z, part.gate != nullptr ? inner : Reads(), proof);
+    if (!bound) continue;
+    if (sign < 0.0) total.lower = std::max(total.lower, -bound->value);
+    if (sign > 0.0) total.upper = std::min(total.upper, bound->value);
+    total.size = std::max(total.size, bound->size);
+  }
   return total;
 }
 
@@ -335,13 +363,15 @@ std::optional<ShareLimits> ShareRanges::limits(const std::string& component, con
   if (!part || source.is_null()) return std::nullopt;
   const std::string_view of = part->of;
   const bool reads = of == "head" || of == "mlp";
-  is_source =
-      source["of"].text() == of && source["scale"].number() == part->scale &&
-      is_null_or(source["rows"], part->rows) && source["first_input"].count() == part->first_input &&
-      is_norm(source["norm"], of == "constant" ? nullptr : part->norm) && is_map(source["in"], part->in) &&
-      is_map(source["gate"], part->gate) && is_map(source["out"], reads ? part->out : nullptr) &&
-      is_null_or(source["activation"],
-                 of == "mlp" ? activation_names[static_cast<std::size_t>(*model_.decoder->activation)] : "");
+  is_source = source["of"].text() == of && source["scale"].number() == part->scale &&
+              is_null_or(source["rows"], part->rows) && source["first_input"].count() == part->first_input &&
+              is_norm(source["norm"], of == "constant" ? nullptr : part->norm) &&
+              is_map(source["in"], part->in) && is_map(source["gate"], part->gate) &&
+              is_map(source["out"], reads ? part->out : nullptr) &&
+              is_null_or(source["activation"],
+                         of == "mlp" ? activation_names[static_cast<std::size_t>(*model_.decoder->activation)]
+                                     : "") &&
+              (of == "mlp" || (source["below"].is_null() && source["above"].is_null()));
   ShareLimits limits;
   if (of == "rows") limits = of_table(*part->table);
   if (of == "constant") {
@@ -350,9 +380,7 @@ std::optional<ShareLimits> ShareRanges::limits(const std::string& component, con
   }
   if (of == "norm") limits = behind(models::read_norm(checkpoint_, *part->norm), direction_, 0.0);
   if (of == "head") limits = of_head(*part);
-  if (of == "mlp") limits = of_mlp(*part);
-  const auto [lower, upper] = std::minmax({part->scale * limits.lower, part->scale * limits.upper});
-  return ShareLimits{lower, upper, std::abs(part->scale) * limits.size};
+  return of == "mlp" ? of_mlp(*part, source) : scaled_by(limits, part->scale);
 }
 
 }  // namespace normscope::verify

@@ -50,7 +50,7 @@ class ShareRanges {
   [[nodiscard]] ShareLimits of_rows(std::span<const double> rows) const;
   [[nodiscard]] ShareLimits of_table(const models::Linear& table) const;
   [[nodiscard]] ShareLimits of_head(const Part& part) const;
-  [[nodiscard]] ShareLimits of_mlp(const Part& part) const;
+  [[nodiscard]] ShareLimits of_mlp(const Part& part, const Field& source) const;
   /// The ends of w·y + c over a norm's outputs y.
   [[nodiscard]] static ShareLimits behind(const NormSpec& norm, std::span<const double> row, double constant);
   /// vᵀ W for inputs of an output map.

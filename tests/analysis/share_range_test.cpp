@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <normscope/core/random.hpp>
+#include <normscope/core/rounding.hpp>
 
 #include "support/fixtures.hpp"
 
@@ -27,7 +28,7 @@ TEST(ShareRange, NoContextLeavesIt) {
       const forward::Component& component = decoder.components()[k];
       const bool is_part = component.after != nullptr && component.kind == forward::Component::Kind::head;
       ASSERT_EQ(found.has_value(), !is_part) << name << ' ' << component.name();
-      ranges.push_back(found.value_or(Interval{.lower = -infinity, .upper = infinity}));
+      ranges.push_back(found ? found->interval : Interval{.lower = -infinity, .upper = infinity});
       seen.push_back({.lower = infinity, .upper = -infinity});
     }
     for (int context = 0; context < 40; ++context) {
@@ -48,7 +49,7 @@ TEST(ShareRange, NoContextLeavesIt) {
       const double width = ranges[k].upper - ranges[k].lower;
       if (width == infinity) continue;
       const bool is_mlp = decoder.components()[k].kind == forward::Component::Kind::mlp;
-      EXPECT_LE(width, (is_mlp ? 60.0 : 12.0) * (seen[k].upper - seen[k].lower) + 1e-9)
+      EXPECT_LE(width, (is_mlp ? 20.0 : 12.0) * (seen[k].upper - seen[k].lower) + 1e-9)
           << name << ' ' << decoder.components()[k].name();
     }
   }

@@ -347,6 +347,9 @@ class Attribute(CommandTest):
         np.save(self.folder / "narrow.npy", np.zeros((30, 63)))
         self.assertIn("63 features, expected 64", refused("--target", "g", "--replace-with", "narrow.npy"))
         self.assertIn("not modelled", self.fails(3, "attribute", fixture("bert"), "--tokens", "1,2", "--target", 3))
+        # Its factors of branches, keys and logits are known, but not what its state-space layers compute.
+        self.assertIn("not modelled: the forward pass of Falcon-H1",
+                      self.fails(3, "attribute", fixture("falcon_h1"), "--tokens", "1,2", "--target", 3))
 
 
 if __name__ == "__main__":

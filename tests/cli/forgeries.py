@@ -127,12 +127,15 @@ def attribute_anywhere(of):
     # Which maps are a component's, the checker in NumPy cannot tell.
     for name, value in (("scale", 0.5), ("rows", "transformer.wpe.weight"), ("of", "constant")):
         of.unproved(f"another {name} of the embedding", "shares", put(f"proof.shares[0].{name}", value))
+    of.failed("an MLP's range without its proof", "most", put("proof.shares[6].above", None))
+    of.failed("an MLP's range with another multiplier", "least", put("proof.shares[6].below.multiplier", 0.0))
     of.unproved("another head's values", "shares", put("proof.shares[3].in.outputs", lambda runs: [[runs[0][0] + 1, runs[0][1] - 1]]))
     of.unproved("another head's columns", "shares", put("proof.shares[2].first_input", lambda x: x + 1))
 
 
 def attribute_gated(of):
     anywhere(of, 0, 1, -1)
+    of.failed("another slope of a unit", "most", put("proof.shares[-1].above.slopes[0]", lambda x: x + 1.0))
     of.unproved("another activation", "shares", put("proof.shares[-1].activation", "relu"))
     of.unproved("no gate", "shares", put("proof.shares[-1].gate", None))
 

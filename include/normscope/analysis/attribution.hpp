@@ -9,6 +9,7 @@
 
 #include <normscope/analysis/norm_reading.hpp>
 #include <normscope/analysis/ranges.hpp>
+#include <normscope/analysis/share_range.hpp>
 #include <normscope/analysis/subsets.hpp>
 #include <normscope/core/dtype.hpp>
 #include <normscope/core/parallel.hpp>
@@ -73,6 +74,7 @@ struct ComponentEffect {
   /// Bounds of its share in every context whose final norm divides by `Attribution::divisor` or more; if
   /// asked for and known.
   std::optional<Interval> anywhere{};
+  std::optional<QuadraticProof> below{}, above{};  ///< of its ends, for MLPs: as in `ShareRange`
 };
 
 /// All components but some removed together.

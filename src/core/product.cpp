@@ -75,6 +75,20 @@ inline constexpr std::size_t tile_rows = 4;
 #endif
 inline constexpr std::size_t tile_vectors = 2;
 
+/// `panel` contiguous numbers of each term. A call for each piece of memory would take longer than the
+/// copies.
+template <typename T>
+HWY_INLINE void CopyPanel(const T* from, std::size_t terms, std::size_t step, std::size_t panel,
+                          T* HWY_RESTRICT to) {
+  const hn::ScalableTag<T> tag;
+  const std::size_t lanes = hn::Lanes(tag);
+  const std::size_t whole = panel / lanes * lanes;
+  for (std::size_t p = 0; p < terms; ++p, from += step, to += panel) {
+    for (std::size_t i = 0; i < whole; i += lanes) hn::StoreU(hn::LoadU(tag, from + i), tag, to + i);
+    for (std::size_t i = whole; i < panel; ++i) to[i] = from[i];
+  }
+}
+
 /// Rows of `from` interleaved in panels of `panel`, term by term; missing rows are zeros.
 template <typename T>
 HWY_INLINE void Pack(const T* from, std::size_t count, std::size_t step, std::size_t terms,
@@ -83,9 +97,7 @@ HWY_INLINE void Pack(const T* from, std::size_t count, std::size_t step, std::si
     const std::size_t there = std::min(panel, count - first);
     const T* const start = from + first * step;
     if (step == 1 && there == panel) {
-      for (std::size_t p = 0; p < terms; ++p) {
-        std::copy_n(start + p * term_step, panel, to + p * panel);
-      }
+      CopyPanel(start, terms, term_step, panel, to);
       continue;
     }
     // A few terms of every row at a time, so that what is written stays in the first-level cache.

@@ -10,6 +10,7 @@
 #include <Eigen/Core>
 #include <Eigen/Jacobi>
 
+#include <normscope/core/eigen/matrix_vector.hpp>
 #include <normscope/core/error.hpp>
 
 namespace normscope::proof {
@@ -31,7 +32,7 @@ class BallWorkingSet {
   [[nodiscard]] Index size() const { return static_cast<Index>(members_.size()); }
   [[nodiscard]] const std::vector<Index>& members() const { return members_; }
   [[nodiscard]] const VectorXd& weights() const { return weights_; }
-  [[nodiscard]] VectorXd sum() const { return columns() * weights_; }
+  [[nodiscard]] VectorXd sum() const { return times(columns(), weights_); }
   [[nodiscard]] double offset() const { return offsets_.head(size()).dot(weights_); }
 
   /// Adds a row with weight 0, or 1 if it is the first. Returns false if it lies in the affine hull of the
@@ -58,7 +59,7 @@ class BallWorkingSet {
   /// Replaces one of the rows by a row that lies in their affine hull, which leaves Σ weight · row unchanged.
   /// Returns false if rounding leaves no row to replace.
   bool exchange(Index member, const Eigen::Ref<const VectorXd>& row, double offset) {
-    VectorXd coordinates = basis().transpose() * longer(row);
+    VectorXd coordinates = transposed_times(basis(), longer(row));
     solve(coordinates);
     Index leaving = -1;
     double step = 0.0;
@@ -149,8 +150,8 @@ class BallWorkingSet {
     const Index width = columns_.rows();
     Flat flat;
     const VectorXd last = basis().row(width).transpose();
-    VectorXd across = VectorXd::Unit(width + 1, width) - basis() * last;
-    across -= basis() * (basis().transpose() * across);
+    VectorXd across = VectorXd::Unit(width + 1, width) - times(basis(), last);
+    across -= times(basis(), transposed_times(basis(), across));
     VectorXd nearest = last;
     solve(nearest);
     const double total = nearest.sum();
@@ -167,7 +168,7 @@ class BallWorkingSet {
     }
     flat.slope = -by;
     solve(flat.slope);
-    const VectorXd turn = -(basis() * by).head(width);
+    const VectorXd turn = -times(basis(), by).head(width);
     const double rest = 1.0 - turn.squaredNorm();
     const double away = across.head(width).norm();
     // Smaller than `zero`: a hull farther from the origin than this has a direction, a nearer one a row of
@@ -195,8 +196,8 @@ class BallWorkingSet {
     VectorXd along = VectorXd::Zero(k);
     // The second projection removes the rounding of the first.
     for (int pass = 0; pass < 2; ++pass) {
-      const VectorXd part = before.transpose() * column;
-      column -= before * part;
+      const VectorXd part = transposed_times(before, column);
+      column -= times(before, part);
       along += part;
     }
     const double left = column.norm();
@@ -307,7 +308,7 @@ class BallSolver::Work {
       const double length = point.norm();
       if (length > 1.0) point /= length;
       state.upper = working_set_.sum().norm() + working_set_.offset();
-      const VectorXd heights = rows_.leftCols(n).transpose() * point + offsets_.head(n);
+      const VectorXd heights = transposed_times(rows_.leftCols(n), point) + offsets_.head(n);
       Index lowest = 0;
       state.lower = heights.minCoeff(&lowest);
       if (state.upper < best.upper) {

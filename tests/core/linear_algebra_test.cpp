@@ -11,6 +11,7 @@
 
 #include <normscope/core/eigen/linear_algebra.hpp>
 #include <normscope/core/linear_algebra.hpp>
+#include <normscope/core/matrix_vector.hpp>
 #include <normscope/core/random.hpp>
 
 #include "support/gains.hpp"
@@ -78,6 +79,13 @@ void expect_within_bound(Shape shape, bool transpose_a, bool transpose_b, Into i
   }
 }
 
+std::vector<double> normal_entries(std::size_t count, std::uint64_t seed) {
+  Random random(seed);
+  std::vector<double> result(count);
+  for (double& entry : result) entry = random.normal();
+  return result;
+}
+
 TEST(Product, IsWithinItsBound) {
   test::for_each_instruction_set([] {
     for (const Shape& shape : shapes) {
@@ -87,6 +95,35 @@ TEST(Product, IsWithinItsBound) {
           expect_within_bound<double>(shape, (reading & 1) != 0, (reading & 2) != 0, into);
           expect_within_bound<float>(shape, (reading & 1) != 0, (reading & 2) != 0, into);
         }
+      }
+    }
+  });
+}
+
+TEST(Product, OfAVectorIsWithinItsBound) {
+  test::for_each_instruction_set([] {
+    Random random(11);
+    for (const Shape& shape : shapes) {
+      Stored<double> a(shape.m, shape.k, random);
+      const std::vector<double> x = normal_entries(shape.m + shape.k, shape.n);
+      for (const bool transposed : {false, true}) {
+        const Factor<double> given = a.view();
+        const Factor<double> factor = transposed ? given.transposed() : given;
+        std::vector<double> y(factor.rows + 1, 5.0);
+        multiply_vector(factor, {x.data(), factor.columns}, {y.data(), factor.rows});
+        for (std::size_t i = 0; i < factor.rows; ++i) {
+          long double exact = 0.0L;
+          long double magnitude = 0.0L;
+          for (std::size_t j = 0; j < factor.columns; ++j) {
+            const long double term =
+                static_cast<long double>(factor.data[i * factor.row_step + j * factor.column_step]) * x[j];
+            exact += term;
+            magnitude += std::abs(term);
+          }
+          ASSERT_LE(std::abs(y[i] - exact), static_cast<long double>(factor.columns) * 0x1p-52L * magnitude)
+              << shape.m << " " << shape.k << " " << i;
+        }
+        EXPECT_EQ(y.back(), 5.0);
       }
     }
   });
@@ -130,13 +167,6 @@ TEST(Product, OfNoTermsIsZeroOrNothing) {
   multiply(Factor<double>(nullptr, 1, 0, 0), Factor<double>(nullptr, 0, 2, 2), view);
   EXPECT_EQ(c, (std::vector<double>{0.0, 0.0}));
   multiply(Factor<double>(nullptr, 0, 3, 3), Factor<double>(c.data(), 3, 0, 0), MatrixView<double>());
-}
-
-std::vector<double> normal_entries(std::size_t count, std::uint64_t seed) {
-  Random random(seed);
-  std::vector<double> result(count);
-  for (double& entry : result) entry = random.normal();
-  return result;
 }
 
 /// Largest |XᵀX − 1| over the entries, X (rows, rank).

@@ -16,7 +16,13 @@ using proof::Answer;
 using proof::PointWeight;
 
 /// Steps after which the token is left to `decide_tokens`, which needs more time for each of its own.
-constexpr std::size_t most_steps = 8;
+constexpr std::size_t first_steps = 8;
+/// More of them, while the upper bound of the lead is above this part of the row's length: a token in the
+/// hull of a few others is below it by then, and no number of steps decides it.
+constexpr std::size_t most_more_steps = 56;
+constexpr double promising = 0.25;
+/// A step is a product with all tokens; `decide_tokens` takes about this times width² rows.
+constexpr double solver_rows = 20.0;
 /// Steps before these, which look at the front alone.
 constexpr std::size_t steps_of_front = 2;
 /// Tokens that a step takes weight from all others for.
@@ -27,13 +33,21 @@ constexpr double near = 0.25;
 /// How much more weight the highest of them gets than the lowest: e^2.
 constexpr double steepness = 2.0;
 
+std::size_t most_steps_of(const Logits& logits) {
+  const auto width = static_cast<double>(logits.width);
+  const double more = solver_rows * width * width / static_cast<double>(logits.tokens);
+  return first_steps + static_cast<std::size_t>(std::min<double>(most_more_steps, more));
+}
+
 /// A point of the dual: sum = Σ λ (A_i − A_j), offset = Σ λ (a_i − a_j).
 struct AscentSearch {
   Outcome outcome;
   EvaluationPoint evaluation;
   double length = 0.0;
+  std::size_t most_steps;
   std::vector<double> sum;
   double offset = 0.0;
+  double upper = std::numeric_limits<double>::infinity();  ///< |sum| + offset
   /// Weights of single tokens. What they lack to one is on all tokens alike.
   std::vector<PointWeight> weights{};
   bool open = true;
@@ -44,6 +58,7 @@ struct AscentSearch {
                    .point = own_direction(*oracle.logits, token),
                    .most_constraints = tokens_of_step},
         length(euclidean_norm(oracle.logits->view().row(token))),
+        most_steps(most_steps_of(*oracle.logits)),
         sum(oracle.logits->view().row(token).begin(), oracle.logits->view().row(token).end()),
         offset(oracle.logits->offsets[token]) {
     if (runner_up != token) look_within(lower_bound(oracle, token, evaluation.point, runner_up));
@@ -67,7 +82,9 @@ struct AscentSearch {
       bound(oracle);
       open = false;
     } else {
-      open = outcome.rounds < most_steps && !evaluation.constraints.empty() && step(oracle);
+      const bool goes_on =
+          outcome.rounds < first_steps || (outcome.rounds < most_steps && upper > promising * length);
+      open = goes_on && !evaluation.constraints.empty() && step(oracle);
       look_within(evaluation.lower);
     }
   }
@@ -117,6 +134,7 @@ struct AscentSearch {
       }
     }
     const double size = euclidean_norm(sum);
+    upper = size + offset;
     if (!(size > 0.0) || !std::isfinite(size)) return false;
     for (std::size_t i = 0; i < sum.size(); ++i) evaluation.point[i] = sum[i] / size * (1.0 - 0x1p-49);
     return true;
@@ -178,7 +196,7 @@ std::vector<Ascent> ascend(const LeadOracle& oracle, const std::vector<std::size
     run(steps_of_front, &front, [&](AscentSearch& search) { search.advance_over_front(oracle); });
     for (AscentSearch& search : searches) search.open = true;
   }
-  run(most_steps, nullptr, [&](AscentSearch& search) { search.advance(oracle); });
+  run(most_steps_of(*oracle.logits), nullptr, [&](AscentSearch& search) { search.advance(oracle); });
   std::vector<Ascent> results;
   for (AscentSearch& search : searches) {
     Ascent& result = results.emplace_back();

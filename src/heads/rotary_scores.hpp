@@ -7,6 +7,8 @@
 
 #include <Eigen/Core>
 
+#include <normscope/core/eigen/matrix_vector.hpp>
+
 #include "head_maps.hpp"
 
 /// Scores of queries and keys that a rotary embedding rotates by their distance.
@@ -31,7 +33,7 @@ struct RotaryScores {
 
   /// q at u.
   [[nodiscard]] Eigen::VectorXd query_at(const Eigen::VectorXd& u) const {
-    return query * u + query_constant;
+    return times(query, u) + query_constant;
   }
 
   [[nodiscard]] Eigen::Index dim() const { return query.rows(); }

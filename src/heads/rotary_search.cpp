@@ -69,17 +69,17 @@ void climb(const RotaryScores& scores, RotaryContext& context, double least_gain
   const Turned low(scores, context.low_distance);
   const VectorXd constant = scores.turning_constant();
   const auto gradient = [&]() -> VectorXd {
-    return high(scores.key * context.high + constant, false) -
-           low(scores.key * context.low + constant, false);
+    return high(times(scores.key, context.high) + constant, false) -
+           low(times(scores.key, context.low) + constant, false);
   };
   VectorXd g = gradient();
   for (int step = 0; step < most_steps; ++step) {
-    const VectorXd pull = scores.query.transpose() * g;
+    const VectorXd pull = transposed_times(scores.query, g);
     const double length = pull.norm();
     if (length > 0.0) context.query_point = pull / length;
     const VectorXd query = scores.query_at(context.query_point);
-    context.high = along(scores.key.transpose() * high(query, true), 1.0);
-    context.low = along(scores.key.transpose() * low(query, true), -1.0);
+    context.high = along(transposed_times(scores.key, high(query, true)), 1.0);
+    context.low = along(transposed_times(scores.key, low(query, true)), -1.0);
     g = gradient();
     const double spread = query.dot(g);
     const bool done = spread <= context.spread * (1.0 + least_gain);

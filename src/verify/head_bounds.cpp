@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -50,26 +51,109 @@ KeyFactor factor_of(const HeadSide& side) {
   return result;
 }
 
-/// Whether level I − A is positive definite, by a Cholesky factorization of the row-major matrix A, which is
-/// overwritten.
-bool is_below(double level, MatrixView<double> a) {
+/// Whether a row-major matrix, of which the lower triangle is read and overwritten, has a Cholesky factor:
+/// blocks of columns, each after one product of what is known of the factor.
+bool has_factor(MatrixView<double> a) {
+  constexpr std::size_t block = 16;
   const std::size_t n = a.rows();
-  for (std::size_t k = 0; k < n; ++k) {
-    for (std::size_t j = k; j < n; ++j) a.row(k)[j] = (j == k ? level : 0.0) - a.row(k)[j];
-  }
-  for (std::size_t k = 0; k < n; ++k) {
-    const std::span<double> pivot = a.row(k);
-    if (!(pivot[k] > 0.0)) return false;
-    const double root = std::sqrt(pivot[k]);
-    for (std::size_t j = k; j < n; ++j) pivot[j] /= root;
-    for (std::size_t i = k + 1; i < n; ++i) {
-      double* const row = a.row(i).data();
-      const double factor = pivot[i];
-      for (std::size_t j = i; j < n; ++j) row[j] -= factor * pivot[j];
+  std::vector<double> known(n * block);
+  for (std::size_t first = 0; first < n; first += block) {
+    const std::size_t columns = std::min(block, n - first);
+    const auto rows_from = [&](std::size_t count) {
+      return MatrixView<const double>(a.row(first).data(), count, first, a.stride());
+    };
+    multiply(rows_from(n - first), Factor<double>(rows_from(columns)).transposed(),
+             MatrixView<double>(known.data(), n - first, columns));
+    std::array<std::array<double, block>, block> factor{};  // factor[j][k]: entry (first + k, first + j)
+    for (std::size_t i = first; i < n; ++i) {
+      double* const row = a.row(i).data() + first;
+      const std::size_t on_row = std::min(columns, i - first + 1);
+      for (std::size_t j = 0; j < on_row; ++j) row[j] -= known[(i - first) * columns + j];
+      for (std::size_t j = 0; j < on_row; ++j) {
+        const bool is_pivot = first + j == i;
+        if (is_pivot && !(row[j] > 0.0)) return false;
+        row[j] = is_pivot ? std::sqrt(row[j]) : row[j] / factor[j][j];
+        if (i - first < columns) factor[j][i - first] = row[j];
+        for (std::size_t k = j + 1; k < on_row; ++k) row[k] -= row[j] * factor[j][k];
+      }
     }
   }
   return true;
 }
+
+/// Whether level I − A is positive definite; A is overwritten.
+bool is_below(double level, MatrixView<double> a) {
+  const std::size_t n = a.rows();
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = 0; j <= i; ++j) a.row(i)[j] = (j == i ? level : 0.0) - a.row(i)[j];
+  }
+  return has_factor(a);
+}
+
+/// P close to (L Lᵀ)⁻¹, for L in float64.
+std::vector<double> inverse_square(const std::vector<double>& lower, std::size_t n) {
+  std::vector<double> inverse(n * n);  // L⁻¹, row by row
+  for (std::size_t i = 0; i < n; ++i) {
+    double* const row = inverse.data() + i * n;
+    row[i] = 1.0;
+    for (std::size_t j = 0; j < i; ++j) {
+      for (std::size_t k = 0; k <= j; ++k) row[k] -= lower[i * n + j] * inverse[j * n + k];
+    }
+    for (std::size_t k = 0; k <= i; ++k) row[k] /= lower[i * n + i];
+  }
+  std::vector<double> result(n * n);
+  const MatrixView<const double> rows(inverse.data(), n, n);
+  multiply(Factor<double>(rows).transposed(), rows, MatrixView<double>(result.data(), n, n));
+  return result;
+}
+
+/// A test of LᵀG L < square in one factorization: of b²P − G, with P close to the inverse of a slightly
+/// larger L Lᵀ, whose queries q = L z have qᵀ P q <= 1 + δ, and b² (1 + δ) <= square. What it does not prove
+/// may still hold.
+class InverseTest {
+ public:
+  /// `trace` bounds that of G.
+  InverseTest(Matrix ellipsoid, double thicker, double square, double trace) : dim_(ellipsoid.rows) {
+    for (std::size_t i = 0; i < dim_; ++i) ellipsoid.at(i, i) += thicker;
+    const std::optional<Matrix> factor = cholesky(ellipsoid);
+    if (!factor) return;
+    const std::vector<double> lower = rounded(*factor);
+    shape_ = inverse_square(lower, dim_);
+    // δ from LᵀP L − I.
+    std::vector<double> half(dim_ * dim_), inner(dim_ * dim_);
+    const MatrixView<const double> rows(lower.data(), dim_, dim_);
+    multiply(MatrixView<const double>(shape_.data(), dim_, dim_), rows,
+             MatrixView<double>(half.data(), dim_, dim_));
+    multiply(Factor<double>(rows).transposed(), MatrixView<const double>(half.data(), dim_, dim_),
+             MatrixView<double>(inner.data(), dim_, dim_));
+    for (std::size_t i = 0; i < dim_; ++i) inner[i * dim_ + i] -= 1.0;
+    const double size = euclidean_norm(lower);
+    const auto terms = static_cast<std::ptrdiff_t>(3 * dim_ + 16);
+    const double delta =
+        euclidean_norm(inner) + rounding(terms) * (size * size * euclidean_norm(shape_) + 1.0);
+    if (!(delta < 0.5)) return;
+    for (double& value : shape_) value *= square * (1.0 - 16.0 * unit) / (1.0 + up(delta));
+    double sum = 0.0;
+    for (std::size_t i = 0; i < dim_; ++i) sum += shape_[i * dim_ + i];
+    lost_ = 4.0 * (rounding(terms) * (sum + trace) + HeadScores::angle_error * trace) +
+            std::numeric_limits<double>::min();
+  }
+
+  /// `work` is overwritten.
+  [[nodiscard]] bool passes(const std::vector<double>& gram, MatrixView<double> work) const {
+    if (!(lost_ < infinity)) return false;
+    for (std::size_t i = 0; i < dim_; ++i) {
+      for (std::size_t j = 0; j <= i; ++j) work.row(i)[j] = shape_[i * dim_ + j] - gram[i * dim_ + j];
+      work.row(i)[i] -= lost_;
+    }
+    return has_factor(work);
+  }
+
+ private:
+  std::size_t dim_;
+  std::vector<double> shape_{};  ///< b²P
+  double lost_ = infinity;       ///< rounding of entries and of the factor
+};
 
 }  // namespace
 
@@ -248,13 +332,14 @@ double spread_by_distance(const HeadScores& scores, const DistanceBounds& bounds
   const double square = bounds.reach * bounds.reach;
   const double lost = (rounding(static_cast<std::ptrdiff_t>(3 * dim + 16)) + 4.0 * HeadScores::angle_error) *
                           (trace + thicker * static_cast<double>(dim)) * key_trace +
-                      rounding(static_cast<std::ptrdiff_t>(dim)) * static_cast<double>(dim) * square;
+                      2.0 * rounding(static_cast<std::ptrdiff_t>(dim)) * static_cast<double>(dim) * square;
+  const InverseTest quick(ellipsoid, 1e-7 * trace, square, key_trace);
   std::vector<double> turned(dim * dim), halves(dim * dim), products(dim * dim);
   const MatrixView<const double> of_queries(lower.data(), dim, dim);
   std::vector<double> cosines(scores.pairs()), sines(scores.pairs());
   for (std::size_t t = 0; t < bounds.distances; ++t) {
     const double at = static_cast<double>(t);
-    const Column where = scores.turned(moving, at);
+    const Column where = rho > 0.0 ? scores.turned(moving, at) : moving;
     Column ones(dim);
     for (std::size_t j = 0; j < scores.pairs(); ++j) ones[scores.first[j]] = 1.0;
     const Column angles = scores.turned(ones, at);
@@ -289,6 +374,7 @@ double spread_by_distance(const HeadScores& scores, const DistanceBounds& bounds
     }
     const MatrixView<double> half(halves.data(), dim, dim);
     const MatrixView<double> inner(products.data(), dim, dim);
+    if (quick.passes(turned, inner)) continue;
     multiply(MatrixView<const double>(turned.data(), dim, dim), of_queries, half);
     multiply(Factor<double>(of_queries).transposed(), MatrixView<const double>(half), inner);
     if (!is_below(square - lost, inner)) return infinity;

@@ -33,7 +33,7 @@ from model_oracle.cases.case import Case  # noqa: E402
 from model_oracle.fixtures import FIXTURES, unpack  # noqa: E402
 from model_oracle.make import load, prepare  # noqa: E402
 from model_oracle.range_searches import RangeSearches  # noqa: E402
-from model_oracle.searches import POSITIONS, Bounds, FreeInputs, HeadSearches, ascend, batch, modules_read  # noqa: E402
+from model_oracle.searches import POSITIONS, Bounds, FreeInputs, HeadSearches, ascend, batch, fewest_positions, modules_read  # noqa: E402
 
 
 def stated_heads(folder: Path) -> list[str]:
@@ -69,13 +69,14 @@ def attack_heads(case: Case, folder: Path, truth: Bounds, command: Path, roundin
     if isinstance(result, str):
         print(f"{case.name}: heads: {result}")
         return True
-    # Learned queries read no norm: nothing bounds their heads, and torch's own attention hides their softmax.
+    # Learned queries read no norm: nothing bounds their heads.
+    learned = [not entry["query"]["maps"] for entry in truth["attention"]]
     truth = truth | {"attention": [entry for entry in truth["attention"] if entry["query"]["maps"]]}
     pairs = [(i, head) for i, head in matching(truth, result["heads"]) if head.get("sharp_bounds")]
     if not pairs:
         print(f"{case.name}: heads: no bounds")
         return True
-    searches = HeadSearches(case, folder, truth)
+    searches = HeadSearches(case, folder, truth, learned)
     best, _ = searches.run(100, 1.0)
     least = None
     if any(head["uniform_bounds"][0] > 0 for _, head in pairs):
@@ -122,7 +123,7 @@ def attack_reach(case: Case, folder: Path, truth: Bounds, command: Path, roundin
         print(f"{case.name}: reach: the norm {result['norm']['name']} is not one that runs")
         return False
     tokens, restarts = result["tokens"], 6
-    inputs = batch(case, tokens * restarts, 1)
+    inputs = batch(case, tokens * restarts, fewest_positions(model))
     free = FreeInputs(model, named[-1:])
     token = torch.arange(tokens * restarts) % tokens
     cap, largest = result["soft_cap"], 0.0
@@ -192,7 +193,7 @@ def attained_logits(case: Case, folder: Path, truth: Bounds, logits: Bounds) -> 
     if not named:
         return []
     model = load(case, folder)
-    inputs = batch(case, 2 * logits["tokens"], 1)
+    inputs = batch(case, 2 * logits["tokens"], fewest_positions(model))
     free = FreeInputs(model, named[-1:])
     search = torch.arange(2 * logits["tokens"])
 

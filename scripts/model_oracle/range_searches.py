@@ -86,7 +86,8 @@ class RangeSearches:
                     if reader["bias"] is not None or "slice" in reader:
                         continue
                     name = reader["weight"]
-                    self.matrices[name] = stored[name] if reader["layout"] == "out_in" else stored[name].T
+                    matrix = stored[name]  # XLNet's have three axes: in, head, out
+                    self.matrices[name] = matrix if reader["layout"] == "out_in" else matrix.flatten(1).T
                 elif reader["bias"] is not None and self.model.get_submodule(name).bias is None:
                     self.added[name] = stored[reader["bias"]].flatten()  # BART's final_logits_bias
                 self.readers.setdefault(norm["module"], []).append((name, low, high))

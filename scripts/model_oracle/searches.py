@@ -12,6 +12,8 @@ from model_oracle.make import load
 
 POSITIONS = 32
 Bounds = dict[str, Any]
+# Numbers that a case has once for each input, not for each position.
+OF_INPUTS = ("pixel_attention_mask", "spatial_shapes", "freq")
 
 
 class Scores(torch.overrides.TorchFunctionMode):
@@ -111,11 +113,16 @@ def positions_of(model: torch.nn.Module, case: Case) -> int:
         return max([8, *(made.shape[1] for made in tensors(case.inputs)[0].values() if made.dtype == torch.int64)])
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     names = ("max_position_embeddings", "n_positions", "max_seq_len", "max_target_positions")
-    known = [int(getattr(text, name)) for name in names if getattr(text, name, None)]
+    known = [int(getattr(text, name)) for name in names if (getattr(text, name, None) or 0) > 0]
     behind_padding = ("roberta", "xlm-roberta", "xlm-roberta-xl", "roberta-prelayernorm", "camembert", "data2vec-text", "esm",
                       "mpnet", "opt", "prophetnet")
     padded = 3 if getattr(text, "model_type", "") in behind_padding else 0
     return min([POSITIONS, *known]) - padded
+
+
+def fewest_positions(model: torch.nn.Module) -> int:
+    """One, but where a model halves the positions."""
+    return 7 if getattr(getattr(model, "config", None), "model_type", "") == "funnel" else 1
 
 
 def batch(case: Case, count: int, length: int) -> dict[str, torch.Tensor]:
@@ -123,7 +130,7 @@ def batch(case: Case, count: int, length: int) -> dict[str, torch.Tensor]:
     made, _ = tensors(case.inputs)
     inputs = {}
     for name, tensor in made.items():
-        if tensor.dtype == torch.int64:
+        if tensor.dtype == torch.int64 and name not in OF_INPUTS:
             tensor = tensor.repeat(1, length // tensor.shape[1] + 1)[:, :length]
         inputs[name] = tensor.expand(count, *tensor.shape[1:])
     return inputs
@@ -158,8 +165,8 @@ class HeadSearches:
     the best key of the first and, at another position, the best of the second.
     """
 
-    def __init__(self, case: Case, folder: Path, truth: Bounds):
-        self.case, self.attentions = case, truth["attention"]
+    def __init__(self, case: Case, folder: Path, truth: Bounds, learned: list[bool]):
+        self.case, self.attentions, self.learned = case, truth["attention"], learned
         self.model = load(case, folder)
         self.heads = max(entry["heads"] for entry in self.attentions)
         self.count, self.length = self.heads * 4, positions_of(self.model, case)
@@ -180,6 +187,8 @@ class HeadSearches:
         with Scores() as collected:
             self.model(**self.inputs, **self.case.options)
         usable = [one for one in collected.found if one.shape[-1] > 1 and one.shape[0] * one.shape[1] % (2 * self.count) == 0]
+        if len(usable) > len(self.attentions):  # torch's own attention hides the softmax of learned queries, others do not
+            usable = [one for one, is_learned in zip(usable, self.learned, strict=True) if not is_learned]
         return [self._of_query(one, entry) for one, entry in zip(usable, self.attentions, strict=True)]
 
     def _of_query(self, scores: torch.Tensor, entry: Bounds) -> torch.Tensor:

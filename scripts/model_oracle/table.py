@@ -58,18 +58,18 @@ what transformers ignores, heads are called "not modelled": a rotary base beside
 ## Attacks
 
 [attack.py](../scripts/model_oracle/README.md#attacking-bounds) searches for inputs that exceed the bounds printed for these
-models, by gradient ascent on the running model. It was run on afmoe, albert, arcee, bart, biogpt, bitnet, bloom,
+models, by gradient ascent on the running model. It was run on afmoe, aimv2, albert, arcee, bart, biogpt, bitnet, bloom,
 camembert, chinese_clip_vision, clip, cohere2, convbert, ctrl, cwm, data2vec_audio, deepseek_v2, diffllama, electra,
-ernie, ernie4_5, falcon_alibi, falcon_h1, falcon_h1_gated, falcon_h1_norm, flex_olmo, fnet, gemma2, gemma3n, gemma4,
-gemma4_moe, glm4v, glm_ocr, gpt2, gpt_neox, gpt_neox_japanese, gpt_oss, granite, granitemoe, granitemoehybrid,
+ernie, ernie4_5, falcon_alibi, falcon_h1, falcon_h1_gated, falcon_h1_norm, flex_olmo, fnet, funnel, gemma2, gemma3n,
+gemma4, gemma4_moe, glm4v, glm_ocr, gpt2, gpt_neox, gpt_neox_japanese, gpt_oss, granite, granitemoe, granitemoehybrid,
 granitemoehybrid_dense, granitemoeshared, helium, jais2, jetmoe, lfm2, lfm2_moe, llama, llama4, llama_biased,
 longcat_flash, longt5, longt5_global, lucidrains_gpt, lucidrains_vit, mamba2, marian, mbart, megatron_bert, metaclip_2,
 minimax, minimax_m2, ministral3, mistral, mllama_text, mobilebert, modernbert, modernbert_decoder, moonshine, moshi,
-mpt, nanochat, nanogpt, nemotron_h, nemotron_h_latent, olmo2, olmo_hybrid, open_clip, parakeet_ctc, qwen2_5_vl,
-qwen2_vl, qwen3, qwen3_5, qwen3_5_moe, qwen3_next, qwen3_vl, qwen3_vl_moe, reformer, rembert, roberta_prelayernorm,
-segformer, smolvlm_vision, speecht5, swinv2, t5, t5gemma, vaultgemma, vit, vit_mae, wavlm, whisper, xglm, xlm,
-xlm_roberta, xlm_roberta_xl, xlstm, zamba, zamba2 and zamba2_plain: no bound of `heads`, `reach` or `ranges` was
-exceeded.
+mpt, nanochat, nanogpt, nemotron_h, nemotron_h_latent, olmo2, olmo_hybrid, open_clip, parakeet_ctc, perceiver,
+prophetnet, qwen2_5_vl, qwen2_vl, qwen3, qwen3_5, qwen3_5_moe, qwen3_next, qwen3_vl, qwen3_vl_moe, reformer, rembert,
+roberta_prelayernorm, segformer, siglip2_vision, siglip_vision, smolvlm_vision, speecht5, swinv2, t5, t5gemma, timesfm,
+vaultgemma, vit, vit_mae, wavlm, whisper, xglm, xlm, xlm_roberta, xlm_roberta_xl, xlnet, xlstm, zamba, zamba2 and
+zamba2_plain: no bound of `heads`, `reach` or `ranges` was exceeded.
 
 ## Other models
 

@@ -341,6 +341,8 @@ class Builder {
   /// and configuration fields that are not modelled, that is, were not read and are not known to be
   /// `harmless`.
   void finish(std::span<const std::string_view> harmless = {});
+  /// A stored tensor that is not a parameter. Returns whether it is there and holds zeros alone.
+  bool buffer_of_zeros(std::string_view name);
   [[nodiscard]] bool used(const files::Tensor& tensor) const { return used_.contains(&tensor); }
   /// Whether sections of several towers were described.
   [[nodiscard]] bool has_towers() const { return !earlier_towers_.empty(); }
@@ -449,6 +451,8 @@ class Builder {
   bool relabel_ = false;
   bool folds_axes_ = false;
   std::uint64_t width_ = 0;
+  std::map<std::array<std::uint64_t, 3>, Indices> turns_;  ///< of `reads_parts`, by number, parts and outputs
+  std::string doubt_;                                      ///< what `norms_in_doubt` states
   std::string stack_;
   int applications_ = 1;
 

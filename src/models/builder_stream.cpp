@@ -521,9 +521,10 @@ std::uint64_t Builder::reads_parts(std::initializer_list<std::string_view> roles
   std::uint64_t number = 0;
   for (const std::string_view role : roles) {
     part.role = role;
-    part.out_indices.clear();
-    for (std::uint64_t j = 0; in_turn && j < part.out; ++j) {
-      part.out_indices.push_back(number + j * roles.size());
+    if (in_turn) {
+      Indices& turns = turns_[{number, roles.size(), part.out}];
+      for (std::uint64_t j = turns.size(); j < part.out; ++j) turns.push_back(number + j * roles.size());
+      part.out_indices = turns;
     }
     part.first_out = in_turn ? 0 : number * part.out;
     add_reader(part);

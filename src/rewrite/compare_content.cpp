@@ -128,7 +128,7 @@ Model with_split_pairs(Model model) {
       const auto found = orders.find(place_of(reader.weight));
       if (found == orders.end() || !reader.out_indices.empty()) continue;
       const auto begin = found->second.begin() + static_cast<std::ptrdiff_t>(reader.first_out);
-      reader.out_indices.assign(begin, begin + static_cast<std::ptrdiff_t>(reader.out));
+      reader.out_indices = std::vector<std::uint64_t>(begin, begin + static_cast<std::ptrdiff_t>(reader.out));
     }
   }
   return model;

@@ -1,6 +1,9 @@
+#include <set>
+
 #include <gtest/gtest.h>
 
 #include "models/tiny_models.hpp"
+#include "support/fixtures.hpp"
 
 namespace normscope::models {
 namespace {
@@ -53,6 +56,21 @@ TEST(GptNeox, CutsQueriesOutOfEveryHeadAndLetsTwoNormsReadOneStream) {
   neox.config(R"({"model_type": "gpt_neox", "num_attention_heads": 2, "use_parallel_residual": false})");
   EXPECT_EQ(names(norm_named(neox.describe(), "gpt_neox.layers.1.post_attention_layernorm").writers),
             Names{"attention out:gpt_neox.layers.1.attention.dense.weight"});
+}
+
+TEST(GptOss, ExpertsShareTheListsOfTheirOutputs) {
+  const Model model = describe(files::Checkpoint(test::fixture("gpt_oss")));
+  std::set<const std::uint64_t*> lists;
+  std::size_t readers = 0;
+  for (const Norm& norm : model.norms) {
+    for (const Linear& reader : norm.readers) {
+      if (reader.out_indices.empty()) continue;
+      lists.insert(&*reader.out_indices.begin());
+      ++readers;
+    }
+  }
+  EXPECT_GE(readers, 8u);
+  EXPECT_EQ(lists.size(), 2u) << "of gates, and of what they multiply";
 }
 
 Synthetic opt(bool before) {

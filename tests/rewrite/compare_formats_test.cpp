@@ -206,7 +206,8 @@ TEST(RewriteCompareContent, OnlyPairsOfWholeHeadsAreReordered) {
   const Model model = models::describe(file);
   ASSERT_TRUE(model.heads.at(0).rotary && model.heads[0].rotary->interleaved);
   const auto query_order = [](const Model& described) {
-    return described.norms.at(0).readers.at(0).out_indices;
+    const models::Indices& order = described.norms.at(0).readers.at(0).out_indices;
+    return std::vector<std::uint64_t>(order.begin(), order.end());
   };
   ASSERT_EQ(model.norms[0].readers[0].role, "query");
   const std::vector<std::uint64_t> order = query_order(with_split_pairs(model));

@@ -11,6 +11,7 @@
 
 #include <normscope/core/norm_spec.hpp>
 #include <normscope/files/checkpoint.hpp>
+#include <normscope/models/indices.hpp>
 
 /// Describes the model in a checkpoint: its norms in the order of the forward pass with their readers and
 /// writers, its heads, its vocabulary, and missing tensors.
@@ -51,7 +52,7 @@ struct Linear {
   std::uint64_t stored_out = 0;  ///< output features the stored matrix has
   std::uint64_t first_out = 0;
   std::uint64_t out = 0;  ///< output features of this part
-  std::vector<std::uint64_t> out_indices{};
+  Indices out_indices{};
   /// What stands between the stored matrix and the map that the model applies, as for a head: a tensor beside
   /// it (LoRA, the scale of quantized weights), packed values, a configuration field. `read_weight` and
   /// `read_bias` refuse such a map. Sizes of packed matrices that are not known are 0.

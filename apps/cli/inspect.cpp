@@ -51,7 +51,7 @@ void print_gain(const Session& session, const files::Checkpoint& checkpoint, con
 
 void print_norm(const Session& session, const files::Checkpoint& checkpoint, const models::Norm& norm) {
   session.say(fmt::format("{}  {}, {}{} of width {}{}, eps {:g}{}{}", printable(norm.name), norm.role,
-                          to_string(norm.kind), norm.kind_is_assumed() ? " (assumed)" : "", norm.width,
+                          to_string(norm.kind), norm.kind_is_assumed ? " (assumed)" : "", norm.width,
                           norm.groups > 1 ? fmt::format(" in {} groups", norm.groups) : "", norm.eps,
                           norm.eps_source == models::Source::assumed ? " (assumed)" : "",
                           norm.applications > 1 ? fmt::format(", applied {} times", norm.applications) : ""));

@@ -101,7 +101,7 @@ NormInput NormOptions::open(Inputs& inputs) const {
       norm.model->taken.emplace_back(what);
     };
     // A norm that only its name tells may be of another kind.
-    const char* const guess = found->norm.kind_is_assumed() ? " (assumed)" : "";
+    const char* const guess = found->norm.kind_is_assumed ? " (assumed)" : "";
     if (!kind) {
       norm.kind = found->spec.kind;
       take("norm", fmt::format("kind {}{}", to_string(norm.kind), guess));

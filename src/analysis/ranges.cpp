@@ -279,7 +279,7 @@ void add_features(const NormSpec& norm, NormRanges& result) {
 NormRanges of_norm(const Run& run, const models::Norm& norm, const std::vector<bool>& within) {
   NormRanges result{.name = norm.name};
   try {
-    const NormSpec spec = models::read_norm(run.checkpoint, norm);
+    const NormSpec spec = models::read_widest_norm(run.checkpoint, norm);
     validate(spec);
     add_features(spec, result);
     for (std::size_t i = 0; i < norm.readers.size(); ++i) {

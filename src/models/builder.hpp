@@ -125,6 +125,13 @@ class Builder {
   /// The shape of a tensor, by its full name; empty if it is missing.
   [[nodiscard]] std::vector<std::uint64_t> shape(std::string_view name) const;
   void note(std::string text);
+  /// Whether the file stores an unembedding that is not the token embedding.
+  [[nodiscard]] bool has_own_unembedding() const { return model_.vocabulary && !model_.vocabulary->tied; }
+  /// States what else the file may be, with norms of another kind or offset: nothing is then modelled, unless
+  /// the architecture is stated.
+  void norms_in_doubt(std::string what) { doubt_ = std::move(what); }
+  /// Call before `finish`, unless the architecture is stated.
+  void flag_norms_in_doubt();
   /// A positive number of the configuration; the published default (0 for none) if the key is missing, and
   /// empty if it is null.
   std::optional<double> stated_number(const char* key, double published);
@@ -334,6 +341,8 @@ class Builder {
   /// A stored causal mask. Returns whether it is there and its last row hides nothing: a mask with a window
   /// does.
   bool causal_mask(std::string_view name);
+  /// A stored tensor that is not a parameter. Returns whether it is there and holds zeros alone.
+  bool buffer_of_zeros(std::string_view name);
   /// A stored tensor that is not a parameter.
   void buffer(std::string_view name);
 
@@ -341,8 +350,6 @@ class Builder {
   /// and configuration fields that are not modelled, that is, were not read and are not known to be
   /// `harmless`.
   void finish(std::span<const std::string_view> harmless = {});
-  /// A stored tensor that is not a parameter. Returns whether it is there and holds zeros alone.
-  bool buffer_of_zeros(std::string_view name);
   [[nodiscard]] bool used(const files::Tensor& tensor) const { return used_.contains(&tensor); }
   /// Whether sections of several towers were described.
   [[nodiscard]] bool has_towers() const { return !earlier_towers_.empty(); }
@@ -444,6 +451,8 @@ class Builder {
   std::optional<WindowStyle> windows_{};
   ScoreStyle scores_;
   std::string scores_beyond_;
+  std::map<std::array<std::uint64_t, 3>, Indices> turns_;  ///< of `reads_parts`, by number, parts and outputs
+  std::string doubt_;                                      ///< what `norms_in_doubt` states
   std::string scaled_;  // what stands between a norm and the maps that are described
   double logit_scale_ = 1.0;
   double logit_cap_ = 0.0;
@@ -451,8 +460,6 @@ class Builder {
   bool relabel_ = false;
   bool folds_axes_ = false;
   std::uint64_t width_ = 0;
-  std::map<std::array<std::uint64_t, 3>, Indices> turns_;  ///< of `reads_parts`, by number, parts and outputs
-  std::string doubt_;                                      ///< what `norms_in_doubt` states
   std::string stack_;
   int applications_ = 1;
 

@@ -27,6 +27,7 @@ struct Match {
   const Architecture* architecture = nullptr;
   std::string evidence;
   std::string other_type{};  // the configuration's model_type, if only tensor names are the architecture's
+  bool is_stated = false;
 };
 
 bool answers_to(const Architecture& architecture, const std::string& type) {
@@ -80,7 +81,7 @@ Match stated_match(const std::vector<const Architecture*>& architectures, const 
                 fmt::format("model: {}: has no tensors {}, expected for the stated architecture {}",
                             checkpoint.path().string(), with_stars(architecture->signature.front()), name));
   }
-  return {architecture, "stated: " + name};
+  return {architecture, "stated: " + name, "", true};
 }
 
 // A graph says what is computed, which names of tensors do not stand in for.
@@ -160,6 +161,7 @@ void keep_resemblance(const Match& match, const Config& config, Model& model) {
     norm.writers.clear();
     norm.writing_norms.clear();
     norm.connections_known = norm.readers_known = norm.order_known = false;
+    norm.kind_is_assumed = true;
     norm.placement = Placement::unknown;
     norm.eps_source = Source::assumed;
   }
@@ -167,7 +169,7 @@ void keep_resemblance(const Match& match, const Config& config, Model& model) {
       "{} model_type {} is not known. Its tensors are named as those of {}, so the names and the "
       "order of the "
       "norms are a guess, and their kinds, every eps and the offset of the gains, {}, are "
-      "assumed. What reads "
+      "assumed; ranges are the widest that they can have. What reads "
       "and writes them, heads and logits are not described; state the architecture to describe them",
       config.where(), match.other_type, looks_like, one_has_offset ? "1" : "0"));
 }
@@ -288,6 +290,7 @@ bool describe_as(const std::vector<const Architecture*>& architectures, const Ma
     for (const auto& part : towers) builders.push_back(&*part->builder);
     if (!towers.empty()) set_apart(checkpoint, builders);
   }
+  if (!match.is_stated) builder->flag_norms_in_doubt();
   builder->finish(match.architecture->harmless);
   for (const auto& part : towers) {
     part->builder->finish(part->architecture->harmless);
@@ -343,7 +346,10 @@ void take_norms_of_modules(const Config& modules, Model& model) {
       norm.eps = *eps;
       norm.eps_source = modules.source();
     }
-    if (const std::optional<std::string> kind = stated->text({"kind"})) norm.kind = norm_kind(*kind);
+    if (const std::optional<std::string> kind = stated->text({"kind"})) {
+      norm.kind = norm_kind(*kind);
+      norm.kind_is_assumed = false;
+    }
     norm.gain_offset = stated->number({"gain_offset"}).value_or(norm.gain_offset);
   }
 }

@@ -382,6 +382,13 @@ void Builder::gather_not_modelled() {
   if (whole.empty() && !norms.empty()) whole = norms.begin()->second;
 }
 
+void Builder::flag_norms_in_doubt() {
+  if (doubt_.empty()) return;
+  for (Norm& norm : model_.norms) norm.kind_is_assumed = true;
+  note(doubt_);
+  add_not_modelled(model_, Effect::everything, doubt_);
+}
+
 // RMSNorm has no bias: a file that stores one is of another family, whatever its names.
 void Builder::flag_biased_norms() {
   std::string first;

@@ -17,6 +17,12 @@ using files::Tensor;
 
 bool named_rms(const NamedNorm& found) { return lower(found.stem).find("rms") != std::string::npos; }
 
+bool named_layer_norm(const NamedNorm& found) {
+  const std::string name = lower(found.stem.substr(found.stem.find_last_of("./") + 1));
+  return name.find("layernorm") != std::string::npos || name.find("layer_norm") != std::string::npos ||
+         name.starts_with("ln") || name.ends_with("_ln");
+}
+
 NormKind kind_of(const NamedNorm& found, bool any_bias) {
   if (found.alpha != nullptr) return found.shift != nullptr ? NormKind::derf : NormKind::dyt;
   return found.bias == nullptr && (named_rms(found) || !any_bias) ? NormKind::rms : NormKind::layer;
@@ -168,6 +174,7 @@ class FoundNorms {
     norm.name = found.rows == 1 ? found.stem : fmt::format("{}[{}]", found.stem, row);
     norm.role = "unknown";
     norm.order_known = false;
+    norm.kind_is_assumed = true;
     norm.layer = first_number(found.stem);
     norm.kind = kind_of(found, any_bias_);
     norm.width = found.one_gain ? features : found.gain->elements() / found.rows;
@@ -188,8 +195,14 @@ class FoundNorms {
       ++scales_;
     }
     if (norm.groups > 1) ++grouped_;
+    norm.spans_positions = found.is_group || norm.groups > 1 || found.may_span_positions ||
+                           (may_be_a_group_norm(found, norm) && !is_of_tokens(found.stem));
     assumed_[assumptions(found, norm)].push_back(norm.name);
     return norm;
+  }
+
+  [[nodiscard]] bool may_be_a_group_norm(const NamedNorm& found, const Norm& norm) const {
+    return has_convolutions_ && norm.groups == 1 && !named_rms(found) && !named_layer_norm(found);
   }
 
   // What a name and a shape leave open, and why it was decided so.
@@ -209,8 +222,7 @@ class FoundNorms {
                           norm.eps == found.eps ? found.eps_of : "this kind of model");
     }
     text += "; the gain as stored, nothing added";
-    if (has_convolutions_ && norm.groups == 1 && !named_rms(found))
-      text += "; beside convolutions it may be a GroupNorm";
+    if (may_be_a_group_norm(found, norm)) text += "; beside convolutions it may be a GroupNorm";
     return text;
   }
 
@@ -223,7 +235,8 @@ class FoundNorms {
     model.notes.push_back(fmt::format(
         "{} norms were found by name and shape alone, and stand in the order of their names: neither "
         "the order of the forward pass nor their readers and writers are known, nor "
-        "whether each is one norm or several groups",
+        "whether each is one norm or several groups; ranges are the widest that they can have: of an RMSNorm "
+        "without groups, with the gain as stored or 1 more",
         count_));
     for (const auto& [text, names] : assumed_) {
       model.notes.push_back(fmt::format("assumed for {}: {}", first_of(names), text));

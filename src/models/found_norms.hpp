@@ -34,6 +34,7 @@ struct NamedNorm {
   std::string_view eps_of = "PyTorch";  ///< whose default that is
   /// Why it may be another norm than its parameters tell; empty if nothing speaks for another.
   std::string_view doubt{};
+  bool may_span_positions = false;  ///< whether that other norm may be a BatchNorm or a GroupNorm
 };
 
 /// The norm whose gain is `tensor`; empty if it is the gain of none. A norm over two or three axes has a gain

@@ -197,7 +197,8 @@ class KerasNorms {
     if (gain != nullptr) norm.gain = whole_of(*gain);
     if (bias != nullptr) norm.bias = whole_of(*bias);
     if (const std::string note = axes.note(layer.name); !note.empty()) model_.notes.push_back(note);
-    if (layer.type == "GroupNormalization") ++grouped_;
+    norm.spans_positions = layer.type == "GroupNormalization";
+    if (norm.spans_positions) ++grouped_;
     model_.norms.push_back(std::move(norm));
     ++added_;
   }

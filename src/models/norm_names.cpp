@@ -215,6 +215,7 @@ bool is_a_norm(const Checkpoint& checkpoint, const Gain& gain, bool has_convolut
   const bool is_vector = gain.tensor.shape.size() == 1 && gain.bias != nullptr &&
                          gain.ending.gain == "weight" && gain.separator == "." && gain.tensor.elements() > 1;
   if (!is_vector || has_convolutions || !is_floating(gain.tensor.dtype)) return false;
+  norm.may_span_positions = true;
   if (names_bn(gain.stem)) {
     norm.doubt = "a BatchNorm by its name, but without running statistics";
     return true;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include <fmt/format.h>
@@ -166,6 +167,23 @@ NormSpec read_norm(const files::Checkpoint& checkpoint, const Norm& norm) {
   if (norm.alpha) spec.alpha = read_slice(checkpoint, *norm.alpha)[0];
   if (norm.shift) spec.shift = read_slice(checkpoint, *norm.shift)[0];
   if (norm.bias) spec.bias = read_slice(checkpoint, *norm.bias);
+  return spec;
+}
+
+NormSpec read_widest_norm(const files::Checkpoint& checkpoint, const Norm& norm) {
+  if (norm.spans_positions) {
+    throw Error(ErrorCode::Unsupported,
+                fmt::format("model: {}: \"{}\" is not modelled: it divides by several positions together, or "
+                            "may, and its width then bounds none of them",
+                            checkpoint.path().string(), norm.name));
+  }
+  if (!norm.kind_is_assumed || is_elementwise(norm.kind)) return read_norm(checkpoint, norm);
+  Norm widest = norm;
+  widest.kind = NormKind::rms;
+  widest.groups = 1;
+  widest.gain_offset = 0.0;
+  NormSpec spec = read_norm(checkpoint, widest);
+  for (double& gain : spec.gain) gain = std::max(std::abs(gain), std::abs(1.0 + gain));
   return spec;
 }
 

@@ -9,7 +9,7 @@ import unittest
 
 import numpy as np
 
-from command import OWN_MODEL, SOURCE, CommandTest, cases, fixture
+from command import OWN_MODEL, SOURCE, CommandTest, cases, fixture, safetensors
 from forward_pass import tensors
 
 
@@ -54,6 +54,36 @@ class Ranges(CommandTest):
             for _ in range(50):
                 values = rows @ (gain * normalized(rng.normal(size=len(row)) * 10.0 ** rng.uniform(-3, 3), norm, eps) + bias)
                 self.assertLessEqual((sign * (values + offset)).max(), sign * end["bound"] + room)
+
+    def test_the_range_of_a_norm_whose_kind_is_assumed_holds_for_the_kind_that_it_is(self):
+        """Without a configuration these are taken for LayerNorms, or for gains that are stored whole."""
+        for name in ("cohere", "llama4_whole", "nemotron", "vaultgemma", "gemma"):
+            weights = tensors(fixture(name) / "model.safetensors")
+            folder = self.folder / name
+            folder.mkdir()
+            (folder / "model.safetensors").write_bytes((fixture(name) / "model.safetensors").read_bytes())
+            ranges = {norm["name"]: norm for norm in self.ranges(folder)["norms"]}
+            attacked = 0
+            for norm in json.loads((fixture(name) / "truth.json").read_text())["norms"]:
+                stem = str(norm["gain"]).rpartition(".")[0]
+                if stem not in ranges:
+                    continue
+                gain = np.asarray(weights[norm["gain"]], float) + norm["gain_offset"]
+                bias = np.asarray(weights[norm["bias"]], float) if norm["bias"] else 0.0
+                inputs = [sign * 1e6 * row for row in np.eye(len(gain)) for sign in (1.0, -1.0)]
+                reached = max(np.abs(gain * normalized(x, norm["kind"], norm["eps"]) + bias).max() for x in inputs)
+                self.assertLessEqual(reached, ranges[stem]["output"]["largest"] * (1.0 + 1e-9), (name, stem))
+                attacked += 1
+            self.assertGreater(attacked, 2, name)
+
+    def test_a_norm_that_may_divide_by_several_positions_has_no_range(self):
+        """Between convolutions "norm1" may be a GroupNorm, which can give one position more than its width allows."""
+        safetensors(self.folder / "net.safetensors", {"block.norm1.weight": np.ones(8), "block.norm1.bias": np.zeros(8),
+                                                        "block.conv.weight": np.ones((8, 8, 3, 3)), "ln.weight": np.ones(8),
+                                                        "ln.bias": np.zeros(8)})
+        found = {norm["name"]: norm for norm in self.ranges(self.folder / "net.safetensors")["norms"]}
+        self.assertIn("several positions", found["block.norm1"]["refused"])
+        self.assertAlmostEqual(found["ln"]["output"]["largest"], 2.0 * np.sqrt(8.0), places=9)
 
     def test_the_verdict_on_int8_is_in_words(self):
         text = self.ok("ranges", OWN_MODEL)

@@ -299,7 +299,7 @@ TEST(NotModelled, AnotherModelTypeBorrowsNoWiring) {
   for (const Norm& norm : model.norms) {
     EXPECT_TRUE(norm.readers.empty() && norm.writers.empty() && !norm.connections_known &&
                 !norm.readers_known);
-    EXPECT_TRUE(norm.kind_is_assumed());
+    EXPECT_TRUE(norm.kind_is_assumed);
     EXPECT_EQ(norm.eps_source, Source::assumed) << "the class may read another field";
     EXPECT_EQ(norm.placement, Placement::unknown);
   }
@@ -319,6 +319,32 @@ TEST(NotModelled, AnotherModelTypeBorrowsNoWiring) {
   };
   EXPECT_EQ(refused(wrapped("llama")), " | ");
   EXPECT_EQ(wrapped("minicpm").architecture, "unknown");
+}
+
+TEST(NotModelled, AFileThatMayBeOfAnotherFamilyHasNothingProved) {
+  const test::Scratch scratch;
+  std::filesystem::copy_file(test::fixture("gemma") / "model.safetensors", scratch / "model.safetensors");
+  const files::Checkpoint checkpoint(scratch / "model.safetensors");
+  const Model model = describe(checkpoint, {.heads = 4});
+  EXPECT_EQ(model.architecture, "llama");
+  const std::string why = "could be Gemma 1";
+  EXPECT_NE(why_no_heads(model).find(why), std::string::npos) << why_no_heads(model);
+  ASSERT_FALSE(model.norms.empty());
+  for (const Norm& norm : model.norms) {
+    EXPECT_TRUE(norm.kind_is_assumed);
+    for (const Linear& reader : norm.readers) EXPECT_NE(reader.not_modelled.find(why), std::string::npos);
+  }
+  const Model stated = describe(checkpoint, {.architecture = "llama", .heads = 4});
+  EXPECT_EQ(why_no_heads(stated), "");
+  EXPECT_FALSE(stated.norms.front().kind_is_assumed);
+}
+
+TEST(NotModelled, KindsOfMptAreThoseOfItsConfiguration) {
+  const test::Scratch scratch;
+  std::filesystem::copy_file(test::fixture("mpt") / "model.safetensors", scratch / "model.safetensors");
+  const Model model = describe(files::Checkpoint(scratch / "model.safetensors"));
+  EXPECT_EQ(model.architecture, "mpt");
+  EXPECT_NE(why_no_logits(model).find("norm_type"), std::string::npos) << why_no_logits(model);
 }
 
 // The description of a fixture with one field of its configuration set to other JSON.

@@ -103,10 +103,13 @@ struct Norm {
   std::vector<std::string> writing_norms{};
   std::string not_modelled{};          ///< as for a head, for its parameters; `read_norm` refuses such a norm
   std::vector<std::string> reasons{};  ///< of a graph: what makes it this norm (`StatedNorm::reasons`)
+  /// Whether only its name and shape tell its kind, its groups and the offset of its gain.
+  bool kind_is_assumed = false;
+  /// Whether it divides by several positions together, or may, as a GroupNorm between convolutions does: its
+  /// width then bounds no entry of its output.
+  bool spans_positions = false;
 
   [[nodiscard]] NormEffect effect() const { return effect_of(kind, eps, width / groups); }
-  /// Whether only its name and shape tell its kind and the offset of its gain.
-  [[nodiscard]] bool kind_is_assumed() const { return !order_known && eps_source != Source::tensors; }
 };
 
 /// Why nothing is proved about the readers of `norm`.
@@ -352,6 +355,13 @@ struct ChangedField {
 ///
 /// Errors    as `read_weight`
 [[nodiscard]] NormSpec read_norm(const files::Checkpoint& checkpoint, const Norm& norm);
+
+/// A norm whose output has, feature by feature, at least the largest magnitude of every norm that `norm` may
+/// be: `norm` itself, or, where its kind is assumed, an RMSNorm of one group with the larger of the gain as
+/// stored and 1 more.
+///
+/// Errors    as `read_norm`; Unsupported for a norm that spans positions
+[[nodiscard]] NormSpec read_widest_norm(const files::Checkpoint& checkpoint, const Norm& norm);
 
 /// What the entries of a stored gain tell about how often 1 was added to what had been stored before, in the
 /// type that stores them. No test by the size of gains is one: gains near 0, 1 and 2 all exist.

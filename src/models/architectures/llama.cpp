@@ -66,13 +66,23 @@ LensBlocks llama_settings(Builder& b) {
   return LensBlocks::sequential;
 }
 
+// Gemma 1 ties its embeddings, has no norms of queries, and biases of queries only beside those of outputs.
+bool may_be_gemma(const Builder& b) {
+  const std::string attention = "layers.0.self_attn.";
+  return b.config().model_types().empty() && !b.has_own_unembedding() && !b.has(attention + "q_norm") &&
+         b.has(attention + "q_proj.bias") == b.has(attention + "o_proj.bias");
+}
+
 void llama_forward(Builder& b) {
   llama_settings(b);
   b.head_dim_from("layers.0.self_attn.q_norm");
-  if (b.config().model_types().empty()) {
-    b.note("without a configuration this could be Gemma 1, which has the same tensors but stores gain - 1");
-  }
   llama_stack(b, {.tied = b.model_type() == "ernie4_5"});
+  if (may_be_gemma(b)) {
+    b.norms_in_doubt(
+        "without a configuration this could be Gemma 1, which has the same tensors but stores gain - 1 "
+        "(state "
+        "the architecture)");
+  }
 }
 
 }  // namespace

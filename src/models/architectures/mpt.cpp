@@ -59,6 +59,10 @@ void mpt_forward(Builder& b) {
   });
   b.norm("norm_f", "final");
   b.unembedding({"lm_head"}, true);
+  if (b.config().model_types().empty() && kind.empty() && !b.has("norm_f.bias")) {
+    b.norms_in_doubt(
+        "norm_type, which no configuration states: an RMSNorm is possible (state the architecture)");
+  }
 }
 
 }  // namespace

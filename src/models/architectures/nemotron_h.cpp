@@ -54,6 +54,9 @@ void nemotron_h_forward(Builder& b) {
   });
   b.norm("norm_f", "final");
   b.unembedding({"lm_head"}, false);
+  if (b.config().model_types().empty()) {
+    b.norms_in_doubt("n_groups, which no configuration states (state the architecture)");
+  }
 }
 
 }  // namespace

@@ -137,7 +137,9 @@ def keep(rows: list[dict[str, Any]]) -> None:
     """Adds what docs/models.md says of these types to the file that table.py reads."""
     known = json.loads(KEPT.read_text())["types"] if KEPT.exists() else {}
     fields = ("state", "class", "architecture", "bytes", "tensors", "norms", "seconds", "mib")
-    known |= {row["type"]: {key: row[key] for key in fields if key in row} for row in rows}
+    for row in rows:
+        measured = {key: value for key, value in known.get(row["type"], {}).items() if key in ("seconds", "mib")}
+        known[row["type"]] = measured | {key: row[key] for key in fields if key in row}
     lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in sorted(known.items()))
     KEPT.write_text(f'{{"transformers": {json.dumps(transformers.__version__)}, "types": {{\n{lines}}}}}\n')
 

@@ -48,7 +48,9 @@ void llama_experts(Builder& b) {
     } else {
       gated_experts(b);
     }
-    b.other("gate.e_score_correction_bias");  // added to the router's scores when experts are chosen
+    // Added to the router's scores when experts are chosen.
+    b.other("gate.e_score_correction_bias");
+    b.other("moe_statics.e_score_correction_bias");
     for (const std::string_view shared : {"shared_expert.", "shared_experts."}) {
       if (!b.has(shared)) continue;
       b.within(shared, [&] { gated_mlp(b, "gate_proj", "up_proj", "down_proj"); });

@@ -68,6 +68,15 @@ bool Builder::causal_mask(std::string_view name) {
                      [](std::byte visible) { return visible != std::byte{0}; });
 }
 
+bool Builder::buffer_of_zeros(std::string_view name) {
+  buffer(name);
+  const files::Tensor* const tensor = checkpoint_.find(full(name));
+  if (tensor == nullptr) return false;
+  std::vector<std::byte> buffer;
+  const std::span<const std::byte> values = tensor->bytes.fetch(buffer);
+  return std::all_of(values.begin(), values.end(), [](std::byte value) { return value == std::byte{0}; });
+}
+
 std::span<Head> Builder::last_heads() {
   std::size_t first = model_.heads.size();
   while (first > 0 && model_.heads[first - 1].layer == scope_.layer) --first;

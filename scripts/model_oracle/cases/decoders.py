@@ -152,6 +152,10 @@ CASES = [
          GROUPED_EVEN | RMS | DELTA | dict(head_dim=6, rope_parameters=dict(rope_type="default", rope_theta=None)),
          note="without positions"),
     Case("ernie4_5", "Ernie4_5ForCausalLM", GROUPED | RMS),
+    Case("hyperclovax", "HyperCLOVAXForCausalLM",
+         {k: v for k, v in GROUPED.items() if k != "head_dim"} | RMS
+         | dict(hidden_size=24, embedding_multiplier=3.0, logits_scaling=0.4, residual_multiplier=0.22,
+                attention_multiplier=0.3), note="norms behind branches, multiplied logits"),
     Case("eurobert", "EuroBertForMaskedLM", GROUPED | RMS | dict(mlp_bias=True)),
     Case("helium", "HeliumForCausalLM", GROUPED_EVEN | RMS | dict(head_dim=6)),
     Case("cwm", "CwmForCausalLM",

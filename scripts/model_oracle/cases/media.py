@@ -11,6 +11,13 @@ from .known import GROUPED
 from .others import AUDIO, IMAGE, VISION, VIT, WAV2VEC2
 
 HIDDEN = ("last_hidden_state",)
+
+
+def unmasked(model: torch.nn.Module) -> None:
+    """As published: no block masks what its queries see."""
+    model.attn_mask_probs.zero_()
+
+
 VIDEO = {"pixel_values": (1, 2, 3, 8, 8)}
 ROTATED = VIT | dict(hidden_size=24)  # heads of 8
 
@@ -108,6 +115,12 @@ CASES = [
     Case("moshi", "MoshiForCausalLM",
          dict(vocab_size=29, hidden_size=24, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
               max_position_embeddings=32, ffn_dim=20, rms_norm_eps=3e-4, sliding_window=32, head_dim=6)),
+    Case("eomt", "EomtForUniversalSegmentation",
+         VIT | dict(mlp_ratio=2, num_queries=3, num_blocks=1, num_upscale_blocks=1, num_register_tokens=2), IMAGE,
+         ("class_queries_logits",), VISION, prepare=unmasked, note="learned queries join in the last block"),
+    Case("eomt_dinov3", "EomtDinov3ForUniversalSegmentation",
+         ROTATED | dict(num_queries=3, num_blocks=1, num_upscale_blocks=1, num_register_tokens=2), IMAGE,
+         ("class_queries_logits",), VISION, prepare=unmasked),
     Case("timesfm", "TimesFmModelForPrediction",
          dict(patch_length=4, context_length=16, horizon_length=8, num_hidden_layers=2, hidden_size=24, intermediate_size=20,
               head_dim=6, num_attention_heads=4, rms_norm_eps=3e-4),

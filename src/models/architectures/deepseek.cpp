@@ -32,21 +32,24 @@ double score_scale(const Config& config, double width) {
 
 void deepseek_forward(Builder& b) {
   const Config& config = b.config();
-  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-6, .eps_key = "rms_norm_eps"});
+  b.norms({.kind = NormKind::rms,
+           .placement = Placement::pre,
+           .eps = b.model_type() == "glm4_moe_lite" ? 1e-5 : 1e-6,
+           .eps_key = "rms_norm_eps"});
   const std::uint64_t width =
       config.count({"qk_nope_head_dim"}).value_or(128) + config.count({"qk_rope_head_dim"}).value_or(64);
   b.heads().head_dim = width;
   b.scores({.scale = score_scale(config, static_cast<double>(width))});
   b.scores_not_modelled(fmt::format("kv_lora_rank: {}", config.count({"kv_lora_rank"}).value_or(0)));
-  llama_stack(b, {.layer = deepseek_layer});
+  llama_stack(b, {.tied = b.model_type() == "youtu", .layer = deepseek_layer});
 }
 
 }  // namespace
 
 extern const Architecture deepseek = {
     .name = "deepseek",
-    .title = "DeepSeek V2 or V3",
-    .model_types = {"deepseek_v2", "deepseek_v3"},
+    .title = "DeepSeek V2 or V3, or a model of its blocks",
+    .model_types = {"deepseek_v2", "deepseek_v3", "glm4_moe_lite", "mistral4", "sarvam_mla", "youtu"},
     .signature = {"layers.{}.self_attn.kv_a_proj_with_mqa.", "layers.{}.self_attn.kv_b_proj.",
                   "layers.{}.input_layernorm."},
     .without = {},
@@ -54,7 +57,8 @@ extern const Architecture deepseek = {
     // The rotary embedding only matters to scores, which are not modelled. auto_map: published with code of
     // its own before it was part of transformers.
     .harmless = {"auto_map", "rope*", "partial_rotary_factor", "q_lora_rank", "qk_head_dim",
-                 "num_nextn_predict_layers", "quantization_config"},
+                 "num_nextn_predict_layers", "quantization_config", "embedding_initializer_range",
+                 "mlp_layer_types"},
     .rotates_exactly = true,
     .in_llama_cpp = "gguf_deepseek2",
 };

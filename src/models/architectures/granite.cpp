@@ -33,6 +33,15 @@ void granite_layer(Builder& b) {
   if (b.has("shared_mlp.")) b.within("shared_mlp.", gated);
 }
 
+// HyperCLOVA X normalizes the outputs of branches as well, if it is told to.
+void hyperclovax_layer(Builder& b) {
+  llama_attention(b);
+  if (b.has("post_norm1.")) b.norm_of_branch("post_norm1", "attention output");
+  b.norm("post_attention_layernorm", "mlp input");
+  llama_mlp(b);
+  if (b.has("post_norm2.")) b.norm_of_branch("post_norm2", "mlp output");
+}
+
 // Llama with four multipliers. The embedding multiplier scales the stream, which a norm undoes; the residual
 // multiplier scales the outputs of branches.
 void granite_forward(Builder& b) {
@@ -44,9 +53,11 @@ void granite_forward(Builder& b) {
   } else {
     b.ignores({"rope_theta", "rope_parameters", "rope_scaling"});
   }
-  b.scores({.scale = b.config().number({"attention_multiplier"}).value_or(1.0)});
-  const double divisor = b.config().number({"logits_scaling"}).value_or(1.0);
-  b.logits(divisor == 0.0 ? 0.0 : 1.0 / divisor);
+  const bool clova = b.model_type() == "hyperclovax";
+  const std::optional<double> scale = b.config().number({"attention_multiplier"});
+  b.scores({.scale = clova ? scale : scale.value_or(1.0)});
+  const double scaling = b.config().number({"logits_scaling"}).value_or(1.0);
+  b.logits(clova || scaling == 0.0 ? scaling : 1.0 / scaling);  // HyperCLOVA X multiplies
   const std::optional<double> residual = b.config().number({"residual_multiplier"});
   if (residual && *residual != 1.0) {
     b.note(fmt::format(
@@ -62,20 +73,20 @@ void granite_forward(Builder& b) {
              .embedding_scale = b.config().number({"embedding_multiplier"}).value_or(1.0),
              .branch_scale = residual.value_or(1.0),
              .routing = has_experts ? softmax_routing(b, true) : std::nullopt});
-  llama_stack(b, {.layer = has_experts ? granite_layer : nullptr});
+  llama_stack(b, {.layer = clova ? hyperclovax_layer : has_experts ? granite_layer : nullptr});
 }
 
 }  // namespace
 
 extern const Architecture granite = {
     .name = "granite",
-    .title = "Granite",
-    .model_types = {"granite", "granitemoe", "granitemoeshared", "granitemoehybrid"},
+    .title = "Granite or HyperCLOVA X",
+    .model_types = {"granite", "granitemoe", "granitemoeshared", "granitemoehybrid", "hyperclovax"},
     .signature = {"layers.{}.input_layernorm.", "layers.{}.post_attention_layernorm."},
     .without = {},
     .describe = granite_forward,
     .harmless = {"init_method", "layers_block_type", "mamba_*", "normalization_function",
-                 "shared_intermediate_size", "time_step_limit"},
+                 "shared_intermediate_size", "time_step_limit", "use_post_norm"},
     .by_model_type_only = true,
     .rotates_exactly = true,
     .in_llama_cpp = "gguf_granite",

@@ -11,8 +11,8 @@ namespace {
 double published_eps(const std::string& type) {
   if (type == "helium") return 1e-8;
   const bool as_first_llama = type == "ernie4_5" || type == "eurobert" || type == "cwm" ||
-                              type == "ministral3" || type.starts_with("qwen2_vl") ||
-                              type.starts_with("qwen2_5_vl");
+                              type == "ministral3" || type == "internlm3" || type == "iquestcoder" ||
+                              type.starts_with("qwen2_vl") || type.starts_with("qwen2_5_vl");
   return as_first_llama ? 1e-5 : 1e-6;
 }
 
@@ -92,7 +92,7 @@ extern const Architecture llama = {
     .title = "Llama, Mistral or Qwen",
     .model_types = {"llama", "mistral", "ministral", "ministral3", "qwen2", "qwen3", "smollm3", "seed_oss",
                     "ernie4_5", "helium", "cwm", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text",
-                    "qwen3_vl_text", "eurobert"},
+                    "qwen3_vl_text", "eurobert", "internlm3", "iquestcoder"},
     .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.input_layernorm.",
                   "layers.{}.post_attention_layernorm.", "layers.{}.mlp.gate_proj."},
     .without = {"layers.{}.pre_feedforward_layernorm."},

@@ -21,10 +21,11 @@ void qwen_moe_forward(Builder& b) {
   const std::string type = b.model_type();
   b.norms({.kind = NormKind::rms,
            .placement = Placement::pre,
-           .eps = type.starts_with("qwen") ? 1e-6 : 1e-5,
+           .eps = type.starts_with("qwen") || type == "mellum" ? 1e-6 : 1e-5,
            .eps_key = "rms_norm_eps"});
-  // GLM-4.5 chooses experts by sigmoids and a stored correction.
-  if (type != "glm4_moe") b.decoder({.activation = "silu", .routing = softmax_routing(b)});
+  // GLM-4.5, Solar and ERNIE 4.5 choose experts with a stored correction.
+  const bool corrects = type == "glm4_moe" || type == "ernie4_5_moe" || type == "solar_open";
+  if (!corrects) b.decoder({.activation = "silu", .routing = softmax_routing(b)});
   if (type == "olmoe") b.scores({.clip = b.config().number({"clip_qkv"})});
   b.grouped_queries();
   const bool sees = type == "qwen3_vl_moe_text";
@@ -32,25 +33,30 @@ void qwen_moe_forward(Builder& b) {
     b.rotary({.theta = 5e5, .sections = true});
     b.ignores({"sliding_window"});
     b.note("scores are bounded for text: the position of a part of an image is three numbers");
+  } else if (type == "ernie4_5_moe") {
+    b.rotary({.interleaved = true, .theta = 5e5});
   } else {
     b.rotary({.portion = type == "glm4_moe" ? std::optional(0.5) : std::nullopt});
   }
   if (type.starts_with("qwen") && !sees) b.windows({.must_be_enabled = true});
-  if (type == "qwen3_moe" || type == "glm4_moe" || sees) b.head_dim_from("layers.0.self_attn.q_norm");
-  llama_stack(b, {.layer = qwen_moe_layer});
+  if (type == "mellum") b.windows({});
+  if (type == "qwen3_moe" || type == "mellum" || type == "glm4_moe" || sees)
+    b.head_dim_from("layers.0.self_attn.q_norm");
+  llama_stack(b, {.tied = type == "ernie4_5_moe", .layer = qwen_moe_layer});
 }
 
 }  // namespace
 
 extern const Architecture qwen_moe = {
     .name = "qwen_moe",
-    .title = "Qwen-MoE, OLMoE or GLM-4.5",
-    .model_types = {"qwen2_moe", "qwen3_moe", "olmoe", "glm4_moe", "qwen3_vl_moe_text"},
+    .title = "Qwen-MoE, OLMoE, GLM-4.5 or ERNIE 4.5 MoE",
+    .model_types = {"qwen2_moe", "qwen3_moe", "olmoe", "glm4_moe", "qwen3_vl_moe_text", "ernie4_5_moe",
+                    "solar_open", "mellum"},
     .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.input_layernorm.", "layers.{}.mlp.experts.",
                   "layers.{}.mlp.gate."},
     .without = {},
     .describe = qwen_moe_forward,
-    .harmless = {"num_nextn_predict_layers"},
+    .harmless = {"num_nextn_predict_layers", "mlp_layer_types", "mtp_layer_types", "mtp_mlp_layer_types"},
     .rotates_exactly = true,
     .in_llama_cpp = "gguf_llama",
 };

@@ -404,7 +404,7 @@ export class PlaneFigure {
       if (categories === undefined) parts.push(rule(x, bottom, x, top, value === 0));
       parts.push(label(x, bottom + 15, categories?.(value) ?? show(value), middle));
     }
-    // Of at least three, two or more are inside: a single one would give no scale.
+    // At least two of three ticks are inside: a single one would give no scale.
     for (const value of ticks(this.y, Math.max(3, (bottom - top) / 50))) {
       const [, y] = this.place([0, value]);
       parts.push(rule(left, y, right, y, value === 0), label(left - 6, y + 4, show(value), { "text-anchor": "end" }));

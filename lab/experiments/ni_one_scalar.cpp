@@ -155,7 +155,7 @@ void random_nets(Run& run) {
         off = std::max(
             off, std::abs(scaled[o] / t - outputs[2 * row + o]) / (1.0 + std::abs(outputs[2 * row + o])));
     }
-    // The same along a line of parameters, at one input.
+    // Along a line of parameters, at one input, it is the same.
     const nets::Net other = random_net(depth, width, 2, random);
     std::vector<double> moved;
     for (const double place : s) {

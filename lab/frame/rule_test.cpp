@@ -118,7 +118,7 @@ TEST(Verdicts, SayWhatSuchRunsCanSee) {
   EXPECT_NEAR(*least_seen({"alike", lab::Test::equivalence, 3, 1.0}, effects, 10), 1.152709, 1e-5);
   EXPECT_GT(*least_seen({"difference", lab::Test::mean, 3, 1.0}, effects, 10, 5),
             *least_seen({"difference", lab::Test::mean, 3, 1.0}, effects, 10));
-  // Of ten trials nine are the fewest whose interval is above one half; p^10 + 10 p^9 (1 − p) = 0.8.
+  // Nine of ten trials are the fewest whose interval is above one half; p^10 + 10 p^9 (1 − p) = 0.8.
   const std::vector<double> ten(10, 1.0);
   const double share = *least_seen({"trainings", lab::Test::share, 3, 0.8, 0.5}, ten, 10);
   EXPECT_NEAR(std::pow(share, 10) + 10.0 * std::pow(share, 9) * (1.0 - share), 0.8, 1e-9);

@@ -85,7 +85,7 @@ TEST(Network, MeanLossIsTheLossPerToken) {
 
 TEST(CountLoss, MatchesACountDoneByHand) {
   const Tokens training = {0, 1, 0, 2};
-  // Of four tokens 0 was seen twice and three are distinct, so 0 has (2 + 3 / 5) / 7 of five tokens.
+  // 0 is two of the four tokens and three are distinct, so 0 has (2 + 3 / 5) / 7 of five tokens.
   EXPECT_NEAR(count_loss(training, Tokens{0}, 5, 0), -std::log(2.6 / 7.0), 1e-12);
   // After 0, 1 was seen once of twice, with two distinct tokens.
   EXPECT_NEAR(count_loss(training, Tokens{0, 1}, 5, 1), -std::log((1.0 + 2.0 * (1.6 / 7.0)) / 4.0), 1e-12);

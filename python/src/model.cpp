@@ -175,7 +175,7 @@ struct Context {
   std::optional<forward::Tokenizer> tokenizer{};
 };
 
-/// Of a text, or of the tokens themselves if there are any; `who` begins the message.
+/// The context that a text is, or the tokens themselves if there are any; `who` begins the message.
 Context context_of(const char* who, const Model& model, const std::string& text,
                    std::vector<std::size_t> tokens) {
   const std::size_t vocabulary = forward::Decoder(model.checkpoint(), model.described()).vocabulary();

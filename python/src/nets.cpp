@@ -216,7 +216,7 @@ Made train(const nb::object& what, const nb::object& labels, const nb::dict& giv
   });
 }
 
-/// Of a network that is part of the library; the document and its chart.
+/// Counts with a network that is part of the library; the document and its chart.
 Illustrated count(const std::string& cell, const std::string& language, std::size_t letters,
                   std::size_t up_to) {
   const nb::gil_scoped_release others_may_run;

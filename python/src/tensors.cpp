@@ -173,7 +173,7 @@ struct TensorNorm {
   std::size_t groups = 1;
   double eps = 0.0;
 
-  /// Of (kind, groups, eps); false for values that no norm has.
+  /// Reads (kind, groups, eps); false for values that no norm has.
   [[nodiscard]] bool read(nb::handle given) {
     std::string name;
     if (!nb::try_cast(given[0], name) || !nb::try_cast(given[1], groups) || !nb::try_cast(given[2], eps))

@@ -69,7 +69,7 @@ ShiftedGains run_shifted(const forward::Decoder& decoder, double shift, std::spa
   return result;
 }
 
-/// The same tokens in another order, but for the first, which may mark the beginning of a text.
+/// These tokens in another order, but for the first, which may mark the beginning of a text.
 std::vector<std::size_t> shuffled(std::span<const std::size_t> tokens) {
   std::vector<std::size_t> result(tokens.begin(), tokens.end());
   Random random(1);

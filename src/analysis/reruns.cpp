@@ -86,7 +86,8 @@ class Reruns {
   }
 
  private:
-  /// Of the reading, by what the components of a branch add to the stream; by the first of these.
+  /// Derivatives of the reading by what the components of a branch add to the stream; the key is the first of
+  /// these.
   using Derivatives = std::map<std::size_t, std::vector<double>>;
 
   [[nodiscard]] std::size_t width() const { return pass_.entered.back().size() / pass_.context.size(); }

@@ -72,7 +72,7 @@ class SetSearch {
 
   /// Makes extremes of f that are attained those of all sets; false if that takes too long.
   bool find_squares(Extremes& known) { return find(known, nullptr); }
-  /// Of the price, for f that is within those bounds.
+  /// The extremes of the price, for f that is within those bounds.
   bool find_prices(Extremes& known, const SquareBounds& within) { return find(known, &within); }
 
  private:

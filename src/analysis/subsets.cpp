@@ -195,7 +195,8 @@ std::vector<SubsetBound> bound_subsets(const NormReading& reading, MatrixView<co
     SubsetBound bound{.removed = removed};
     const auto n = static_cast<std::ptrdiff_t>(removed);
     const double longest = form.longest(removed);
-    // Of what is tried, and of the bounds that exclude the rest, whose terms have no larger sum.
+    // It bounds the error of what is tried and of the bounds that exclude the rest, whose terms have no
+    // larger sum.
     const double error = 8.0 * (form.unit + rounding(8 * n + 16)) * longest * longest;
     SquareBounds proved{-infinity, infinity};
     const AttainedSet least = shorter.grow(), largest = longer.grow();
@@ -227,7 +228,7 @@ std::vector<SubsetBound> bound_subsets(const NormReading& reading, MatrixView<co
     bound_price(form, removed, bound);
     if (finds_prices) {
       const double s = form.divisor_of(proved.least);
-      // Of v·(u + Σ_S d_k), of the factor, and of 1/s_S.
+      // The errors of v·(u + Σ_S d_k), of the factor, and of 1/s_S.
       const double slack =
           s > 0.0 ? 8.0 * form.unit * form.direction_length * longest * (1.0 / s + 1.0 / form.divisor) +
                         form.direction_length * longest * error / (form.squared_radius * s * s * s)

@@ -381,7 +381,7 @@ std::vector<double> Decoder::run_apart(std::span<const std::size_t> tokens, cons
 
 std::size_t Decoder::State::step_of(std::size_t component) const {
   const auto behind = std::upper_bound(starts.begin(), starts.end(), component);
-  // Of steps that add nothing, the last has the number of the next component too.
+  // The last of steps that add nothing has the number of the next component too.
   const auto step = static_cast<std::size_t>(behind - starts.begin());
   return component < starts.front() ? 0 : step - 1;
 }

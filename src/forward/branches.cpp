@@ -116,7 +116,7 @@ std::vector<double> Decoder::State::routed(const Experts& experts, MatrixView<co
     for (double& weight : row) {
       const double exponential = std::exp(weight - ordered.front());
       all += exponential;
-      // Of equal outputs the first are used.
+      // The first of equal outputs are used.
       const bool is_used = weight >= least && left > 0;
       if (is_used) --left;
       weight = is_used ? exponential : 0.0;

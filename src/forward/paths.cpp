@@ -122,8 +122,8 @@ class PullBack {
     const auto in = static_cast<std::size_t>(map.in);
     const std::size_t dim = in / branch.heads.size();
     const std::vector<double> out = whole_weight(checkpoint_, map, threads_);
-    // Of what the output map reads; of the values, through the weights of all queries; then through their
-    // maps.
+    // Derivatives by what the output map reads; by the values, through the weights of all queries; then
+    // through their maps.
     std::vector<double> of_sums(rows_ * in), of_values(rows_ * in), maps(in * width_);
     parallel_for(in, outputs_together(in, threads_), threads_, [&](std::size_t begin, std::size_t end) {
       multiply(view(rows), MatrixView<const double>(out.data() + begin, width_, end - begin, in),

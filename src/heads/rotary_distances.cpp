@@ -288,7 +288,7 @@ class Enumeration {
   [[nodiscard]] std::vector<std::size_t> left_by_float(const std::vector<std::size_t>& distances,
                                                        double square) const {
     Scaled matrices = scaled(square, true);
-    // Of an entry: rounding to float32, two rotations, a shift and two differences; of the factor, with
+    // An entry errs by rounding to float32, two rotations, a shift and two differences; the factor, with
     // reciprocals of its diagonal, as above. The last term bounds what underflows.
     const auto dim = static_cast<double>(scores_.dim());
     const double error =

@@ -71,7 +71,7 @@ struct Turns {
 
 /// The turns at these distances.
 [[nodiscard]] Turns turns_at(const RotaryScores& scores, const std::vector<std::size_t>& distances);
-/// The same, kept for other heads that rotate alike: for distances that do not depend on the head.
+/// `turns_at`, kept for other heads that rotate alike: for distances that do not depend on the head.
 [[nodiscard]] std::shared_ptr<const Turns> shared_turns_at(const RotaryScores& scores,
                                                            const std::vector<std::size_t>& distances);
 
@@ -101,7 +101,7 @@ class Sweep {
   [[nodiscard]] const std::vector<std::size_t>& distances() const { return distances_; }
   /// Cost  O(distances · dim²)
   [[nodiscard]] Ranges of(const Eigen::VectorXd& query) const;
-  /// The same to the accuracy of float32, in half the time.
+  /// `of` to the accuracy of float32, in half the time.
   [[nodiscard]] Ranges near(const Eigen::VectorXd& query) const;
 
  private:

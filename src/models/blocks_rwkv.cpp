@@ -45,7 +45,7 @@ void describe_part(Builder& b, const RwkvPart& part) {
   b.layout(Layout::out_in);
 }
 
-/// Of the heads, by the parameter that has a row for each of them, or by their size; 0 if neither is stated.
+/// From the parameter that has a row for each head, or from their size; 0 if neither is stated.
 std::uint64_t number_of_heads(const Builder& b, std::span<const RwkvPart> parts, std::uint64_t width) {
   const std::uint64_t size = b.config().count({"head_size", "head_dim", "wkv.head_size"}).value_or(0);
   for (const RwkvPart& part : parts) {

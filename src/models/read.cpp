@@ -214,7 +214,7 @@ std::vector<double> read_weight(const files::Checkpoint& checkpoint, const Linea
     return weight;
   }
   if (count == 0) return weight;
-  // Of each input, the span that holds these outputs: gate and up of fused experts may alternate.
+  // Each input's span that holds these outputs: gate and up of fused experts may alternate.
   std::vector<std::uint64_t> columns(count);
   for (std::uint64_t j = 0; j < count; ++j) columns[j] = linear.stored_output(first + j);
   const auto [least, most] = std::minmax_element(columns.begin(), columns.end());

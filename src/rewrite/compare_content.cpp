@@ -164,7 +164,7 @@ Model with_head_parts(Model model, bool repeats) {
     model.key_value_heads = model.heads_per_layer;
   }
   for (Norm& norm : model.norms) {
-    // Of two norms of one name, the other is that of the MLP.
+    // If two norms have one name, the other is that of the MLP.
     if (std::none_of(norm.readers.begin(), norm.readers.end(), is_of_attention)) continue;
     std::vector<Linear> parts;
     const auto add = [&](const std::optional<Linear>& part) {

@@ -167,7 +167,7 @@ class Heads {
  private:
   // Attention
 
-  /// Of one model: the maps of an attention branch.
+  /// The maps of one model's attention branch.
   struct Attention {
     Attention(const Planned& side, const Branch& branch, const Norm* norm)
         : of(side), heads(branch.heads), out(*branch.mlp.out), may(freedom_of_heads(side.model, branch)) {

@@ -94,8 +94,8 @@ struct Sums {
   double new_bias = 0.0;
   double magnitude = 0.0;
 
-  /// Of the composite, without that of its mean over the inputs where that has no effect; at least what
-  /// rounding leaves of it. NaN stays.
+  /// The error of the composite, without that of its mean over the inputs where that has no effect; at least
+  /// what rounding leaves of it. NaN stays.
   [[nodiscard]] double composite_error(std::uint64_t inputs, bool without_mean) const {
     if (!without_mean) return composite;
     return std::max(composite - composite_sum * composite_sum / static_cast<double>(inputs),

@@ -264,7 +264,7 @@ class Neurons {
     const Marks old_marks = marks_of(reader_rows(pair_.old_side, *before.router, pair_.old_norm));
     const Match match(old_marks, marks_of(reader_rows(pair_.new_side, *after.router, pair_.new_norm)),
                       pair_.tolerance);
-    // Of experts with equal outputs of the router, the order decides.
+    // The order decides between experts with equal outputs of the router.
     const bool ordered = !match.complete || has_equal(old_marks);
     const Order order = ordered ? identity_order(before.mlps.size()) : match.order;
     for (std::size_t e = 0; e < order.size(); ++e) mlp(before.mlps[e], after.mlps[order[e]], order[e] != e);

@@ -152,7 +152,7 @@ struct Side {
   Uses uses;
   std::set<std::string, std::less<>> compared{};  ///< names of tensors
 
-  // Of OLD, by the place of a map:
+  // Errors and maps of OLD, by the place of a map:
   std::map<Place, std::vector<double>> output_errors{};  ///< of readers, by the stored output
   std::map<Place, std::vector<double>> input_errors{};   ///< of writers
   std::set<Place> explained{};                           ///< maps whose format explains their errors

@@ -85,7 +85,7 @@ class SetSearch {
     std::vector<double> values_;
   };
 
-  /// Of squares that are within those that hold for all sets.
+  /// The range of prices, for squares that are within those that hold for all sets.
   [[nodiscard]] SetRange price_range(const SetRange& square, const SetRange& read) const {
     SetRange range{infinity, -infinity};
     for (const double of :
@@ -98,7 +98,8 @@ class SetSearch {
     return range;
   }
 
-  /// Of a set S and all that have `left` more components from `first` on; `products` are d_k·(u + Σ_S d_j).
+  /// Whether it holds for a set S and all that have `left` more components from `first` on; `products` are
+  /// d_k·(u + Σ_S d_j).
   bool holds(std::size_t first, double square, double read, const std::vector<double>& products,
              std::size_t left) {
     if (!limits_.square.contains({square, square})) return false;

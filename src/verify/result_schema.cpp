@@ -226,7 +226,7 @@ class Shape {
       if (fitting != 1) return refuse("one of the forms in the schema");
     }
     if (schema.contains("anyOf")) {
-      // Of null or an object, the object's difference is the one to name.
+      // If the schema allows null or an object, the object's difference is the one to name.
       if (std::none_of(schema["anyOf"].begin(), schema["anyOf"].end(), holds)) {
         return value.is_object() ? holds(schema["anyOf"].front()) : refuse("one of the forms in the schema");
       }

@@ -100,7 +100,7 @@ class OracleComparison : OracleNorms {
           !std::filesystem::exists(checkpoint_.files().front().parent_path() / "config.json")) {
         continue;
       }
-      // Of heads that are refused, blocks of keys or of n-grams count as heads of their own.
+      // Where heads are refused, blocks of keys or of n-grams count as heads of their own.
       const bool refused =
           !heads.empty() && std::all_of(heads.begin(), heads.end(),
                                         [](const models::Head* head) { return !head->not_modelled.empty(); });

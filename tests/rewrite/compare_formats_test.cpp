@@ -298,7 +298,7 @@ TEST(RewriteCompareGguf, MorePositionsOfListedFrequenciesAreTheSame) {
   }
 }
 
-// Of what is not modelled, a description may contain less than the fields that it reads: transformers
+// A description of what is not modelled may contain less than the fields that it reads: transformers
 // computes something else with each of these.
 TEST(RewriteCompare, FieldsOfWhatIsNotModelledAreNoProof) {
   for (const auto& [name, before, after, expected] :

@@ -280,7 +280,7 @@ TEST(CompareSymmetries, KeysMayBeAMapThatCommutesWithTheirRotation) {
         std::size_t p = 0;
         std::size_t q = 1;
         if (has_rotation && !head.rotary->interleaved) q = head.rotary->dims / 2;
-        // Of two pairs, whose frequencies differ.
+        // Two pairs, whose frequencies differ.
         if (!commutes) q = has_rotation && head.rotary->interleaved ? 2 : 1;
         if (done.insert(head.layer * 1000 + head.key_value_head).second)
           model.turn_outputs(*head.key, p, q, 0.7);

@@ -84,7 +84,7 @@ class Painter {
       tokens: heightOf(trace.tokens),
       next: heightOf(trace.predictions.map(({ likeliest }) => likeliest[0]!)),
     };
-    // The same for every step, so that nothing below moves.
+    // Its height does not depend on the step, so that nothing below moves.
     this.open = Math.max(4 * stripHeight + 14, this.headsHeight(), nextRow * 10 + 12);
     let y = 4;
     // The stream runs upward.

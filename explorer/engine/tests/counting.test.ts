@@ -25,7 +25,7 @@ describe("counting", () => {
     expect([...(await states(engine, "gru", "anbn", 200)).values.subarray(0, 10)]).toEqual(
       gru.signals.find(({ name }) => name === "h")?.values[0],
     );
-    // Of a word too short to tell, the first frame of a growing one, the same units count.
+    // A growing word begins too short to tell; its counting units are those of the long word.
     for (const cell of ["lstm", "gru"] as const)
       expect((await states(engine, cell, "anbn", 4)).counts).toEqual((await states(engine, cell, "anbn", 60)).counts);
   });

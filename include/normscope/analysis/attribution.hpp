@@ -67,7 +67,7 @@ struct ComponentEffect {
   /// total effect. A component with a norm of its own is removed before that norm.
   /// Empty beyond the budget.
   std::optional<double> rerun{};
-  /// The same change with the weights of attention, the divisors of all norms and the outputs of MLPs kept:
+  /// `rerun` with the weights of attention, the divisors of all norms and the outputs of MLPs kept:
   /// the sum over all paths through values of heads, one factor a norm. Empty without `rerun`, whose
   /// difference from it is what that leaves out, and where a norm on the way has no one divisor.
   std::optional<double> paths{};

@@ -35,7 +35,7 @@ struct Rule {
   const char* name;
   const char* title;  ///< of a column
   const char* about;
-  /// Of v·u_k, u·u_k and the reading.
+  /// The credit of a component u_k, from v·u_k, u·u_k and the reading.
   double (*credit)(double read, double along, const NormReading& reading);
 };
 inline constexpr std::size_t rule_count = 2;

@@ -120,7 +120,7 @@ struct NormReport {
   std::map<int, std::size_t> gain_sizes{};  ///< gains that are not zero in each bin
   std::vector<GainBlock> gain_blocks{};     ///< in order; empty without a finite gain
   std::size_t sign_changes = 0;             ///< negative gains of features that are not switched off
-  /// Of a norm whose class stores the gain minus 1.
+  /// Only for a norm whose class stores the gain minus 1.
   std::optional<models::GainShifts> shifts{};
   std::optional<Neighbour> next{};
   std::vector<Reader> readers{};  ///< those of the norm's readers whose weights can be read

@@ -48,7 +48,8 @@ struct SubsetBound {
   /// Bounds of the price of freezing in the reading, v·(u + Σ_S d_k)(1/s_S − 1/s).
   double least_price = -infinity, most_price = infinity;
   AttainedSet attained_least_price{}, attained_most_price{};
-  /// Of `most` and of `least`, where `proof` is a relaxation.
+  /// The bounds of s_S² from below and from above that prove `most` and `least`, where `proof` is a
+  /// relaxation.
   std::optional<Relaxation> below{}, above{};
 };
 

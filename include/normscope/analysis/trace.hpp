@@ -46,7 +46,7 @@ struct TracedNorm {
 /// The attention weights of one head.
 struct TracedAttention {
   std::size_t head = 0;  ///< index in `model.heads`
-  /// Of the queries at `TokenTrace::first_query` and later: one for each position up to the query's own.
+  /// A row for each query from `TokenTrace::first_query` on, with a weight for each position up to its own.
   std::vector<std::vector<double>> weights{};
 };
 

@@ -133,7 +133,7 @@ struct Rotary {
 /// scale. Softmax takes that for a bias by distance.
 struct Alibi {
   double slope = 0.0;
-  /// Of the product of a slope and a position that are both rounded to bfloat16, as it is (Falcon); 0:
+  /// What multiplies the product of a slope and a position that are both rounded to bfloat16 (Falcon); 0:
   /// nothing is rounded.
   double factor_of_rounded = 0.0;
 
@@ -185,7 +185,7 @@ struct Vocabulary {
 /// ReLU, ReLU squared.
 enum class Activation { gelu, gelu_tanh, silu, relu, squared_relu };
 
-/// Of gpt-oss: a gated MLP computes (u + 1) g σ(α g) of its input u, clamped to ±limit, and its gate g, which
+/// In gpt-oss a gated MLP computes (u + 1) g σ(α g) of its input u, clamped to ±limit, and its gate g, which
 /// is at most `limit`, whatever the activation.
 struct ClampedGate {
   double alpha = 0.0;
@@ -249,7 +249,7 @@ struct Model {
   /// In the order of the forward pass; norms of unknown order follow, sorted by name.
   std::vector<Norm> norms;
   std::vector<OtherNorms> other_norms{};
-  /// Of decoders: linear maps that read the residual stream itself, behind no norm, in the order of the pass.
+  /// Linear maps of a decoder that read the residual stream itself, behind no norm, in the order of the pass.
   std::vector<Linear> stream_readers{};
   std::vector<NearMiss> near_misses{};  ///< of a graph
   std::vector<Head> heads;

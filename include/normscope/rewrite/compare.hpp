@@ -58,7 +58,7 @@ struct NormComparison {
   double bias_change = 0.0;   ///< |b' - b| / |b|, or |b'| where b is 0
   bool agrees_itself = true;  ///< but for its readers
   bool eps_known = true;      ///< whether both files state their eps
-  /// Of graphs: what makes each of them this norm (`models::Norm::reasons`).
+  /// What makes each of them this norm, for graphs (`models::Norm::reasons`).
   std::vector<std::string> old_reasons{}, new_reasons{};
   std::vector<ReaderComparison> readers{};
 
@@ -155,7 +155,7 @@ struct Quantization {
   /// Whether quantizers of this format do nothing else, so that what is not explained is of another original.
   /// Those of formats that a config.json states may also make up for errors elsewhere (GPTQ) or learn scales.
   bool is_by_rule = true;
-  // Of the element that is furthest beyond, or closest to, what its block explains:
+  // The next members are about the element that is furthest beyond, or closest to, what its block explains:
   std::uint64_t row = 0;    ///< of the stored tensor
   std::uint64_t block = 0;  ///< of the row
   /// Its error, in steps between values that the block represents; empty if that is one value, or if an
@@ -185,14 +185,14 @@ struct Comparison {
   /// In the order of the forward pass; empty for models whose forward pass is not modelled, and for graphs.
   std::vector<BranchComparison> branches{};
   std::vector<OtherComparison> others{};
-  /// Of readers and writers that differ, and of which one is quantized.
+  /// Readers and writers that differ and of which one is quantized.
   std::vector<Quantization> quantizations{};
   std::vector<FieldComparison> configuration{};
   /// What heads, logits or activations compute otherwise, in sentences.
   std::vector<std::string> computations{};
   std::vector<ComparisonFinding> findings{};
   std::vector<std::string> not_compared{};  ///< in words
-  /// Of models that are not equivalent; empty if none was found, or neither sought.
+  /// Empty if the models are equivalent, or if none was found or sought.
   std::optional<Witness> witness{};
   std::string no_witness{};  ///< why there is none, in words; empty for models that need none
 
@@ -213,7 +213,7 @@ struct Comparison {
 /// So does whatever is not modelled (an adapter, scales of quantized weights, an unknown model_type): then
 /// tensors are compared as they are stored, and are `same` or `undecided`.
 ///
-/// Of a quantized tensor, `quantizations` says whether its format explains the difference; with
+/// Where a tensor is quantized, `quantizations` says whether its format explains the difference; with
 /// `Tolerance::quantization` it then counts as rounding, and the models are at best `quantized`.
 ///
 /// Models whose weights differ, or that are undecided, are run to find a witness (`seek_witness`). Without

@@ -26,7 +26,7 @@ void joint_norms_of_heads(Builder& b, const std::vector<std::vector<std::string>
   norms_of_kind(b, NormKind::layer);
 }
 
-// Of a condition, which multiplies and shifts their outputs.
+// A norm without parameters, whose output a condition multiplies and shifts.
 void joint_norm(Builder& b, const std::string& name, const char* role) {
   b.without_parameters([&] { b.norm(name, role); });
   b.reads_are_indirect();

@@ -103,7 +103,8 @@ Finding early_crossing_helps(const Results& results) {
 /// The free trainings that measured `metric`.
 Results with_metric(const Results& results, const char* metric) {
   std::vector<Done> found;
-  for (const Done& run : arm(results, unhindered).runs()) {
+  const Results runs = arm(results, unhindered);
+  for (const Done& run : runs.runs()) {
     if (run.has(metric)) found.push_back(run);
   }
   return Results(std::move(found));

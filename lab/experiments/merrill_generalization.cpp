@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include <normscope/core/rounding.hpp>
 #include <normscope/results/figures/vega.hpp>
 
 #include "counting/tagger_training.hpp"
@@ -98,17 +99,13 @@ std::vector<double> ahead(const Results& worse, const Results& better, std::size
       .differences;
 }
 
-double mean_of(const std::vector<double>& numbers) {
-  double sum = 0.0;
-  for (const double number : numbers) sum += number;
-  return sum / static_cast<double>(std::max<std::size_t>(1, numbers.size()));
-}
-
 /// The differences with the largest mean in size.
 std::vector<double> farthest(const std::vector<std::vector<double>>& all) {
-  return *std::max_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
-    return std::abs(mean_of(a)) < std::abs(mean_of(b));
-  });
+  const auto size = [](const std::vector<double>& set) {
+    return set.empty() ? 0.0 : std::abs(normscope::mean(set));
+  };
+  return *std::max_element(all.begin(), all.end(),
+                           [&](const auto& a, const auto& b) { return size(a) < size(b); });
 }
 
 /// LSTM − 2-layer QRNN, at the length where they differ most.
@@ -166,7 +163,8 @@ std::vector<double> above_majority(const Results& runs, Tagging tagging, std::si
 std::string above_majority(const Results& runs, Tagging tagging) {
   std::string text;
   for (const std::size_t length : lengths) {
-    text += fmt::format("{}{:+.1f}", text.empty() ? "" : " ", mean_of(above_majority(runs, tagging, length)));
+    text += fmt::format("{}{:+.1f}", text.empty() ? "" : " ",
+                        normscope::mean(above_majority(runs, tagging, length)));
   }
   return text + " points above the majority at 64, 128, …, 2048";
 }

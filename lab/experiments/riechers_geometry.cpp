@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include <normscope/core/random.hpp>
+#include <normscope/core/rounding.hpp>
 #include <normscope/norm/image.hpp>
 #include <normscope/norm/norm.hpp>
 
@@ -63,6 +64,27 @@ double dot(std::span<const double> a, std::span<const double> b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
+/// Largest relative difference, over rows, of the mean squared deviation from the mean and |Πa|²/N.
+double variance_difference(MatrixView<const double> rows) {
+  const auto width = static_cast<double>(rows.width());
+  const double unit = 1.0 / std::sqrt(width);
+  double off = 0.0;
+  for (std::size_t row = 0; row < rows.rows(); ++row) {
+    const auto a = rows.row(row);
+    double along = 0.0;  // the component along all-ones, which Π removes
+    for (const double value : a) along += unit * value;
+    const double middle = mean({a.data(), rows.width()});
+    double projected = 0.0;
+    double variance = 0.0;
+    for (const double value : a) {
+      projected += std::pow(value - unit * along, 2) / width;
+      variance += std::pow(value - middle, 2) / width;
+    }
+    off = std::max(off, std::abs(projected - variance) / variance);
+  }
+  return off;
+}
+
 void formula(Run& run, const NormSpec& spec, const std::vector<double>& x) {
   const MatrixView<const double> view{x.data(), x.size() / spec.width, spec.width};
   std::vector<double> whole(x.size());
@@ -75,6 +97,7 @@ void formula(Run& run, const NormSpec& spec, const std::vector<double>& x) {
   double largest = 0.0;
   for (std::size_t i = 0; i < x.size(); ++i) largest = std::max(largest, std::abs(whole[i] - stepped[i]));
   run.measure("formula", 1, largest);
+  run.measure("variance", 1, variance_difference(view));
 
   // Length of the projected and scaled rows, relative to the sphere's radius.
   std::vector<double> scaled(x);
@@ -253,6 +276,10 @@ Finding four_steps(const Results& results) {
   return within(results, "formula", "difference of an output", 1e-11);
 }
 
+Finding variance(const Results& results) {
+  return within(results, "variance", "relative difference of a row's variance", 1e-12);
+}
+
 Finding null_space(const Results& results) {
   Finding finding = within(results, "null_space", "cosine of an output and an erased direction", 1e-12);
   if (!results.runs().empty() && results.last("dimension_off").most != 0.0) finding.effects = {0.0};
@@ -340,6 +367,12 @@ const Experiment experiment{
           .paper = "eq. 6",
           .rule = {"no output differs by more than 1e-11, for all gains and widths", Test::every_case, 5},
           .judge = four_steps},
+         {.name = "variance",
+          .says = "The variance of a row is |Πa|²/N, Π = I − 11ᵀ/N.",
+          .paper = "the definitions of Π and σ before eq. 6",
+          .rule = {"mean squared deviation from the mean and |Πa|²/N to 1e-12 of it, for all rows",
+                   Test::every_case, 5},
+          .judge = variance},
          {.name = "null_space",
           .says = "The null space is the direction 1/g, or the coordinates with zero gain.",
           .paper = "II.1",

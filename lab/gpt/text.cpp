@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
+#include <normscope/core/hash.hpp>
 
 namespace normscope::lab {
 namespace {
@@ -17,14 +18,6 @@ constexpr std::size_t held_out_one = 10;
 std::string contents(const std::filesystem::path& path) {
   const MappedFile file(path);
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
-}
-
-/// FNV-1a, continued from `hash`.
-std::uint64_t fnv(std::string_view text, std::uint64_t hash) {
-  for (const char character : text) {
-    hash = (hash ^ static_cast<unsigned char>(character)) * 0x100000001b3ULL;
-  }
-  return hash;
 }
 
 }  // namespace
@@ -44,8 +37,9 @@ Text read_text(const std::filesystem::path& path, std::span<const std::filesyste
   for (const std::filesystem::path& other : besides)
     texts.push_back({contents(other), recipe.besides_weight});
   Text text;
-  text.fingerprint = 0xcbf29ce484222325ULL;
-  for (const WeightedText& part : texts) text.fingerprint = fnv(part.text, text.fingerprint);
+  Fnv hash;
+  for (const WeightedText& part : texts) hash.add(part.text);
+  text.fingerprint = hash.value();
   text.pairs = merge_pairs(texts, recipe.tokens - recipe.reserved_tokens);
   while (text.vocabulary() < recipe.tokens) {
     text.reserved.push_back(fmt::format("<|reserved_{}|>", text.reserved.size()));

@@ -100,6 +100,21 @@ TEST(Grouped, OtherNormsHaveTheirGradients) {
   }
 }
 
+TEST(Grouped, TheScalarMultipliesTheEmbeddings) {
+  const Shape plain = tiny(Kind::language, 1);
+  Shape scaled = plain;
+  scaled.embedding_scalar = 3.0;
+  expect_gradients(Network(scaled));
+  std::vector<float> values = initial_values(Network(plain).parameters(), 3);
+  std::vector<float> with_scalar = values;
+  const auto& places = Network(plain).parameters()[1];
+  const std::size_t embeddings = places.offset + places.count;
+  with_scalar.insert(with_scalar.begin() + static_cast<std::ptrdiff_t>(embeddings), 3.0F);
+  for (std::size_t i = 0; i < embeddings; ++i) values[i] *= 3.0F;
+  const Batch batch = tiny_batch(Kind::language, 4);
+  EXPECT_NEAR(Network(scaled).score(with_scalar, batch).loss, Network(plain).score(values, batch).loss, 1e-6);
+}
+
 TEST(Grouped, ObservedInputsAreThoseOfTheNorms) {
   Shape shape = tiny(Kind::language, 1);
   shape.peri = true;

@@ -47,7 +47,8 @@ void train_language(Run& run) {
                  .classes = text.alphabet,
                  .norm = norm_kind(configuration.value("norm", std::string("layer"))),
                  .peri = configuration.value("peri", false),
-                 .qk_norm = configuration.value("qk_norm", false)}),
+                 .qk_norm = configuration.value("qk_norm", false),
+                 .embedding_scalar = configuration.value("embedding_scalar", 0.0)}),
         text.data);
 }
 

@@ -24,7 +24,7 @@ inline constexpr const char* language_scale =
                                  const Schedule& schedule);
 
 /// Trains the run's model, a GPT with norms before its sublayers. The configuration may have "norm" (default
-/// "layer"), "groups", "peri" and "qk_norm" (`Shape`), and what `train` reads.
+/// "layer"), "groups", "peri", "qk_norm" and "embedding_scalar" (`Shape`), and what `train` reads.
 ///
 /// Errors    those of `train`, `data_file`, `Network` and `norm_kind`
 void train_language(Run& run);

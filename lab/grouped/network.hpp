@@ -40,6 +40,8 @@ struct Shape {
   NormKind norm = NormKind::layer;  ///< not spherical; several groups need layer
   bool peri = false;     ///< a transformer's attention and MLP are followed by a norm as well (Peri-LN)
   bool qk_norm = false;  ///< LayerNorm of each head's queries and keys (QK-norm)
+  /// Initial value of a learned scalar that multiplies a language model's embeddings; 0: there is none.
+  double embedding_scalar = 0.0;
   /// Constant denominators of the stream's LayerNorms, one a norm in the order of the forward pass; QK-norms
   /// keep theirs. Empty: the standard deviation of each row.
   std::vector<double> frozen{};

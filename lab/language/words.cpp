@@ -6,21 +6,18 @@
 #include <fmt/format.h>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
+#include <normscope/core/hash.hpp>
 
 namespace normscope::lab {
 namespace {
 
 constexpr std::uint64_t one_in = 10;
 
-/// FNV-1a, continued from `hash`.
-std::uint64_t fnv(std::string_view text, std::uint64_t hash = 0xcbf29ce484222325ULL) {
-  for (const char character : text) {
-    hash = (hash ^ static_cast<unsigned char>(character)) * 0x100000001b3ULL;
-  }
-  return hash;
+bool is_validation(std::string_view word) {
+  Fnv hash;
+  hash.add(word.substr(0, word.find('\'')));
+  return hash.value() % one_in == 0;
 }
-
-bool is_validation(std::string_view word) { return fnv(word.substr(0, word.find('\''))) % one_in == 0; }
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -60,11 +57,13 @@ WordLists read_words(const std::filesystem::path& path, std::size_t longest) {
   }
   std::sort(words.begin(), words.end());
   words.erase(std::unique(words.begin(), words.end()), words.end());
-  lists.fingerprint = fnv("");
+  Fnv hash;
   for (std::string& word : words) {
-    lists.fingerprint = fnv("\n", fnv(word, lists.fingerprint));
+    hash.add(word);
+    hash.add("\n");
     (is_validation(word) ? lists.validation : lists.training).push_back(std::move(word));
   }
+  lists.fingerprint = hash.value();
   if (lists.training.empty() || lists.validation.empty()) {
     throw Error(ErrorCode::Argument,
                 fmt::format("words: {}: {} words to train on and {} to validate with, expected some of both",

@@ -147,7 +147,8 @@ class Pass {
     const std::int64_t rows = to_int64(batch.rows);
     const Tensor tokens =
         torch::embedding(tensor(), on_device(batch.tokens, {rows, to_int64(batch.tokens.size()) / rows}));
-    const Tensor stream = tokens + tensor();
+    Tensor stream = tokens + tensor();
+    if (shape_.embedding_scalar != 0.0) stream = stream * tensor();
     return blocks(stream.reshape({-1, to_int64(shape_.width)}), rows, true);
   }
 

@@ -22,9 +22,10 @@ class Tensors {
     add(name + ".gain", {width}, 1.0, 0.0, false);
     if (kind == NormKind::rms) return;
     add(name + ".bias", {width}, 0.0, 0.0, false);
-    if (is_elementwise(kind)) add(name + ".alpha", {1}, initial_alpha, 0.0, false);
-    if (facts(kind).has_shift) add(name + ".shift", {1}, 0.0, 0.0, false);
+    if (is_elementwise(kind)) scalar(name + ".alpha", initial_alpha);
+    if (facts(kind).has_shift) scalar(name + ".shift", 0.0);
   }
+  void scalar(const std::string& name, double value) { add(name, {1}, value, 0.0, false); }
   void linear(const std::string& name, std::size_t in, std::size_t out, double scale = 1.0) {
     add(name + ".weight", {in, out}, 0.0, scale / std::sqrt(static_cast<double>(in)), true);
     add(name + ".bias", {out}, 0.0, 0.0, false);
@@ -85,6 +86,7 @@ std::vector<Parameter> layout(const Shape& shape) {
     if (shape.kind == Kind::language) {
       tensors.embedding("tokens", shape.classes, shape.width);
       tensors.embedding("places", shape.length, shape.width);
+      if (shape.embedding_scalar != 0.0) tensors.scalar("scalar", shape.embedding_scalar);
     } else {
       const std::size_t patches = (shape.side / shape.patch) * (shape.side / shape.patch);
       tensors.linear("patches", image_channels * shape.patch * shape.patch, shape.width);

@@ -67,7 +67,7 @@ struct Remainder {
     const double curvature = curvature_beyond(activation, nearest);
     const double own = 2.0 * less.curvature;
     if (!is_square) return std::max(0.0, std::abs(factor) * curvature + own);
-    // Of r²: −2 r'² − 2 r r'', r within its ends by its own second derivative.
+    // For r²: −2 r'² − 2 r r'', r within its ends by its own second derivative.
     const double ends = std::max(std::abs(forward::activated(activation, low) - less.slope * low),
                                  std::abs(forward::activated(activation, high) - less.slope * high));
     const double most = ends + 0.125 * curvature * (high - low) * (high - low);
@@ -449,7 +449,7 @@ class UnitsBound {
       if (!has_cholesky_factor(a)) continue;
       const VectorXd w = solve_positive(a, 0.5 * form.linear);
       const VectorXd image = a * w;
-      // Of the matrix, and of its factor: how far A may be from positive semidefinite.
+      // How far A may be from positive semidefinite: errors of the matrix, and of its factor.
       const double miss = 4.0 * rounding(static_cast<std::ptrdiff_t>(count_ + units_.width) + 64) *
                           (n * multiplier + form.sizes + a.norm());
       const double length = w.norm();

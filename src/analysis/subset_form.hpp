@@ -44,7 +44,7 @@ struct Form {
   }
 };
 
-/// Of a reading, and of what removing each component adds to its row.
+/// From a reading and what removing each component adds to its row.
 [[nodiscard]] Form form_of(const NormReading& reading, MatrixView<const double> changes);
 
 /// The least and the most of a number over sets, and where.

@@ -124,8 +124,8 @@ class SetSearch {
     }
   }
 
-  /// Of each component from `first` on, whether a set with it and others behind it can be better than what is
-  /// known; whether any can.
+  /// Finds for each component from `first` on whether a set with it and others behind it can be better than
+  /// what is known; whether any can.
   bool find_improving(std::size_t first, double square, double read, Level& level) const {
     for (LargestSum* const sum : {&level.less, &level.more, &level.down, &level.up}) sum->clear();
     bool any = false;

@@ -23,7 +23,7 @@ void apply(const files::Checkpoint& checkpoint, const models::Linear& map, Matri
            unsigned threads, MatrixView<double> y, const Progress& progress = {},
            const Disturbance& disturbance = {});
 
-/// The same for maps side by side, of equal sizes: y (rows, maps · out).
+/// Applies maps side by side, of equal sizes: y (rows, maps · out).
 void apply(const files::Checkpoint& checkpoint, std::span<const models::Linear* const> maps,
            MatrixView<const double> x, unsigned threads, MatrixView<double> y, const Progress& progress = {},
            const Disturbance& disturbance = {});

@@ -41,7 +41,7 @@ struct QuadraticProof {
 
 struct ShareRange {
   Interval interval{};
-  /// Of the MLP's least and most: of −a for the former; empty where each unit by itself is as good.
+  /// Proofs of the MLP's least and most, of −a for the former; empty where each unit by itself is as good.
   std::optional<QuadraticProof> below{}, above{};
 };
 

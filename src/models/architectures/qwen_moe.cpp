@@ -36,7 +36,12 @@ void qwen_moe_forward(Builder& b) {
   } else if (type == "ernie4_5_moe") {
     b.rotary({.interleaved = true, .theta = 5e5});
   } else {
-    b.rotary({.portion = type == "glm4_moe" ? std::optional(0.5) : std::nullopt});
+    b.rotary({.theta = type == "solar_open" ? 1e6 : 1e4,
+              .portion = type == "glm4_moe" ? std::optional(0.5) : std::nullopt});
+  }
+  // The class has a base for each kind of layer.
+  if (type == "mellum" && !b.config().has({"rope_parameters"})) {
+    b.scores_not_modelled("rope_parameters, which are not stated");
   }
   if (type.starts_with("qwen") && !sees) b.windows({.must_be_enabled = true});
   if (type == "mellum") b.windows({});

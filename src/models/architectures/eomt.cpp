@@ -80,7 +80,8 @@ extern const Architecture eomt = {
     .tower = Tower::vision,
     .harmless = {"layerscale_value", "num_upscale_blocks", "num_blocks", "num_queries", "num_register_tokens",
                  "use_swiglu_ffn", "no_object_weight", "class_weight", "mask_weight", "dice_weight",
-                 "train_num_points", "oversample_ratio", "importance_sample_ratio"},
+                 "train_num_points", "oversample_ratio", "importance_sample_ratio", "pos_embed_*",
+                 "query_bias", "key_bias", "value_bias", "proj_bias", "use_gated_mlp"},
 };
 
 }  // namespace normscope::models::architectures

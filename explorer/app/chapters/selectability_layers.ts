@@ -92,7 +92,9 @@ export function mountLayers(page: Page<State>): void {
   plane.painted(() => {
     const all = chosen();
     const wide = 0.8 / all.length;
-    plane.ranges([0.4, layers + 0.6], [0, all === ofHeads ? 1.35 : 0.74]);
+    plane.ranges([0.4, layers + 0.6], [0, all === ofHeads ? 1.35 : 0.79]);
+    // What is what, above the bars, one below another.
+    const [x, y] = [plane.leftmost(), all === ofHeads ? 1.3 : 0.76];
     all.forEach((bars, k) => {
       for (let layer = 1; layer <= layers; ++layer) {
         const shares = sharesAt(runs, bars, layer, state.layerStep);
@@ -114,11 +116,12 @@ export function mountLayers(page: Page<State>): void {
           plane.dot([middle, paper / 100], 5, { fill: "none", stroke: "var(--ink)", "stroke-width": 1.5 });
         if (top < 0.002) plane.text([middle, 0], "0", { "text-anchor": "middle" }, [0, -6]);
       }
-      // Above the bars, one below another.
-      const [x, y] = [plane.leftmost(), all === ofHeads ? 1.3 : 0.71];
       plane.text([x, y], "■", { fill: bars.color }, [8, 4 + 16 * k]);
       plane.text([x, y], bars.name, {}, [22, 4 + 16 * k]);
     });
+    if (runs.length === 0) return;
+    plane.text([x, y], "• one training", {}, [190, 4]);
+    if (all !== ofHeads) plane.text([x, y], "○ in the paper", {}, [190, 20]);
   });
   page.slot("layers-controls").append(
     controls(

@@ -105,7 +105,7 @@ export function mountMajority(page: Page<State>): void {
     id: "majority",
     description: "Keys and the directions of queries of both networks, seen from the side: all-ones is up.",
     caption:
-      "Both networks after as many steps. Lengths of keys and all angles to all-ones are true; of the directions across it, two are drawn.",
+      "Arrows: directions of queries, dots: keys, both networks after as many steps. Lengths of keys and all angles to all-ones are true; of the directions across it, two are drawn.",
     x: [-2.6, 2.6],
     y: [-1.4, 1.75],
     bare: true,
@@ -206,7 +206,7 @@ export function mountMajority(page: Page<State>): void {
       space.text([center, 1.25], names[arm] ?? "", title, [0, -20]);
       const long = number(Math.hypot(...look.keys.subarray(0, width)), 2);
       space.text([center, 1.25], `keys of length ${long}`, { "text-anchor": "middle", fill: "var(--muted)" }, [0, -4]);
-      space.text([center, -1.15], "all-ones", { "text-anchor": "middle", fill: "var(--muted)" }, [0, 14]);
+      space.text([center, 1.15], "all-ones", { fill: "var(--muted)" }, [6, 10]);
       const faint = (near: number) => 0.45 + 0.55 * Math.min(1, Math.max(0, (near + 1) / 2));
       for (const vector of vectorsOf(look.queries, width)) {
         const length = Math.hypot(...vector) || 1;

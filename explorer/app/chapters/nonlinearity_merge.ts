@@ -85,6 +85,9 @@ export function mountMerge(page: Page<State>): void {
     caption: "The layer's three neurons, a column each.",
     x: [0.5, 3.5],
     y: [-1.8, 1.8],
+    xTitle: "neuron",
+    yTitle: "value",
+    categories: (neuron) => (neuron >= 1 && neuron <= 3 ? String(neuron) : ""),
     aspect: 0.55,
     table: cells,
   });

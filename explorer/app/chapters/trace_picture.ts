@@ -452,8 +452,8 @@ class Painter {
     if (this.view.width >= roomy) {
       const legend =
         removal.without === null
-          ? "frozen share, and its price"
-          : "pale: with it · dark: without · line: with σ frozen";
+          ? "above: wide, the frozen share; narrow, its price"
+          : "wide: with it · narrow: without · line: with σ frozen";
       this.add(words(legend, area.right, bottom - 6, { "text-anchor": "end" }));
     }
     this.add(...tokenBars(tokens.slice(0, next), named, { ...area, top: area.bottom + 8, bottom }));

@@ -46,7 +46,7 @@ const short = (component: string): string => {
 };
 
 /** Where each component has its bar. */
-const slotsOf = ({ components }: Effects, { left, right }: Area): { wide: number; x(i: number): number } => {
+const slotsOf = ({ components }: Effects, { left, right }: Area): { wide: number; x: (i: number) => number } => {
   const wide = (right - left) / components.length;
   return { wide, x: (i) => left + i * wide };
 };
@@ -58,7 +58,7 @@ export function componentAt(effects: Effects, area: Area, x: number): string | u
 }
 
 /**
- * A bar for every component: what it gives the token's logit while the norm's divisor is kept, and, hatched from there, the
+ * A bar for every component: what it gives the token's logit while the norm's divisor is kept, and, narrow from there, the
  * price of keeping it.
  */
 export function effectBars(effects: Effects, chosen: string, area: Area): SVGElement[] {

@@ -6,6 +6,7 @@ import type { TopLevelSpec } from "vega-lite";
 import type { Chart } from "../generated/charts";
 import { chartConfig } from "./chart_theme";
 import { pngOf, save, svgOf } from "./files";
+import { color } from "./theme";
 import { showTooltip } from "./tooltip";
 
 const refuse = (): Promise<never> => Promise.reject(new Error("a report loads nothing from outside itself"));
@@ -14,9 +15,21 @@ const loader = { load: refuse, sanitize: refuse, http: refuse, file: refuse } as
 /** What ends the fitting of a host's chart to its width. */
 const fitted = new WeakMap<HTMLElement, AbortController>();
 
+/** The core marks steps of a chart in firebrick, which dark paper would swallow; the page has a red of each theme. */
+function inTheme(part: unknown, red: string): unknown {
+  if (Array.isArray(part)) return part.map((one) => inTheme(one, red));
+  if (typeof part !== "object" || part === null) return part === "firebrick" ? red : part;
+  const entries = Object.entries(part).map(([key, value]): [string, unknown] => [
+    key,
+    // Data has no colours, and may be long.
+    ["values", "datasets"].includes(key) ? value : inTheme(value, red),
+  ]);
+  return Object.fromEntries(entries);
+}
+
 /** Draws a chart into `host` in the page's present theme. */
 export async function drawChart(chart: Chart, host: HTMLElement): Promise<View> {
-  const { spec } = compile(chart.spec as unknown as TopLevelSpec, { config: chartConfig() });
+  const { spec } = compile(inTheme(chart.spec, color("--series-6")) as TopLevelSpec, { config: chartConfig() });
   // The interpreter walks Vega's expressions instead of compiling them, which the page's policy forbids.
   const view = new View(parse(spec, {}, { ast: true }), {
     loader,

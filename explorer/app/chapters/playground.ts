@@ -404,6 +404,8 @@ export default chapter<State>({
       const map =
         state.data === "octants" ? " The sphere is unrolled: the angle around it across, the height upward." : "";
       planeFigure.querySelector("figcaption p")!.textContent = said + map;
+      net.element.querySelector("figcaption p")!.textContent =
+        `Neurons over the ${map === "" ? "plane" : "sphere"}, blue below zero, orange above; lines are weights.`;
     });
     page.slot("curves").append(curves.element);
     page.slot("morph").replaceWith(morph.figure.element);

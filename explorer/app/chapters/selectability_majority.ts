@@ -232,7 +232,16 @@ export function mountMajority(page: Page<State>): void {
         { stroke: inks[arm]!, "stroke-width": 2.2, ...lines[arm] },
       ),
     );
-    looksNow().forEach((look, arm) => plane.dot([look.step, value(look)], 4.5, { fill: inks[arm]! }));
+    const now = looksNow();
+    const most = Math.max(...now.map(value));
+    now.forEach((look, arm) => {
+      const at: Point = [look.step, value(look)];
+      plane.dot(at, 4.5, { fill: inks[arm]! });
+      // The upper curve's name is above it, the other's below.
+      const early = look.step < 0.3 * steps[1];
+      const anchor = { "text-anchor": early ? "start" : "end", "font-weight": 600, fill: inks[arm]! };
+      plane.text(at, names[arm] ?? "", anchor, [early ? 8 : 4, value(look) === most ? -10 : 32]);
+    });
   };
   angle.painted(() => curves(angle, (look) => look.angle));
   learned.painted(() => {

@@ -28,7 +28,7 @@ DEFINES = {
     "cstddef": "byte ptrdiff_t size_t", "cstdint": "int32_t int64_t uint16_t uint32_t uint64_t uint8_t",
     "cstdio": "fprintf remove snprintf", "cstdlib": "abort atoi atoll strtod", "cstring": "memcpy",
     "filesystem": "filesystem", "functional": "function less", "initializer_list": "initializer_list",
-    "limits": "numeric_limits", "map": "map", "memory": "addressof make_unique shared_ptr unique_ptr", "optional": "nullopt optional",
+    "limits": "numeric_limits", "map": "map", "memory": "addressof make_shared make_unique shared_ptr unique_ptr", "optional": "nullopt optional",
     "set": "multiset set",
     "span": "span", "stdexcept": "runtime_error", "string": "string to_string", "string_view": "string_view",
     "system_error": "error_code",

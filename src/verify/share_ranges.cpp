@@ -72,8 +72,6 @@ ShareLimits scaled_by(const ShareLimits& limits, double factor) {
 
 constexpr const char* activation_names[] = {"gelu", "gelu_tanh", "silu", "relu", "squared_relu"};
 
-}  // namespace
-
 /// What rows of a map read behind a norm with one divisor.
 Reads reads_behind(const NormSpec& norm, const std::vector<double>& weight, const std::vector<double>& bias) {
   Reads reads{.width = norm.width, .rows = weight};
@@ -90,6 +88,8 @@ Reads reads_behind(const NormSpec& norm, const std::vector<double>& weight, cons
   }
   return reads;
 }
+
+}  // namespace
 
 /// What is known of a component, by the names of a result's `of`.
 struct ShareRanges::Part {

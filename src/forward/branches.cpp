@@ -102,27 +102,53 @@ std::vector<double> Decoder::State::output_of(const Mlp& mlp, MatrixView<const d
   return apply(checkpoint, *mlp.out, {inner.data(), x.rows(), inner.size() / x.rows()}, threads, disturbance);
 }
 
+namespace {
+
+constexpr double unit = 1.0;
+
+/// Scores of experts in place of the router's outputs.
+void score(const models::Routing& routing, std::span<double> outputs) {
+  if (routing.sigmoid) {
+    for (double& output : outputs) output = 1.0 / (1.0 + std::exp(-output));
+    return;
+  }
+  const double largest = *std::max_element(outputs.begin(), outputs.end());
+  double sum = 0.0;
+  for (double& output : outputs) sum += output = std::exp(output - largest);
+  for (double& output : outputs) output /= sum;
+}
+
+}  // namespace
+
 std::vector<double> Decoder::State::routed(const Experts& experts, MatrixView<const double> x) const {
   const models::Routing& routing = *model.decoder->routing;
   std::vector<double> weights = apply(checkpoint, *experts.router, x, threads, disturbance);
   const std::size_t count = experts.mlps.size();
+  std::vector<double> correction;
+  if (experts.correction != nullptr) {
+    const MatrixView<const double> one(&unit, 1, 1);
+    correction = apply(checkpoint, *experts.correction, one, threads, disturbance);
+  }
   for (std::size_t r = 0; r < x.rows(); ++r) {
     const std::span<double> row(weights.data() + r * count, count);
-    std::vector<double> ordered(row.begin(), row.end());
+    // The order of outputs is that of scores, also where these are rounded to equal numbers.
+    std::vector<double> order(row.begin(), row.end());
+    score(routing, row);
+    for (std::size_t e = 0; e < correction.size(); ++e) order[e] = row[e] + correction[e];
+    std::vector<double> ordered = order;
     std::sort(ordered.begin(), ordered.end(), std::greater<>());
     const double least = ordered[routing.used - 1];
-    double all = 0.0, chosen = 0.0;
     std::size_t left = routing.used;
-    for (double& weight : row) {
-      const double exponential = std::exp(weight - ordered.front());
-      all += exponential;
-      // The first of equal outputs are used.
-      const bool is_used = weight >= least && left > 0;
+    double chosen = 0.0;
+    for (std::size_t e = 0; e < count; ++e) {
+      // The first of equal ones are used.
+      const bool is_used = order[e] >= least && left > 0;
       if (is_used) --left;
-      weight = is_used ? exponential : 0.0;
-      chosen += weight;
+      if (!is_used) row[e] = 0.0;
+      chosen += row[e];
     }
-    for (double& weight : row) weight /= routing.normalized ? chosen : all;
+    const double factor = routing.scale / (routing.normalized ? std::max(chosen, routing.least_sum) : 1.0);
+    for (double& weight : row) weight *= factor;
   }
   disturb(disturbance, experts.router->weight.selector(), 8, 0.0, {weights.data(), x.rows(), count});
   return weights;

@@ -215,7 +215,7 @@ class Planner {
     open_.push_back(branch);
   }
 
-  void set_experts(std::vector<Mlp>& mlps, Experts& experts) const {
+  void set_experts(std::vector<Mlp>& mlps, Experts& experts) {
     const auto count = static_cast<std::size_t>(experts.router->out);
     const std::optional<models::Routing>& routing = model_.decoder->routing;
     if (!routing || routing->used == 0 || routing->used > count) {
@@ -230,6 +230,23 @@ class Planner {
       mlps.pop_back();
     }
     experts.mlps = mlps;
+    experts.correction = next_correction(count);
+  }
+
+  /// The correction of this router, the next in the order of the pass; null in a model without any.
+  const models::Linear* next_correction(std::size_t count) {
+    const auto at =
+        std::find_if(model_.others.begin() + static_cast<std::ptrdiff_t>(next_other_), model_.others.end(),
+                     [](const models::Linear& other) { return other.role == "router correction"; });
+    if (at == model_.others.end()) {
+      if (next_other_ != 0) refuse("routers of which some have a correction");
+      return nullptr;
+    }
+    if (at->out != count) {
+      refuse(fmt::format("\"{}\" of {} numbers, for {} experts", at->weight.selector(), at->out, count));
+    }
+    next_other_ = static_cast<std::size_t>(at - model_.others.begin()) + 1;
+    return &*at;
   }
 
   Branch attention(std::optional<std::size_t> index, std::span<const models::Linear> readers) {
@@ -252,6 +269,7 @@ class Planner {
   const models::Model& model_;
   Plan plan_{};
   const models::Linear* transform_ = nullptr;  ///< of the language head
+  std::size_t next_other_ = 0;                 ///< in `models::Model::others`
   std::vector<Branch> open_{};                 ///< branches that are not added to the stream yet
   std::set<std::string> seen_{};
 };

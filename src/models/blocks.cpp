@@ -36,6 +36,20 @@ std::optional<Routing> softmax_routing(const Builder& b, std::optional<bool> nor
                  normalized ? *normalized : b.config().flag({"norm_topk_prob"}).value_or(false)};
 }
 
+std::optional<Routing> sigmoid_routing(const Builder& b) {
+  std::optional<Routing> routing = softmax_routing(b, b.config().flag({"norm_topk_prob"}).value_or(true));
+  const std::uint64_t groups = b.config().count({"n_group"}).value_or(1);
+  if (!routing || b.config().count({"topk_group"}).value_or(1) < groups) return {};
+  routing->sigmoid = true;
+  routing->scale = b.config().number({"routed_scaling_factor"}).value_or(1.0);
+  routing->least_sum = 1e-20;
+  return routing;
+}
+
+void router_correction(Builder& b, std::string_view name) {
+  if (b.has(name)) b.parameter("router correction", name, ParameterForm::column);
+}
+
 void llama_experts(Builder& b) {
   if (!b.has("mlp.gate.")) return llama_mlp(b);
   b.within("mlp.", [&] {
@@ -48,9 +62,9 @@ void llama_experts(Builder& b) {
     } else {
       gated_experts(b);
     }
-    // Added to the router's scores when experts are chosen.
-    b.other("gate.e_score_correction_bias");
-    b.other("moe_statics.e_score_correction_bias");
+    for (const char* const name : {"gate.e_score_correction_bias", "moe_statics.e_score_correction_bias"}) {
+      router_correction(b, name);
+    }
     for (const std::string_view shared : {"shared_expert.", "shared_experts."}) {
       if (!b.has(shared)) continue;
       b.within(shared, [&] { gated_mlp(b, "gate_proj", "up_proj", "down_proj"); });
@@ -125,12 +139,12 @@ void state_space_mixer(Builder& b, StateNorms norms, const MixerNames& names) {
 void delta_net(Builder& b) {
   for (const char* name :
        {"conv1d.weight", "conv1d.bias", "q_conv1d.weight", "k_conv1d.weight", "v_conv1d.weight", "A_log"}) {
-    if (b.has(name)) b.parameter(name, name, true);
+    if (b.has(name)) b.parameter(name, name, ParameterForm::row);
   }
   if (b.has("in_proj_qkvz.")) {
     b.reads("mixer in", "in_proj_qkvz");
     b.reads("state parameters", "in_proj_ba");
-    b.parameter("dt_bias", "dt_bias", true);
+    b.parameter("dt_bias", "dt_bias", ParameterForm::row);
   } else if (b.has("in_proj_qkv.")) {
     b.reads("mixer in", "in_proj_qkv");
     b.reads("mixer gate", "in_proj_z");

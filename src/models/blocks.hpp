@@ -42,6 +42,11 @@ void gated_experts(Builder& b, const ExpertNames& names = {});
 /// The experts that a token uses, by a softmax of the router: `normalized` by the class, or as the
 /// configuration says. Empty if it does not state their number.
 [[nodiscard]] std::optional<Routing> softmax_routing(const Builder& b, std::optional<bool> normalized = {});
+/// By sigmoids of the router and a correction (DeepSeek-V3 and its relatives). Empty also where experts are
+/// chosen in groups.
+[[nodiscard]] std::optional<Routing> sigmoid_routing(const Builder& b);
+/// The correction of the router described last, where the file has one.
+void router_correction(Builder& b, std::string_view name);
 
 /// A gated MLP, or a mixture of experts if the layer has one, numbered or stacked, under "mlp.". Experts that
 /// every token passes are gated MLPs of their own.

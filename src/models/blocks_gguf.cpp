@@ -35,7 +35,7 @@ void gguf_parallel_layer(Builder& b) {
 void gguf_gated_mlp(Builder& b) {
   if (b.has("ffn_gate_inp.")) {
     b.reads("router", "ffn_gate_inp");
-    b.other("exp_probs_b.bias");  // added to the router's scores when experts are chosen
+    router_correction(b, "exp_probs_b.bias");
     b.each_expert("ffn_gate_exps.weight",
                   [&] { gated_mlp(b, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"); });
     if (b.has("ffn_gate_shexp.")) gated_mlp(b, "ffn_gate_shexp", "ffn_up_shexp", "ffn_down_shexp");

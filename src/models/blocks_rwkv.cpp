@@ -33,7 +33,9 @@ void describe_part(Builder& b, const RwkvPart& part) {
     for (const char* ending : {"", ".weight"}) b.buffer(name + ending);
     return;
   }
-  const auto describe = [&] { b.parameter(part.role, name, part.form == RwkvForm::row); };
+  const auto describe = [&] {
+    b.parameter(part.role, name, part.form == RwkvForm::row ? ParameterForm::row : ParameterForm::matrix);
+  };
   const bool transposed = part.form == RwkvForm::transposed || part.form == RwkvForm::transposed_stack;
   b.layout(transposed ? Layout::in_out : Layout::out_in);
   if (part.form == RwkvForm::stack || part.form == RwkvForm::transposed_stack) {
@@ -91,7 +93,7 @@ void rwkv_channel_mix(Builder& b, std::span<const RwkvPart> parts, std::string_v
 void rwkv_stacked_mixes(Builder& b, std::string_view name, std::span<const char* const> roles) {
   std::size_t next = 0;
   b.each_expert(name, [&] {
-    if (next < roles.size()) b.parameter(roles[next++], name, true);
+    if (next < roles.size()) b.parameter(roles[next++], name, ParameterForm::row);
   });
 }
 

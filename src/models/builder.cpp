@@ -34,17 +34,20 @@ void Builder::other(std::string_view name) {
   if (const files::Tensor* tensor = checkpoint_.find(full(name))) used_.insert(tensor);
 }
 
-void Builder::parameter(std::string_view role, std::string_view name, bool as_row) {
+void Builder::parameter(std::string_view role, std::string_view name, ParameterForm form) {
   const std::optional<Parameter> found = find(name, {".weight", ""});
   if (!found) return miss(full(name));
   const std::span<const std::uint64_t> shape = found->shape;
-  if (found->slice.count == 0 || (!as_row && shape.size() != 2)) reject(*found, "[any, any]");
-  const bool transposed = !as_row && layout_ == Layout::in_out;
+  const bool is_matrix = form == ParameterForm::matrix;
+  if (found->slice.count == 0 || (is_matrix && shape.size() != 2)) reject(*found, "[any, any]");
+  const bool transposed = is_matrix && layout_ == Layout::in_out;
   Linear map;
   map.role = role;
   map.weight = found->slice;
   map.layout = transposed ? Layout::in_out : Layout::out_in;
-  map.out = map.stored_out = as_row ? 1 : shape[transposed ? 1 : 0];
+  map.out = map.stored_out = is_matrix                    ? shape[transposed ? 1 : 0]
+                             : form == ParameterForm::row ? 1
+                                                          : found->slice.count;
   map.in = found->slice.count / map.out;
   model_.others.push_back(std::move(map));
 }

@@ -96,6 +96,8 @@ struct DecoderStyle {
 
 enum class Need { required, optional };
 
+enum class ParameterForm { matrix, row, column };
+
 /// `count` outputs of a map from `first` on, all of them if `count` is 0. The map, of any inputs, is linear
 /// or a convolution.
 struct Outputs {
@@ -330,8 +332,8 @@ class Builder {
   /// A parameter that belongs to no norm, linear map or input.
   void other(std::string_view name);
   /// Likewise, with a role by which files of other names are compared: a matrix in the current layout, or
-  /// all of its numbers as one row.
-  void parameter(std::string_view role, std::string_view name, bool as_row);
+  /// all of its numbers as one row or column.
+  void parameter(std::string_view role, std::string_view name, ParameterForm form);
   /// A stored mask of the heads described last, whose scores are not modelled if it hides other positions
   /// than they do.
   void mask_of_heads(std::string_view name);

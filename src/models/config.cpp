@@ -61,6 +61,10 @@ constexpr auto gguf_fields = std::to_array<std::pair<std::string_view, const cha
     {"expert_count", "num_experts"},
     {"expert_used_count", "num_experts_per_tok"},
     {"expert_feed_forward_length", "moe_intermediate_size"},
+    {"expert_weights_norm", "norm_topk_prob"},
+    {"expert_weights_scale", "routed_scaling_factor"},
+    {"expert_group_count", "n_group"},
+    {"expert_group_used_count", "topk_group"},
     {"head_count", "num_attention_heads"},
     {"head_count_kv", "num_key_value_heads"},
     {"key_length", "head_dim"},
@@ -389,6 +393,11 @@ std::optional<std::string> Config::text(Keys keys) const {
   if (value == nullptr) return {};
   if (!value->is_string()) contents_->reject(key, *value, "a string");
   return value->get<std::string>();
+}
+
+void Config::expect(const char* key, std::string_view text) const {
+  const Json* const value = contents_->child(*contents_->sections.front(), key);
+  if (value != nullptr && *value == text) contents_->asked->insert(value);
 }
 
 std::optional<std::vector<std::string>> Config::texts(Keys keys) const {

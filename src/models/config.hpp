@@ -67,6 +67,8 @@ class Config {
   /// Whether this or an outer section says so; the value of another type counts as absent.
   [[nodiscard]] bool any_flag(const char* key) const;
   [[nodiscard]] std::optional<std::string> text(Keys keys) const;
+  /// The description contains this value of the field; another one stays a field that nothing read.
+  void expect(const char* key, std::string_view text) const;
   /// A list of strings.
   [[nodiscard]] std::optional<std::vector<std::string>> texts(Keys keys) const;
   /// A list of finite numbers.

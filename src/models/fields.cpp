@@ -195,7 +195,9 @@ constexpr Contained contained[] = {
     {"num_experts_per_tok", Described::stream},
     {"swiglu_alpha", Described::stream},
     {"swiglu_limit", Described::stream},
+    {"moe_k", Described::stream},
     {"norm_topk_prob", Described::stream},
+    {"routed_scaling_factor", Described::stream},
 };
 
 /// Whether the largest number of positions changes nothing but the frequencies that a description lists:
@@ -204,6 +206,12 @@ bool contains_positions(const Model& model) {
   return model.is_known() && std::all_of(model.heads.begin(), model.heads.end(), [](const Head& head) {
            return head.rotary && !head.rotary->frequencies.empty();
          });
+}
+
+bool acts_on_stream(const std::string& path) {
+  const std::string_view key = key_of(path);
+  return std::any_of(std::begin(contained), std::end(contained),
+                     [&](const Contained& one) { return one.key == key && one.where == Described::stream; });
 }
 
 /// Where the descriptions of both models contain what the field says.
@@ -442,7 +450,13 @@ std::vector<ChangedField> changed_fields(const files::Checkpoint& old_file, cons
   const bool of_one_form = (old_file.format() == "gguf") == (new_file.format() == "gguf");
   std::vector<ChangedField> changes;
   const auto add = [&](const std::string& path, const std::string& a, const std::string& b) {
-    if (a == b || is_inert(key_of(path)) || (!of_one_form && (a.empty() || b.empty()))) return;
+    if (a == b || is_inert(key_of(path))) return;
+    // A form states what its format has a name for. What no description read may act on the stream.
+    const bool one_states = !of_one_form && (a.empty() || b.empty());
+    if (one_states && (!acts_on_stream(path) || old_model.fields_read.contains(path) ||
+                       new_model.fields_read.contains(path))) {
+      return;
+    }
     if (path == "model_type" && !of_one_form && is_same_family(old_model, new_model)) {
       const bool old_is_gguf = old_file.format() == "gguf";
       if (has_no_name_in_llama_cpp(old_is_gguf ? b : a, old_is_gguf ? old_model : new_model)) return;

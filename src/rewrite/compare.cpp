@@ -299,7 +299,7 @@ Comparison compare_models(const Checkpoint& old_file, const Model& old_model, co
     compare_all_writers(before, after, view, result);
     compare_stream_readers(before, after, view, result);
     compare_sinks(before, after, view, result);
-    compare_roles(before, after, result);
+    compare_roles(before, after, view, result);
     if (old_file.graph() != nullptr || new_file.graph() != nullptr ||
         old_model.architecture != new_model.architecture) {
       compare_others_by_values(before, after, result);

@@ -204,16 +204,7 @@ class Configurations {
       result_.not_compared.push_back(
           fmt::format("the activation of MLPs, which {} does not state", before.activation ? "NEW" : "OLD"));
     }
-    if (before.routing && after.routing &&
-        (before.routing->used != after.routing->used ||
-         before.routing->normalized != after.routing->normalized)) {
-      const auto text = [](const models::Routing& routing) {
-        return fmt::format("{}{}", counted(routing.used, "expert"),
-                           routing.normalized ? ", whose weights add up to 1" : "");
-      };
-      differ(Described::stream,
-             fmt::format("a token uses {} in NEW, {} in OLD", text(*after.routing), text(*before.routing)));
-    }
+    compare_routing(before.routing, after.routing);
     // Tables that are stored as they are used are compared so.
     const bool same_tables =
         has_other_tables(old_, new_) || (equal_numbers(before.embedding_scale, after.embedding_scale) &&
@@ -229,6 +220,30 @@ class Configurations {
     if (before.not_modelled != after.not_modelled) {
       leave("the stream", before.not_modelled, after.not_modelled);
     }
+  }
+
+  void compare_routing(const std::optional<models::Routing>& before,
+                       const std::optional<models::Routing>& after) {
+    if (!before || !after) {
+      // Fields of one form are compared one by one.
+      const bool of_one_form = old_.architecture == new_.architecture;
+      if (before.has_value() == after.has_value() && (of_one_form || !has_router(old_))) return;
+      unknown_.insert(Described::stream);
+      result_.not_compared.push_back(
+          fmt::format("how experts are chosen, which {} does not state", before ? "NEW" : "OLD"));
+      return;
+    }
+    if (before->used == after->used && before->normalized == after->normalized &&
+        before->sigmoid == after->sigmoid && equal_numbers(before->scale, after->scale)) {
+      return;
+    }
+    const auto text = [](const models::Routing& routing) {
+      return fmt::format("{} by {}{}{}", counted(routing.used, "expert"),
+                         routing.sigmoid ? "sigmoids" : "a softmax",
+                         routing.normalized ? ", whose weights add up to 1" : "",
+                         routing.scale == 1.0 ? "" : fmt::format(", times {:g}", routing.scale));
+    };
+    differ(Described::stream, fmt::format("a token uses {} in NEW, {} in OLD", text(*after), text(*before)));
   }
 
   const Model& old_;

@@ -273,6 +273,9 @@ class Neurons {
     found_.note("permuted_experts",
                 after.router->weight.selector() + ": its experts are those of OLD in another order");
     found_.add_reader(*before.router, *after.router, order, {});
+    if (before.correction != nullptr && after.correction != nullptr) {
+      found_.add_reader(*before.correction, *after.correction, order, {});
+    }
   }
 
   [[nodiscard]] bool has_equal(const Marks& marks) const {

@@ -356,6 +356,17 @@ void compare_map(Side& before, Side& after, const MapOfFile& old_map, const MapO
   result.others.push_back(std::move(other));
 }
 
+/// Likewise, as NEW numbers the outputs of OLD.
+void compare_relabelled(Side& before, Side& after, const View& view, const Linear& of_old,
+                        const Linear& of_new, Comparison& result) {
+  const NormSpec none;
+  const Relabelled* const relabelled = view.relabelling.of_reader(of_old);
+  compare_map(before, after, {before.file, of_old, none},
+              {after.file, relabelled == nullptr ? of_new : relabelled->map, none, nullptr,
+               relabelled == nullptr ? nullptr : &relabelled->blocks},
+              relabelled != nullptr, result);
+}
+
 }  // namespace
 
 void compare_stream_readers(Side& before, Side& after, const View& view, Comparison& result) {
@@ -369,13 +380,8 @@ void compare_stream_readers(Side& before, Side& after, const View& view, Compari
         fmt::format("the {} maps that read the stream itself, {} in NEW", of_old.size(), of_new.size()));
     return;
   }
-  const NormSpec none;
   for (std::size_t r = 0; r < of_old.size(); ++r) {
-    const Relabelled* const relabelled = view.relabelling.of_reader(of_old[r]);
-    compare_map(before, after, {before.file, of_old[r], none},
-                {after.file, relabelled == nullptr ? of_new[r] : relabelled->map, none, nullptr,
-                 relabelled == nullptr ? nullptr : &relabelled->blocks},
-                relabelled != nullptr, result);
+    compare_relabelled(before, after, view, of_old[r], of_new[r], result);
   }
 }
 
@@ -401,8 +407,7 @@ void compare_sinks(Side& before, Side& after, const View& view, Comparison& resu
   }
 }
 
-void compare_roles(Side& before, Side& after, Comparison& result) {
-  const NormSpec none;
+void compare_roles(Side& before, Side& after, const View& view, Comparison& result) {
   const auto of_role = [](const Model& model, const std::string& role) {
     std::vector<const Linear*> found;
     for (const Linear& map : model.others) {
@@ -418,8 +423,7 @@ void compare_roles(Side& before, Side& after, Comparison& result) {
     if (of_old.size() != of_new.size()) continue;
     for (std::size_t k = 0; k < of_old.size(); ++k) {
       if (!same_shape(*of_old[k], *of_new[k])) continue;
-      compare_map(before, after, {before.file, *of_old[k], none}, {after.file, *of_new[k], none}, false,
-                  result);
+      compare_relabelled(before, after, view, *of_old[k], *of_new[k], result);
     }
   }
 }

@@ -191,7 +191,7 @@ void compare_stream_readers(Side& before, Side& after, const View& view, Compari
 /// Compares the sinks of heads, head by head.
 void compare_sinks(Side& before, Side& after, const View& view, Comparison& result);
 /// Compares parameters that both descriptions list by their roles, whatever their names and layouts.
-void compare_roles(Side& before, Side& after, Comparison& result);
+void compare_roles(Side& before, Side& after, const View& view, Comparison& result);
 
 /// Errors    Unsupported, always
 [[noreturn]] void refuse_comparison(const std::string& why);

@@ -374,6 +374,23 @@ TEST(RewriteCompareGguf, WhatTheFileCannotStateIsNotTheSame) {
   const std::string activation = "\"hidden_act\": ";
   EXPECT_EQ(compared_with_converted("olmo3", activation + "\"silu\"", activation + "\"relu\"").agreement,
             Agreement::different);
+  // flash-linear-attention takes RWKV-7's activation from the field; llama.cpp has one.
+  EXPECT_EQ(compared_with_converted("rwkv7", activation + "\"sqrelu\"", activation + "\"relu\"").agreement,
+            Agreement::undecided);
+}
+
+// How experts are chosen and weighed is stated in both forms, the activation in one.
+TEST(RewriteCompareGguf, GlmWithOtherExpertsIsDifferent) {
+  for (const auto& [field, value, other] : {std::tuple{"hidden_act", "\"silu\"", "\"relu\""},
+                                            {"norm_topk_prob", "true", "false"},
+                                            {"routed_scaling_factor", "1.0", "1.51"},
+                                            {"num_experts_per_tok", "2", "3"}}) {
+    const std::string key = std::string("\"") + field + "\": ";
+    EXPECT_EQ(compared_with_converted("glm4_moe", key + value, key + other).agreement, Agreement::different)
+        << field;
+  }
+  const std::string groups = "\"n_group\": ";
+  EXPECT_NE(compared_with_converted("glm4_moe", groups + "1", groups + "2").agreement, Agreement::same);
 }
 
 TEST(RewriteCompareGguf, AnotherFamilyIsRefused) {

@@ -192,7 +192,8 @@ TEST(CompareSymmetries, NeuronsThatAreClampedHaveNoScale) {
 }
 
 TEST(CompareSymmetries, ExpertsAreFoundInAnyOrder) {
-  for (const char* const name : {"mixtral", "qwen2_moe", "olmoe", "gpt_oss", "flex_olmo"}) {
+  for (const char* const name :
+       {"mixtral", "qwen2_moe", "olmoe", "gpt_oss", "flex_olmo", "glm4_moe", "ernie4_5_moe"}) {
     const Scratch scratch;
     Disguised model(name);
     for (const bool with_router : {false, true}) {
@@ -202,7 +203,11 @@ TEST(CompareSymmetries, ExpertsAreFoundInAnyOrder) {
         const std::size_t count = branch.experts.mlps.size();
         std::vector<std::size_t> order(count);
         for (std::size_t e = 0; e < count; ++e) order[e] = (e + 1) % count;
-        if (with_router) return model.reorder_outputs(*branch.experts.router, order);
+        if (with_router) {
+          model.reorder_outputs(*branch.experts.router, order);
+          if (branch.experts.correction) model.reorder_outputs(*branch.experts.correction, order);
+          return;
+        }
         for (std::size_t e = 0; e < count; ++e) {
           for (const auto member : {&Mlp::gate, &Mlp::in, &Mlp::out}) {
             const Linear& to = *(branch.experts.mlps[e].*member);
@@ -221,6 +226,16 @@ TEST(CompareSymmetries, ExpertsAreFoundInAnyOrder) {
       EXPECT_EQ(kinds(comparison).contains("permuted_experts"), with_router) << name;
     }
   }
+}
+
+TEST(CompareSymmetries, ACorrectionBelongsToItsExpert) {
+  const Scratch scratch;
+  Disguised model("glm4_moe");
+  model.each_branch([&](const forward::Branch& branch) {
+    if (branch.experts.correction == nullptr) return;
+    model.reorder_outputs(*branch.experts.correction, {1, 2, 3, 0});
+  });
+  EXPECT_EQ(model.compared(scratch, "glm4_moe").agreement, Agreement::different);
 }
 
 /// Calls `change` with each head, its branch and its number in the branch.

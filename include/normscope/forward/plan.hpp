@@ -19,6 +19,7 @@ struct Mlp {
 /// A mixture of experts.
 struct Experts {
   const models::Linear* router = nullptr;
+  const models::Linear* correction = nullptr;   ///< of its scores, to choose experts
   std::vector<Mlp> mlps{};                      ///< one for each output of the router
   std::optional<Mlp> shared{};                  ///< which every token passes
   const models::Linear* shared_gate = nullptr;  ///< its output's factor is a sigmoid of this

@@ -193,11 +193,15 @@ struct ClampedGate {
   [[nodiscard]] bool operator==(const ClampedGate&) const = default;
 };
 
-/// How a mixture of experts uses them: those with the largest outputs of the router, each multiplied by its
-/// softmax over all outputs.
+/// How a mixture of experts uses them. The score of an expert is the softmax of the router's outputs, or the
+/// sigmoid of its own; those with the largest scores are used, each multiplied by its score. Where the router
+/// has a correction (`Model::others`, "router correction"), it is added to scores to choose, not to multiply.
 struct Routing {
   std::size_t used = 0;     ///< experts that each token uses
-  bool normalized = false;  ///< whether these weights are divided by their sum
+  bool normalized = false;  ///< whether the scores of those used are divided by their sum
+  bool sigmoid = false;
+  double scale = 1.0;      ///< of the scores, after that
+  double least_sum = 0.0;  ///< the least divisor
 };
 
 /// What the forward pass of a decoder computes beyond its norms, heads and linear maps. Stated only for
@@ -256,7 +260,8 @@ struct Model {
   std::optional<Vocabulary> vocabulary{};
   std::optional<Decoder> decoder{};
   /// Parameters that no norm's reader or writer is, as matrices, or as one row each, in the order of the
-  /// forward pass. Their roles tell which are the same in files of other names. Listed for RWKV.
+  /// forward pass. Their roles tell which are the same in files of other names. Listed for RWKV; of mixtures
+  /// of experts their "router correction", one for each router.
   std::vector<Linear> others{};
   /// What may act anywhere, such as a configuration field that is not known; part of the `not_modelled` of
   /// each map, head and decoder and of the vocabulary.

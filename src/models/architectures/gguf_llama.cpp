@@ -10,16 +10,17 @@ namespace normscope::models::architectures {
 namespace {
 
 // llama.cpp orders the rows of Llama's queries and keys so that the two coordinates of a rotary pair are
-// neighbours, as they are in GLM-4. In Qwen, GLM-4.5 and Seed-OSS they are half a head apart. GLM-4.5 chooses
-// experts by sigmoids and a stored correction.
+// neighbours, as they are in GLM-4. In Qwen, GLM-4.5 and Seed-OSS they are half a head apart. A second gating
+// function is that of sigmoids.
 void gguf_llama_forward(Builder& b) {
   const std::string type = b.model_type();
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5});
-  if (type != "glm4moe") {
-    b.decoder({.activation = "silu",
-               .fixed_activation = true,
-               .routing = softmax_routing(b, type == "llama" || type == "qwen3moe")});
-  }
+  const bool has_sigmoids = type == "glm4moe" && b.config().count({"expert_gating_func"}).value_or(2) == 2;
+  b.decoder({.activation = "silu",
+             .fixed_activation = true,
+             .routing = has_sigmoids        ? sigmoid_routing(b)
+                        : type == "glm4moe" ? std::nullopt
+                                            : softmax_routing(b, type == "llama" || type == "qwen3moe")});
   const bool smollm = type == "smollm3";
   b.rotary({.interleaved = type == "llama" || type == "glm4" || smollm,
             .dims = gguf_rotary_dims(b),
@@ -38,7 +39,7 @@ extern const Architecture gguf_llama = {
     .signature = {"blk.{}.attn_output.", "blk.{}.attn_norm."},
     .without = {},
     .describe = gguf_llama_forward,
-    // How GLM-4.5 weighs its experts; which layers have none, the tensors show.
+    // Which layers have experts, and how many every token passes, the tensors show.
     .harmless = {"tensor_data_layout", "expert_*", "leading_dense_block_count"},
     .by_model_type_only = true,
 };

@@ -11,8 +11,10 @@ namespace {
 void mixtral_layer(Builder& b) {
   llama_attention(b);
   b.norm("post_attention_layernorm", "mlp input");
-  b.other("block_sparse_moe.e_score_correction_bias");  // added to scores when experts are chosen
-  b.within("block_sparse_moe.", [&] { gated_experts(b, {.gate = "w1", .in = "w3", .out = "w2"}); });
+  b.within("block_sparse_moe.", [&] {
+    gated_experts(b, {.gate = "w1", .in = "w3", .out = "w2"});
+    router_correction(b, "e_score_correction_bias");
+  });
 }
 
 void mixtral_forward(Builder& b) {
@@ -23,7 +25,9 @@ void mixtral_forward(Builder& b) {
            .eps = minimax ? 1e-6 : 1e-5,
            .eps_key = "rms_norm_eps"});
   // Phi-3.5-MoE leaves out experts far below the largest, and weighs the second without the first.
-  if (!phi && !minimax) b.decoder({.activation = "silu", .routing = softmax_routing(b, true)});
+  if (!phi) {
+    b.decoder({.activation = "silu", .routing = minimax ? sigmoid_routing(b) : softmax_routing(b, true)});
+  }
   b.grouped_queries();
   if (minimax) {
     const auto size = [&](const char* key) {

@@ -1,3 +1,6 @@
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "architecture.hpp"
@@ -17,15 +20,25 @@ void qwen_moe_layer(Builder& b) {
   llama_experts(b);
 }
 
+std::optional<Routing> ernie_routing(const Builder& b) {
+  const std::optional<std::uint64_t> used = b.config().count({"moe_k"});
+  if (!used) return {};
+  return Routing{.used = static_cast<std::size_t>(*used),
+                 .normalized = true,
+                 .least_sum = b.config().number({"moe_norm_min"}).value_or(1e-12)};
+}
+
 void qwen_moe_forward(Builder& b) {
   const std::string type = b.model_type();
   b.norms({.kind = NormKind::rms,
            .placement = Placement::pre,
            .eps = type.starts_with("qwen") || type == "mellum" ? 1e-6 : 1e-5,
            .eps_key = "rms_norm_eps"});
-  // GLM-4.5, Solar and ERNIE 4.5 choose experts with a stored correction.
-  const bool corrects = type == "glm4_moe" || type == "ernie4_5_moe" || type == "solar_open";
-  if (!corrects) b.decoder({.activation = "silu", .routing = softmax_routing(b)});
+  const bool has_sigmoids = type == "glm4_moe" || type == "solar_open";
+  b.decoder({.activation = "silu",
+             .routing = has_sigmoids             ? sigmoid_routing(b)
+                        : type == "ernie4_5_moe" ? ernie_routing(b)
+                                                 : softmax_routing(b)});
   if (type == "olmoe") b.scores({.clip = b.config().number({"clip_qkv"})});
   b.grouped_queries();
   const bool sees = type == "qwen3_vl_moe_text";

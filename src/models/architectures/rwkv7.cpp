@@ -38,6 +38,7 @@ constexpr RwkvPart rwkv7_channel_mix[] = {{"mlp mix of keys", "x_k"}, {"mlp in",
 
 void rwkv7_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "norm_eps"});
+  b.config().expect("hidden_act", "sqrelu");
   rwkv_notes(b);
   b.embedding("token embedding", "embeddings");
   b.each_layer("layers.{}.", [&] {

@@ -125,7 +125,7 @@ class Attributor {
       }
     }
     result_.bounds = bound_subsets(reading, {result_.changes.data(), addends_.size(), stream_.size()},
-                                   options_.subsets, progress_);
+                                   options_.subsets, progress_, options_.threads);
     if (!kept.empty()) add_circuit(reading, kept);
     if (!options_.components) {
       for (const Addend& addend : addends_) first_pass_.replacements.push_back(addend.replacement);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <numeric>
 #include <span>
 #include <vector>
@@ -66,12 +67,33 @@ struct SquareBounds {
   double least = 0.0, most = infinity;
 };
 
-/// Makes extremes of f that are attained those of all sets of at most `removed` components; false if that
-/// takes more than `most_work`.
-[[nodiscard]] bool find_squares(const Form& form, std::size_t removed, double most_work, Extremes& known);
-/// Likewise of the price, for f that is within those bounds.
-[[nodiscard]] bool find_prices(const Form& form, std::size_t removed, double most_work,
-                               const SquareBounds& within, Extremes& known);
+/// Searches among all sets of at most `most` components; it keeps a reference to the form.
+class SetSearch {
+ public:
+  SetSearch(const Form& form, std::size_t most, double most_work, unsigned threads);
+  ~SetSearch();
+  SetSearch(const SetSearch&) = delete;
+  SetSearch& operator=(const SetSearch&) = delete;
+
+  /// Makes extremes of f that are attained those of all sets of at most `removed` components; false, with
+  /// nothing changed, if that takes more than `most_work`.
+  [[nodiscard]] bool find_squares(std::size_t removed, Extremes& known) const {
+    return find(removed, nullptr, known);
+  }
+  /// Likewise of the price, for f that is within those bounds.
+  [[nodiscard]] bool find_prices(std::size_t removed, const SquareBounds& within, Extremes& known) const {
+    return find(removed, &within, known);
+  }
+
+ private:
+  struct Tables;
+  class Branch;
+  bool find(std::size_t removed, const SquareBounds* within, Extremes& known) const;
+
+  std::unique_ptr<Tables> tables_;
+  double most_work_;
+  unsigned threads_;
+};
 
 /// Diagonals D for which G − D (below), or D − G (above), is positive semidefinite for the exact G, with a
 /// margin that a decomposition in float64 can see.

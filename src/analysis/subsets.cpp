@@ -176,12 +176,14 @@ void bound_price(const Form& form, std::size_t removed, SubsetBound& bound) {
 }  // namespace
 
 std::vector<SubsetBound> bound_subsets(const NormReading& reading, MatrixView<const double> changes,
-                                       const SubsetOptions& options, const Progress& progress) {
+                                       const SubsetOptions& options, const Progress& progress,
+                                       unsigned threads) {
   NORMSCOPE_ASSERT(changes.width() == reading.row().size());
   if (options.most_removed == 0 || changes.rows() > most_bounded) return {};
   const Form form = form_of(reading, changes);
   const std::size_t most = std::min(options.most_removed, form.count);
   progress("sets", 0, most);
+  const SetSearch search(form, most, options.most_work, threads);
   std::optional<Diagonals> diagonals;
   LocalSearch shorter(form, [](double square, double) { return square; });
   LocalSearch longer(form, [](double square, double) { return -square; });
@@ -203,7 +205,7 @@ std::vector<SubsetBound> bound_subsets(const NormReading& reading, MatrixView<co
     const AttainedSet low = cheaper.grow(), high = dearer.grow();
     squares.add(Extremes{least, {largest.removed, -largest.value}});
     prices.add(Extremes{low, {high.removed, -high.value}});
-    finds_squares = finds_squares && find_squares(form, removed, options.most_work, squares);
+    finds_squares = finds_squares && search.find_squares(removed, squares);
     if (finds_squares) {
       proved = {squares.least.value - error, squares.most.value + error};
     } else {
@@ -222,8 +224,7 @@ std::vector<SubsetBound> bound_subsets(const NormReading& reading, MatrixView<co
         bound.above = std::move(above.relaxation);
       }
     }
-    finds_prices =
-        finds_prices && finds_squares && find_prices(form, removed, options.most_work, proved, prices);
+    finds_prices = finds_prices && finds_squares && search.find_prices(removed, proved, prices);
     finish(form, proved, squares, prices, bound);
     bound_price(form, removed, bound);
     if (finds_prices) {

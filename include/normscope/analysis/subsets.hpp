@@ -70,10 +70,12 @@ inline constexpr std::size_t most_bounded = 4096;
 ///
 /// Errors    Cancelled
 ///
+/// Threads   as in `parallel_for`; no result depends on them
+///
 /// Cost      components² · width, a few times `most_work`, and components³
 [[nodiscard]] std::vector<SubsetBound> bound_subsets(const NormReading& reading,
                                                      MatrixView<const double> changes,
                                                      const SubsetOptions& options = {},
-                                                     const Progress& progress = {});
+                                                     const Progress& progress = {}, unsigned threads = 0);
 
 }  // namespace normscope::analysis

@@ -55,8 +55,7 @@ def convert(file: str | os.PathLike[str], output: str | os.PathLike[str]) -> Non
     kind = foreign_format(source)
     if kind is None:
         raise ValueError(f"convert: {source}: expected a file of Keras (.keras, .h5), Flax (.msgpack), TensorFlow "
-                         "(.index) or TensorFlow Lite (.tflite); safetensors, GGUF, ONNX, PyTorch and .npz files need no "
-                         "conversion")
+                         "(.index) or TensorFlow Lite (.tflite); files of other formats need no conversion")
     if target.exists() and target.samefile(source):
         raise ValueError(f"convert: {target}: is the file to convert, expected another output")
     with contextlib.ExitStack() as stack:

@@ -18,9 +18,9 @@ namespace normscope {
 ///   spherical  y = g · x  / sqrt(|x|² + eps) + b              projection onto the unit sphere
 ///   dyt        y = g · tanh(αx) + b                           Dynamic Tanh
 ///   derf       y = g · erf(αx + s) + b                        Dynamic erf
-/// The first three normalize; with `groups` k > 1 they normalize k consecutive blocks of N/k entries
-/// separately (LN-G). The last two are elementwise: they replace a norm without computing any statistics of
-/// the row. Gain and bias always have N entries.
+/// Those that divide by a number of the row normalize; with `groups` k > 1 they normalize k consecutive
+/// blocks of N/k entries separately (LN-G). Elementwise kinds replace a norm without computing any statistics
+/// of the row. Gain and bias always have N entries.
 ///
 /// Source    [Riechers 2024, eq. 6]; [Ni et al. 2024, LN-G]; [Winsor 2022, u_eps]; [Zhu et al. 2025] dyt;
 ///           [Chen et al. 2025] derf
@@ -38,13 +38,13 @@ struct NormKindFacts {
   bool has_shift;          ///< whether `shift` (s) is a parameter; elementwise kinds have `alpha`
 };
 
-inline constexpr std::array<NormKindFacts, 5> norm_kinds{{
+inline constexpr auto norm_kinds = std::to_array<NormKindFacts>({
     {NormKind::layer, "layer", "LayerNorm", true, Divisor::root_mean_square, false},
     {NormKind::rms, "rms", "RMSNorm", false, Divisor::root_mean_square, false},
     {NormKind::spherical, "spherical", "spherical norm", false, Divisor::length, false},
     {NormKind::dyt, "dyt", "Dynamic Tanh", false, Divisor::nothing, false},
     {NormKind::derf, "derf", "Dynamic erf", false, Divisor::nothing, true},
-}};
+});
 
 [[nodiscard]] constexpr const NormKindFacts& facts(NormKind kind) {
   return norm_kinds[static_cast<std::size_t>(kind)];

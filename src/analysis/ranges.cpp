@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numeric>
 
 #include <fmt/format.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/core/lanes.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/norm/norm.hpp>
 
@@ -17,20 +19,50 @@ namespace {
 
 constexpr double unit = std::numeric_limits<double>::epsilon() / 2.0;
 
-/// Calls `each` with the entries of Π(g ⊙ w) of the block that begins at `begin`; returns |g ⊙ w|².
-template <typename Each>
-double projected(const NormSpec& spec, std::span<const double> row, std::size_t begin, const Each& each) {
-  const std::size_t n = spec.block_width();
-  double sum = 0.0;
-  double square = 0.0;
-  for (std::size_t i = begin; i < begin + n; ++i) {
-    const double entry = spec.gain_at(i) * row[i];
-    sum += entry;
-    square += entry * entry;
+/// Σ y, Σ |y| and Σ y² of some entries y.
+struct EntrySums {
+  double sum = 0.0, size = 0.0, square = 0.0;
+};
+
+/// Those of y = g ⊙ w − middle; g is 1 where `gain` is null.
+NORMSCOPE_LANES_CLONES EntrySums sums_of(const double* gain, const double* row, std::size_t n,
+                                         double middle) {
+  constexpr std::size_t step = lane_count<double>;
+  Lanes<double> sum{}, size{}, square{};
+  std::size_t i = 0;
+  for (; i + step <= n; i += step) {
+    Lanes<double> y;
+    std::memcpy(&y, row + i, sizeof y);
+    if (gain != nullptr) {
+      Lanes<double> g;
+      std::memcpy(&g, gain + i, sizeof g);
+      y *= g;
+    }
+    y -= middle;
+    sum += y;
+    size += y < 0.0 ? -y : y;
+    square += y * y;
   }
-  const double mean = spec.centers() ? sum / static_cast<double>(n) : 0.0;
-  for (std::size_t i = begin; i < begin + n; ++i) each(i, spec.gain_at(i) * row[i] - mean);
-  return square;
+  EntrySums sums{total<double>(sum), total<double>(size), total<double>(square)};
+  for (; i < n; ++i) {
+    const double y = (gain != nullptr ? gain[i] * row[i] : row[i]) - middle;
+    sums.sum += y;
+    sums.size += std::abs(y);
+    sums.square += y * y;
+  }
+  return sums;
+}
+
+/// Those of g ⊙ w in the block that begins at `begin`, less `middle`.
+EntrySums block_sums(const NormSpec& spec, std::span<const double> row, std::size_t begin,
+                     double middle = 0.0) {
+  const double* const gain = spec.gain.empty() ? nullptr : spec.gain.data() + begin;
+  return sums_of(gain, row.data() + begin, spec.block_width(), middle);
+}
+
+/// What the block's entries lose in Π.
+double mean_of(const NormSpec& spec, const EntrySums& block) {
+  return spec.centers() ? block.sum / static_cast<double>(spec.block_width()) : 0.0;
 }
 
 }  // namespace
@@ -38,27 +70,24 @@ double projected(const NormSpec& spec, std::span<const double> row, std::size_t 
 double Interval::size() const { return std::max(std::abs(lower), std::abs(upper)); }
 
 Interval interval(const NormSpec& spec, std::span<const double> row, double bias) {
-  double centre = bias;
-  double sizes = std::abs(bias);  // sum of the magnitudes of all terms
-  for (std::size_t i = 0; i < spec.bias.size(); ++i) {
-    centre += row[i] * spec.bias[i];
-    sizes += std::abs(row[i] * spec.bias[i]);
-  }
+  const EntrySums shifts = sums_of(spec.bias.data(), row.data(), spec.bias.size(), 0.0);
+  const double centre = bias + shifts.sum;
+  double sizes = std::abs(bias) + shifts.size;  // sum of the magnitudes of all terms
   double half = 0.0;
   double variance = 0.0;
   if (spec.elementwise()) {
-    for (std::size_t i = 0; i < spec.width; ++i) half += std::abs(spec.gain_at(i) * row[i]);
+    half = sums_of(spec.gain.empty() ? nullptr : spec.gain.data(), row.data(), spec.width, 0.0).size;
     sizes += half;
     variance = half * half;  // saturated everywhere
   } else {
     const std::size_t n = spec.block_width();
     const double directions = static_cast<double>(n) - (spec.centers() ? 1.0 : 0.0);
     for (std::size_t begin = 0; begin < spec.width; begin += n) {
-      double square = 0.0;
-      const double whole =
-          projected(spec, row, begin, [&](std::size_t, double entry) { square += entry * entry; });
-      sizes += spec.radius() * std::sqrt(whole);
+      const EntrySums block = block_sums(spec, row, begin);
+      sizes += spec.radius() * std::sqrt(block.square);
       if (directions < 1.0) continue;
+      const double square =
+          spec.centers() ? block_sums(spec, row, begin, mean_of(spec, block)).square : block.square;
       half += spec.radius() * std::sqrt(square);
       variance += spec.squared_radius() * square / directions;
     }
@@ -82,11 +111,12 @@ void attaining_input(const NormSpec& spec, std::span<const double> row, bool upp
   }
   const std::size_t n = spec.block_width();
   for (std::size_t begin = 0; begin < spec.width; begin += n) {
+    const double mean = mean_of(spec, block_sums(spec, row, begin));
     double largest = 0.0;
-    projected(spec, row, begin, [&](std::size_t i, double entry) {
-      x[i] = sign * entry;
-      largest = std::max(largest, std::abs(entry));
-    });
+    for (std::size_t i = begin; i < begin + n; ++i) {
+      x[i] = sign * (spec.gain_at(i) * row[i] - mean);
+      largest = std::max(largest, std::abs(x[i]));
+    }
     // eps changes the output by at most n 2^-53 of itself.
     const double factor = largest > 0.0 ? std::max(1.0, std::sqrt(spec.eps)) * 0x1p+26 / largest : 0.0;
     for (std::size_t i = begin; i < begin + n; ++i) x[i] *= factor;

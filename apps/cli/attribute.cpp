@@ -87,8 +87,8 @@ void print_components(const Session& session, const analysis::Attribution& resul
     const analysis::ComponentEffect& x = result.components[k];
     std::vector<std::string> credits;
     if (with_ranges) {
-      credits.push_back(x.anywhere ? results::format_at_least(x.anywhere->lower) : "-");
-      credits.push_back(x.anywhere ? results::format_at_most(x.anywhere->upper) : "-");
+      credits.push_back(x.anywhere ? results::format_at_least(x.anywhere->interval.lower) : "-");
+      credits.push_back(x.anywhere ? results::format_at_most(x.anywhere->interval.upper) : "-");
     }
     if (with_rules) credits.push_back(x.paths ? signed_number(*x.paths) : "-");
     for (std::size_t i = 0; i < analysis::rule_count && with_rules; ++i)

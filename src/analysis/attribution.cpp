@@ -283,11 +283,9 @@ class Attributor {
           share_range(checkpoint_, model_, decoder_.components()[k], reading.direction(), options_.threads);
       if (!found) continue;
       constexpr double outwards = 1.0 + 8.0 * unit_roundoff;
-      result_.components[k].anywhere =
-          Interval{.lower = std::min(0.0, found->interval.lower) * outwards / reading.divisor(),
-                   .upper = std::max(0.0, found->interval.upper) * outwards / reading.divisor()};
-      result_.components[k].below = std::move(found->below);
-      result_.components[k].above = std::move(found->above);
+      found->interval.lower = std::min(0.0, found->interval.lower) * outwards / reading.divisor();
+      found->interval.upper = std::max(0.0, found->interval.upper) * outwards / reading.divisor();
+      result_.components[k].anywhere = std::move(found);
     }
   }
 

@@ -65,10 +65,10 @@ void fields(V& v, const ComponentEffect& x) {
     "sum over all paths through values of heads; null without rerun, and for norms without one divisor");
   v("anywhere",
     nullable(x.anywhere,
-             [](const analysis::Interval& range) {
-               return object([range](auto& ends) {
-                 ends("least", range.lower);
-                 ends("most", range.upper);
+             [](const analysis::ShareRange& range) {
+               return object([ends_of = range.interval](auto& ends) {
+                 ends("least", ends_of.lower);
+                 ends("most", ends_of.upper);
                });
              }),
     "proved bounds of its share in every context whose final norm divides by `divisor` or more; null where "
@@ -229,9 +229,10 @@ void fields(V& v, const ShareFields& x) {
   v("activation",
     nullable(kind == ShareSource::mlp && decoder.activation,
              one_of<"gelu", "gelu_tanh", "silu", "relu", "squared_relu">(or_empty(decoder.activation))));
-  v("below", nullable(x.of.below.has_value(), or_empty(x.of.below)),
+  const analysis::ShareRange& range = or_empty(x.of.anywhere);
+  v("below", nullable(range.below.has_value(), or_empty(range.below)),
     "proves the least of an MLP; null where the extremes of each unit do");
-  v("above", nullable(x.of.above.has_value(), or_empty(x.of.above)), "proves its most");
+  v("above", nullable(range.above.has_value(), or_empty(range.above)), "proves its most");
 }
 
 template <class V>

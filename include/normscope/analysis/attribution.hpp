@@ -73,8 +73,7 @@ struct ComponentEffect {
   std::optional<double> paths{};
   /// Bounds of its share in every context whose final norm divides by `Attribution::divisor` or more; if
   /// asked for and known.
-  std::optional<Interval> anywhere{};
-  std::optional<QuadraticProof> below{}, above{};  ///< of its ends, for MLPs: as in `ShareRange`
+  std::optional<ShareRange> anywhere{};
 };
 
 /// All components but some removed together.

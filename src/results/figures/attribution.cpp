@@ -217,14 +217,14 @@ Json range_chart(const Attribution& result) {
   }
   if (bounded.empty()) return {};
   std::stable_sort(bounded.begin(), bounded.end(), [](const ComponentEffect* a, const ComponentEffect* b) {
-    return a->anywhere->size() > b->anywhere->size();
+    return a->anywhere->interval.size() > b->anywhere->interval.size();
   });
   const std::size_t known = bounded.size();
   bounded.resize(std::min(known, most_components));
   for (const ComponentEffect* const component : bounded) {
     ranges.push_back({{"name", component->name},
-                      {"least", rounded(component->anywhere->lower)},
-                      {"most", rounded(component->anywhere->upper)}});
+                      {"least", rounded(component->anywhere->interval.lower)},
+                      {"most", rounded(component->anywhere->interval.upper)}});
     shares.push_back({{"name", component->name}, {"share", rounded(component->share)}});
   }
   const Json y = {{"field", "name"},
@@ -263,7 +263,7 @@ Json range_chart(const Attribution& result) {
   return chart(
       "attribution-ranges", "How large can each share become, whatever the text?",
       fmt::format("Shares of {} are bounded, by {} at most.", counted(known, "component"),
-                  format_at_most(bounded.front()->anywhere->size())),
+                  format_at_most(bounded.front()->anywhere->interval.size())),
       fmt::format("Bars are proved for every context whose final norm divides by no less than here; the "
                   "red tick is the share in this text.{}",
                   bounded.size() < known ? fmt::format(" The {} widest are drawn.", bounded.size()) : ""),

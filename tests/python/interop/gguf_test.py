@@ -86,8 +86,8 @@ class Gguf(unittest.TestCase):
                 self.assertRegex(str(error), "features and|norms, ")  # maps that are split, layers that are not stated
                 continue
             for old, new in pairs(comparison):
-                if (kind == "olmo" and old.endswith("norm")) or ".input_linear." in old:
-                    continue  # a norm without a tensor; Granite's gate and input, which the converter parts
+                if (kind == "olmo" and old.endswith("norm")) or ".input_linear." in old or ".gate_up_proj" in old:
+                    continue  # a norm without a tensor; gates and inputs in one, which the converter parts
                 if kind.startswith("rwkv"):
                     old, new = as_rwkv(old), plain(new).removesuffix(".weight")
                     if old is None:
@@ -95,7 +95,8 @@ class Gguf(unittest.TestCase):
                         continue
                     old = old.removesuffix(".weight")
                 with self.subTest(file.stem, old=old):
-                    self.assertEqual(plain(new), name_of(old, table))
+                    # The converter ends names that have no ending.
+                    self.assertEqual(plain(new).removesuffix(".weight"), name_of(old, table).removesuffix(".weight"))
                 compared += 1
         self.assertGreater(compared, 700)
 

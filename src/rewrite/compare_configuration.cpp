@@ -60,17 +60,10 @@ class Configurations {
   }
 
   [[nodiscard]] FieldEffect effect_of(const models::ChangedField& change) const {
-    if (change.described != Described::nowhere) {
-      return differing_.contains(change.described) ? FieldEffect::different
-             : unknown_.contains(change.described) ? FieldEffect::unknown
-                                                   : FieldEffect::none;
-    }
-    constexpr std::string_view of_experts[] = {"num_experts_per_tok", "norm_topk_prob",
-                                               "routed_scaling_factor"};
-    const bool chooses = std::any_of(std::begin(of_experts), std::end(of_experts), [&](std::string_view key) {
-      return change.field == key && !change.before.empty() && !change.after.empty();
-    });
-    return chooses && has_router(old_) && has_router(new_) ? FieldEffect::different : FieldEffect::unknown;
+    if (change.described == Described::nowhere) return FieldEffect::unknown;
+    return differing_.contains(change.described) ? FieldEffect::different
+           : unknown_.contains(change.described) ? FieldEffect::unknown
+                                                 : FieldEffect::none;
   }
 
  private:

@@ -298,6 +298,25 @@ TEST(RewriteCompareGguf, MorePositionsOfListedFrequenciesAreTheSame) {
   }
 }
 
+// Qwen3-MoE's class has no scale of experts and Mixtral's always normalizes: the fields change nothing, which
+// no description says.
+TEST(RewriteCompare, FieldsThatNothingReadAreNoDifference) {
+  for (const auto& [name, field] :
+       {std::pair{"qwen3_moe", "\"routed_scaling_factor\": "}, {"mixtral", "\"norm_topk_prob\": "}}) {
+    const Scratch scratch;
+    std::vector<files::Checkpoint> both;
+    for (const char* const value : {"true", "false"}) {
+      Copy copy(fixture(name));
+      const std::string text = std::string("{") + field + value + ",";
+      copy.config.replace(copy.config.find('{'), 1, text);
+      both.push_back(copy.open(scratch / value));
+    }
+    EXPECT_EQ(compare(both[0], models::describe(both[0]), both[1], models::describe(both[1])).agreement,
+              Agreement::undecided)
+        << name;
+  }
+}
+
 // A description of what is not modelled may contain less than the fields that it reads: transformers
 // computes something else with each of these.
 TEST(RewriteCompare, FieldsOfWhatIsNotModelledAreNoProof) {

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <set>
 #include <tuple>
 
 #include <normscope/core/error.hpp>
+#include <normscope/core/lanes.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/models/token_names.hpp>
 
@@ -245,6 +247,58 @@ struct Sums {
   std::size_t along_longest = 0;
 };
 
+/// Adds y² of each entry of y = g ⊙ w to `squares`; g is 1 where `gain` is null. Returns Σ y.
+NORMSCOPE_LANES_CLONES double add_squares(const double* gain, const double* row, std::size_t n,
+                                          double* squares) {
+  constexpr std::size_t step = lane_count<double>;
+  Lanes<double> sum{};
+  std::size_t j = 0;
+  for (; j + step <= n; j += step) {
+    Lanes<double> y, square;
+    std::memcpy(&y, row + j, sizeof y);
+    if (gain != nullptr) {
+      Lanes<double> g;
+      std::memcpy(&g, gain + j, sizeof g);
+      y *= g;
+    }
+    std::memcpy(&square, squares + j, sizeof square);
+    square += y * y;
+    std::memcpy(squares + j, &square, sizeof square);
+    sum += y;
+  }
+  double row_total = total<double>(sum);
+  for (; j < n; ++j) {
+    const double y = gain != nullptr ? row[j] * gain[j] : row[j];
+    squares[j] += y * y;
+    row_total += y;
+  }
+  return row_total;
+}
+
+/// |w|² and w·v.
+struct RowReading {
+  double square = 0.0, dot = 0.0;
+};
+
+NORMSCOPE_LANES_CLONES RowReading reading_of(const double* row, std::span<const double> direction) {
+  constexpr std::size_t step = lane_count<double>;
+  Lanes<double> square{}, dot{};
+  std::size_t j = 0;
+  for (; j + step <= direction.size(); j += step) {
+    Lanes<double> w, v;
+    std::memcpy(&w, row + j, sizeof w);
+    std::memcpy(&v, direction.data() + j, sizeof v);
+    square += w * w;
+    dot += w * v;
+  }
+  RowReading read{total<double>(square), total<double>(dot)};
+  for (; j < direction.size(); ++j) {
+    read.square += row[j] * row[j];
+    read.dot += row[j] * direction[j];
+  }
+  return read;
+}
+
 class ReaderSums {
  public:
   ReaderSums(const files::Checkpoint& checkpoint, const models::Linear& linear, const NormSpec& norm,
@@ -261,24 +315,15 @@ class ReaderSums {
  private:
   void add(const double* row, Sums& sums) const {
     const std::size_t block = norm_.block_width();
-    double length = 0.0;
-    double dot = 0.0;
     for (std::size_t begin = 0; begin < norm_.width; begin += block) {
-      double total = 0.0;
-      for (std::size_t j = begin; j < begin + block; ++j) {
-        const double entry = row[j] * norm_.gain_at(j);
-        sums.squares[j] += entry * entry;
-        total += entry;
-      }
+      const double* const gain = norm_.gain.empty() ? nullptr : norm_.gain.data() + begin;
+      const double total = add_squares(gain, row + begin, block, sums.squares.data() + begin);
       if (norm_.centers()) sums.removed += total * total / static_cast<double>(block);
     }
     if (longest_.empty()) return;
     // The longest axis is a direction of the norm's output, which the row itself reads.
-    for (std::size_t j = 0; j < norm_.width; ++j) {
-      length += row[j] * row[j];
-      dot += row[j] * longest_[j];
-    }
-    if (length > 0.0 && dot * dot >= along * along * length) ++sums.along_longest;
+    const RowReading read = reading_of(row, longest_);
+    if (read.square > 0.0 && read.dot * read.dot >= along * along * read.square) ++sums.along_longest;
   }
 
   const files::Checkpoint& checkpoint_;

@@ -123,6 +123,25 @@ TEST(Subsets, AreAttainedForFiveOfManyComponents) {
   }
 }
 
+TEST(Subsets, AreThoseOfOneThread) {
+  const Sum sum = random_sum(11, 90, 32);
+  const auto bounds = [&](unsigned threads, double most_work) {
+    return bound_subsets(sum.reading(), sum.removals(), {.most_removed = 5, .most_work = most_work}, {},
+                         threads);
+  };
+  for (const double most_work : {1e8, 1e3}) {
+    const std::vector<SubsetBound> one = bounds(1, most_work), three = bounds(3, most_work);
+    EXPECT_EQ(one.back().proof, most_work > 1e6 ? SubsetProof::every_set : SubsetProof::relaxation);
+    for (std::size_t k = 0; k < one.size(); ++k) {
+      EXPECT_EQ(one[k].proof, three[k].proof);
+      EXPECT_EQ(one[k].most, three[k].most);
+      EXPECT_EQ(one[k].least_price, three[k].least_price);
+      EXPECT_EQ(one[k].most_price, three[k].most_price);
+      EXPECT_EQ(one[k].attained_most_price.removed, three[k].attained_most_price.removed);
+    }
+  }
+}
+
 // Many components, of which few are removed, without a search among all sets.
 TEST(Subsets, RelaxationsAreNearWhatIsAttained) {
   const Sum sum = random_sum(5, 60, 200);

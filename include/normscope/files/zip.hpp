@@ -35,7 +35,7 @@ inline constexpr std::uint64_t largest_deflate_ratio = 1032;
 /// memory.
 [[nodiscard]] constexpr std::uint64_t most_unpacked(std::uint64_t packed) {
   constexpr std::uint64_t small = std::uint64_t{256} << 20;
-  return packed <= small / 64 ? small : packed > UINT64_MAX / 64 ? UINT64_MAX : 64 * packed;
+  return packed <= small / 64 ? small : packed > SIZE_MAX / 64 ? SIZE_MAX : 64 * packed;
 }
 
 /// The members of the zip in `bytes`, including zip64. Multi-part archives are not supported. Of a zip that

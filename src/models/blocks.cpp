@@ -297,7 +297,10 @@ void norms_of_queries_and_keys(Builder& b, std::string_view query, std::string_v
 
 void llama_projections(Builder& b, std::string_view out) {
   const std::uint64_t attended = b.attention("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj");
-  if (b.has("self_attn.q_norm.")) norms_of_queries_and_keys(b, "self_attn.q_norm", "self_attn.k_norm");
+  // Norms that are stored and switched off are tensors that nothing describes.
+  if (b.has("self_attn.q_norm.") && b.config().flag({"use_qk_norm"}).value_or(true)) {
+    norms_of_queries_and_keys(b, "self_attn.q_norm", "self_attn.k_norm");
+  }
   for (const char* table : {"self_attn.rotary_emb.cos_cached", "self_attn.rotary_emb.sin_cached"})
     b.buffer(table);
   b.writes("attention out", out, attended);

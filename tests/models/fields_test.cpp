@@ -335,5 +335,21 @@ TEST_P(FieldsOracle, ChangeInTheDescriptionWhatTheyChangeInTheRunningModel) {
 INSTANTIATE_TEST_SUITE_P(Fixtures, FieldsOracle, testing::ValuesIn(test::fixtures_with("fields.json")),
                          [](const auto& instance) { return instance.param; });
 
+// The class makes no norms of queries and keys then, and passes over those of the file.
+TEST(FieldsOfNorms, StoredNormsThatAreSwitchedOffAreNotModelled) {
+  for (const char* const name : {"glm4_moe", "cohere_qk_norm"}) {
+    const test::Scratch scratch;
+    std::filesystem::create_symlink(test::fixture(name) / "model.safetensors", scratch / "model.safetensors");
+    std::ifstream stored(test::fixture(name) / "config.json");
+    Json config = Json::parse(stored);
+    ASSERT_TRUE(config.at("use_qk_norm").get<bool>());
+    config["use_qk_norm"] = false;
+    std::ofstream(scratch / "config.json") << config.dump();
+    for (const Head& head : describe(files::Checkpoint(scratch / "")).heads) {
+      EXPECT_NE(head.not_modelled.find("self_attn.k_norm.weight"), std::string::npos) << head.not_modelled;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace normscope::models

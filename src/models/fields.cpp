@@ -411,11 +411,35 @@ void Builder::flag_biased_norms() {
   add_not_modelled(model_, Effect::everything, fmt::format("tensor \"{}\"", first));
 }
 
+namespace {
+
+/// Whether the class leaves out, by this field, a bias of attention or of MLPs that the file stores.
+bool leaves_out_bias(const Config::Field& field, Model& model) {
+  if (field.value != "false") return false;
+  const auto is = [&](std::initializer_list<std::string_view> keys) {
+    return std::find(keys.begin(), keys.end(), field.key) != keys.end();
+  };
+  const bool of_all = is({"use_bias", "enable_bias", "bias"});
+  const bool of_attention = of_all || is({"attention_bias", "qkv_bias", "use_qkv_bias"});
+  const bool of_mlps = of_all || is({"mlp_bias"});
+  bool found = false;
+  each_map(model, [&](const Linear& map) {
+    const bool is_of_mlp = map.role.starts_with("mlp");
+    const bool attends = map.role == "query" || map.role == "key" || map.role == "value";
+    found = found || (map.bias && ((of_attention && attends) || (of_mlps && is_of_mlp)));
+  });
+  return found;
+}
+
+}  // namespace
+
 void Builder::flag_fields(std::span<const std::string_view> harmless) {
   earlier_towers_.push_back(config_);
   for (const Config& config : earlier_towers_) {
     for (const Config::Field& field : config.unread()) {
-      add_not_modelled(model_, effect_of(field, harmless), fmt::format("{}: {}", field.key, field.value));
+      const bool contradicts = leaves_out_bias(field, model_);
+      add_not_modelled(model_, contradicts ? Effect::everything : effect_of(field, harmless),
+                       fmt::format("{}: {}{}", field.key, field.value, contradicts ? ", beside biases" : ""));
     }
   }
 }

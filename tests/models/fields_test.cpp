@@ -335,20 +335,38 @@ TEST_P(FieldsOracle, ChangeInTheDescriptionWhatTheyChangeInTheRunningModel) {
 INSTANTIATE_TEST_SUITE_P(Fixtures, FieldsOracle, testing::ValuesIn(test::fixtures_with("fields.json")),
                          [](const auto& instance) { return instance.param; });
 
+/// The fixture with another value of a field.
+Model described_with(const std::string& name, const char* field, const Json& value) {
+  const test::Scratch scratch;
+  std::filesystem::create_symlink(test::fixture(name) / "model.safetensors", scratch / "model.safetensors");
+  std::ifstream stored(test::fixture(name) / "config.json");
+  Json config = Json::parse(stored);
+  config[field] = value;
+  std::ofstream(scratch / "config.json") << config.dump();
+  return describe(files::Checkpoint(scratch / ""));
+}
+
 // The class makes no norms of queries and keys then, and passes over those of the file.
 TEST(FieldsOfNorms, StoredNormsThatAreSwitchedOffAreNotModelled) {
   for (const char* const name : {"glm4_moe", "cohere_qk_norm"}) {
-    const test::Scratch scratch;
-    std::filesystem::create_symlink(test::fixture(name) / "model.safetensors", scratch / "model.safetensors");
-    std::ifstream stored(test::fixture(name) / "config.json");
-    Json config = Json::parse(stored);
-    ASSERT_TRUE(config.at("use_qk_norm").get<bool>());
-    config["use_qk_norm"] = false;
-    std::ofstream(scratch / "config.json") << config.dump();
-    for (const Head& head : describe(files::Checkpoint(scratch / "")).heads) {
+    for (const Head& head : described_with(name, "use_qk_norm", false).heads) {
       EXPECT_NE(head.not_modelled.find("self_attn.k_norm.weight"), std::string::npos) << head.not_modelled;
     }
   }
+}
+
+// Nor does it make biases.
+TEST(FieldsOfBiases, StoredBiasesThatAreSwitchedOffAreNotModelled) {
+  for (const auto& [name, field] : {std::pair{"llama_biased", "attention_bias"},
+                                    {"llama_biased", "mlp_bias"},
+                                    {"starcoder2", "use_bias"},
+                                    {"glm4_moe", "attention_bias"}}) {
+    const Model model = described_with(name, field, false);
+    EXPECT_EQ(model.not_modelled, fmt::format("{}: false, beside biases", field)) << name;
+    EXPECT_EQ(described_with(name, field, true).not_modelled, "") << name;
+  }
+  // It is about queries, keys and values alone.
+  EXPECT_EQ(described_with("recurrent_gemma", "attention_bias", false).not_modelled, "");
 }
 
 }  // namespace

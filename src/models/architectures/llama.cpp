@@ -61,6 +61,7 @@ LensBlocks llama_settings(Builder& b) {
     b.note("scores are bounded for text: the position of a part of an image is three numbers");
   }
   const bool qwen2 = type.starts_with("qwen2") || type == "qwen3";
+  if (type.starts_with("qwen2")) b.ignores({"attention_bias"});  // queries, keys and values always have one
   if (qwen2 || type == "smollm3") b.windows({.must_be_enabled = true});
   b.grouped_queries();
   return LensBlocks::sequential;

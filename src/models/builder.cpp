@@ -177,6 +177,9 @@ void Builder::finish(std::span<const std::string_view> harmless) {
   flag_biased_norms();
   flag_fields(harmless);
   flag_tensors_beside();
+  if (has_further_layers_ && model_.decoder) {
+    add_not_modelled(model_.decoder->not_modelled, "more layers than the configuration states");
+  }
   gather_not_modelled();
   for (const files::Tensor& tensor : checkpoint_.tensors()) model_.parameters += tensor.elements();
   model_.parameters -= buffered_;
@@ -375,7 +378,9 @@ void Builder::each_of(std::string_view pattern, const std::function<void()>& bod
     expected = number + 1;
     std::string prefix = fmt::format("{}{}{}", head, number, tail);
     layer_prefixes_.insert(prefix);
+    const std::size_t before = model_.norms.size();
     in_scope({std::move(prefix), number}, body);
+    has_further_layers_ |= stated != 0 && number >= stated && model_.norms.size() > before;
   }
   miss_layers(expected, stated);
   add_layers(std::int64_t{std::max(found, stated)} * applications_);

@@ -454,6 +454,7 @@ class Builder {
   ScoreStyle scores_;
   std::string scores_beyond_;
   std::map<std::array<std::uint64_t, 3>, Indices> turns_;  ///< of `reads_parts`, by number, parts and outputs
+  bool has_further_layers_ = false;                        ///< that are described and not counted
   std::string doubt_;                                      ///< what `norms_in_doubt` states
   std::string scaled_;  // what stands between a norm and the maps that are described
   double logit_scale_ = 1.0;

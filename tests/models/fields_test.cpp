@@ -355,6 +355,13 @@ TEST(FieldsOfNorms, StoredNormsThatAreSwitchedOffAreNotModelled) {
   }
 }
 
+// Its class makes one layer.
+TEST(FieldsOfLayers, APassOverMoreLayersThanAreStatedIsNotModelled) {
+  EXPECT_EQ(described_with("llama", "num_hidden_layers", 1).decoder->not_modelled,
+            "more layers than the configuration states");
+  EXPECT_EQ(described_with("llama", "num_hidden_layers", 2).decoder->not_modelled, "");
+}
+
 // Nor does it make biases.
 TEST(FieldsOfBiases, StoredBiasesThatAreSwitchedOffAreNotModelled) {
   for (const auto& [name, field] : {std::pair{"llama_biased", "attention_bias"},

@@ -415,7 +415,8 @@ namespace {
 
 /// Whether the class leaves out, by this field, a bias of attention or of MLPs that the file stores.
 bool leaves_out_bias(const Config::Field& field, Model& model) {
-  if (field.value != "false") return false;
+  // TransformerLens has a bias of every map.
+  if (field.value != "false" || has_lens_names(model)) return false;
   const auto is = [&](std::initializer_list<std::string_view> keys) {
     return std::find(keys.begin(), keys.end(), field.key) != keys.end();
   };

@@ -49,6 +49,9 @@ def _describe(flow: Flow, node: Node) -> dict[str, Any]:
     path, product, sinks = _score_path(flow, node.inputs[0])
     if sinks:
         p = p[..., :-1]
+    if sinks is None and (behind := _share_of_sink(flow, node.inputs[0])):
+        sinks, kept = behind
+        p = p * kept.reshape(*p.shape[:-1], 1)
     query, key = (product.inputs[-2], product.inputs[-1]) if product else (None, None)
     sides = {"query": _side(flow, query, p.shape[0]), "key": _side(flow, key, p.shape[0])}
     scale, cap = _scale_and_cap(path)
@@ -108,6 +111,18 @@ def _score_path(flow: Flow, value: int) -> tuple[list[dict[str, Any]], Node | No
             path.append({"op": node.op})
         value = next((v for v in node.inputs if _leads_to_product(flow, v)), node.inputs[0])
     return path[::-1], None, sinks
+
+
+def _share_of_sink(flow: Flow, scores: int) -> tuple[str, np.ndarray] | None:
+    """A sink that multiplies what heads have averaged by sigmoid(logsumexp(scores) - sink): its parameter, and that
+    factor, with which probabilities are those of a softmax with the sink."""
+    for total in flow.consumers(scores):
+        for less in flow.consumers(total.outputs[0]) if total.op == "logsumexp" else ():
+            name = next((flow.parameter_name(flow.graph.source(v)) for v in less.inputs if flow.graph.weight(v)), None)
+            for share in flow.consumers(less.outputs[0]) if less.op == "sub" and name else ():
+                if share.op == "sigmoid":
+                    return name, flow.graph.data(share.outputs[0]).numpy()
+    return None
 
 
 def _leads_to_product(flow: Flow, value: int) -> bool:

@@ -131,7 +131,8 @@ def batch(case: Case, count: int, length: int) -> dict[str, torch.Tensor]:
     inputs = {}
     for name, tensor in made.items():
         if tensor.dtype == torch.int64 and name not in OF_INPUTS:
-            tensor = tensor.repeat(1, length // tensor.shape[1] + 1)[:, :length]
+            times = [1, length // tensor.shape[1] + 1, *[1] * (tensor.ndim - 2)]
+            tensor = tensor.repeat(times)[:, :length]
         inputs[name] = tensor.expand(count, *tensor.shape[1:])
     return inputs
 

@@ -116,6 +116,8 @@ CASES = [
          note="queries grow with their positions"),
     Case("seed_oss", "SeedOssForCausalLM", GROUPED | RMS | dict(attention_bias=True, attention_out_bias=False)),
     Case("apertus", "ApertusForCausalLM", GROUPED_EVEN | RMS),
+    Case("apertus1p5", "Apertus1p5TextForCausalLM", GROUPED_EVEN | RMS | dict(output_vocab_size=23),
+         note="logits of the first tokens alone"),
     Case("nanochat", "NanoChatForCausalLM", GROUPED_EVEN | RMS | dict(final_logit_softcapping=2.5),
          note="norms without gain, one of them twice; positions turn the other way"),
     Case("diffllama", "DiffLlamaForCausalLM", GROUPED_EVEN | RMS,

@@ -29,11 +29,11 @@ void apertus_forward(Builder& b) {
 extern const Architecture apertus = {
     .name = "apertus",
     .title = "Apertus",
-    .model_types = {"apertus"},
+    .model_types = {"apertus", "apertus1p5_text"},
     .signature = {"layers.{}.attention_layernorm.", "layers.{}.feedforward_layernorm."},
     .without = {},
     .describe = apertus_forward,
-    .harmless = {"post_norm", "qk_norm"},
+    .harmless = {"post_norm", "qk_norm", "output_vocab_size"},
     .rotates_exactly = true,
 };
 

@@ -1,4 +1,7 @@
+#include <cstdint>
 #include <string>
+
+#include <fmt/format.h>
 
 #include "architecture.hpp"
 #include "blocks.hpp"
@@ -21,8 +24,9 @@ void encoder(Builder& b) {
   if (b.config().flag({"is_decoder"}).value_or(false)) return;
   DecoderStyle style{.activation = "gelu", .encodes = true};
   const std::string type = b.model_type();
-  if (type == "ernie") return;  // adds an embedding of the task
-  if (!type.empty() && type != "bert") {
+  // An embedding of the task, of places on a page, or of how characters look and sound is added.
+  if (type == "ernie" || type == "layoutlm" || type == "roc_bert") return;
+  if (!type.empty() && type != "bert" && type != "dpr") {
     const bool stated = b.config().has({"pad_token_id"});
     style.padding = b.config().positions({"pad_token_id"}).value_or(stated ? 0 : 1);
     style.first_position = *style.padding + 1;
@@ -31,19 +35,37 @@ void encoder(Builder& b) {
   if (!type.empty()) b.decoder(style);
 }
 
+// RoCBERT: a map of embeddings side by side begins the stream. Without it shape and sound are added behind
+// the norm, which is not modelled.
+void mapped_inputs(Builder& b) {
+  b.ignores({"concat_input"});
+  for (const char* const table : {"embeddings.shape_embed.weight", "embeddings.pronunciation_embed.weight"}) {
+    if (b.has(table)) b.other(table);
+  }
+  b.new_stream();
+  b.input_map("input map", "embeddings.map_inputs_layer");
+}
+
 void bert_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::post, .eps = 1e-12, .eps_key = "layer_norm_eps"});
   encoder(b);
   b.buffer("embeddings.position_ids");
   b.buffer("embeddings.token_type_ids");
   b.embedding("token embedding", "embeddings.word_embeddings");
+  if (b.has("embeddings.map_inputs_layer.")) mapped_inputs(b);
+  for (const char* const side : {"x", "y", "h", "w"}) {
+    b.embedding(fmt::format("{} of place embedding", side),
+                fmt::format("embeddings.{}_position_embeddings", side),
+                b.model_type() == "layoutlm" ? Need::required : Need::optional);
+  }
   b.embedding("position embedding", "embeddings.position_embeddings");
   b.embedding("token type embedding", "embeddings.token_type_embeddings", Need::optional);
   b.embedding("task type embedding", "embeddings.task_type_embeddings", Need::optional);
   b.norm("embeddings.LayerNorm", "embedding");
   bert_layers(b);
   b.reads("pooler", "pooler.dense", 0, Need::optional);
-  b.where("cls.seq_relationship.", [&] {  // reads the pooler
+  b.where("encode_proj", [&] { b.reads("projection", ""); });  // DPR's, of the first token
+  b.where("cls.seq_relationship.", [&] {                       // reads the pooler
     b.other("weight");
     b.other("bias");
   });
@@ -56,11 +78,13 @@ void bert_forward(Builder& b) {
 extern const Architecture bert = {
     .name = "bert",
     .title = "BERT, RoBERTa or MiniLM",
-    .model_types = {"bert", "roberta", "xlm-roberta", "camembert", "ernie", "data2vec-text"},
+    .model_types = {"bert", "roberta", "xlm-roberta", "camembert", "ernie", "data2vec-text", "layoutlm",
+                    "roc_bert", "dpr"},
     .signature = {"encoder.layer.{}.attention.output.LayerNorm.", "encoder.layer.{}.output.LayerNorm."},
     .without = {},
     .describe = bert_forward,
-    .harmless = {"task_type_vocab_size", "use_task_id"},
+    .harmless = {"task_type_vocab_size", "use_task_id", "max_2d_position_embeddings", "enable_*", "shape_*",
+                 "pronunciation_*", "projection_dim"},
     .in_llama_cpp = "gguf_bert",
 };
 

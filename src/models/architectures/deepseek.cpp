@@ -17,6 +17,13 @@ void deepseek_layer(Builder& b) {
   b.within("self_attn.", [&] { latent_attention(b); });
   b.norm("post_attention_layernorm", "mlp input");
   llama_experts(b);
+  // A.X K1 normalizes what experts give; its published files store the norm for other layers, too.
+  if (b.model_type() != "axk1") return;
+  if (b.has("mlp.gate.")) {
+    b.norm_of_branch("post_mlp_layernorm", "mlp output");
+  } else if (b.has("post_mlp_layernorm.")) {
+    b.other("post_mlp_layernorm.weight");
+  }
 }
 
 // YaRN's factor also multiplies the scores.
@@ -49,7 +56,7 @@ void deepseek_forward(Builder& b) {
 extern const Architecture deepseek = {
     .name = "deepseek",
     .title = "DeepSeek V2 or V3, or a model of its blocks",
-    .model_types = {"deepseek_v2", "deepseek_v3", "glm4_moe_lite", "mistral4", "sarvam_mla", "youtu"},
+    .model_types = {"deepseek_v2", "deepseek_v3", "axk1", "glm4_moe_lite", "mistral4", "sarvam_mla", "youtu"},
     .signature = {"layers.{}.self_attn.kv_a_proj_with_mqa.", "layers.{}.self_attn.kv_b_proj.",
                   "layers.{}.input_layernorm."},
     .without = {},

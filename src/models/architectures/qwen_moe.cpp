@@ -28,29 +28,50 @@ std::optional<Routing> ernie_routing(const Builder& b) {
                  .least_sum = b.config().number({"moe_norm_min"}).value_or(1e-12)};
 }
 
+std::optional<Routing> exaone_routing(const Builder& b) {
+  std::optional<Routing> routing = sigmoid_routing(b);
+  if (routing && !b.config().has({"routed_scaling_factor"})) routing->scale = 2.5;
+  return routing;
+}
+
+// The pattern may be letters, which the class does not read: a list states the kinds of layers then.
+void exaone_windows(Builder& b) {
+  const bool letters = b.config().fields()["sliding_window_pattern"].starts_with('"');
+  b.windows({.period = letters ? std::uint64_t{0} : std::uint64_t{4}});
+  if (letters) b.ignores({"sliding_window_pattern"});
+  if (letters && !b.config().has({"layer_types"})) b.scores_not_modelled("layer_types, which are not stated");
+  // The class has a size of its own.
+  if (!b.config().states({"sliding_window"})) b.scores_not_modelled("sliding_window, which is not stated");
+}
+
 void qwen_moe_forward(Builder& b) {
   const std::string type = b.model_type();
   b.norms({.kind = NormKind::rms,
            .placement = Placement::pre,
            .eps = type.starts_with("qwen") || type == "mellum" ? 1e-6 : 1e-5,
            .eps_key = "rms_norm_eps"});
-  const bool has_sigmoids = type == "glm4_moe" || type == "solar_open";
+  const bool exaone = type == "exaone_moe";
+  const bool glm = type.starts_with("glm4");
+  const std::optional<double> half = glm ? std::optional(0.5) : std::nullopt;
   b.decoder({.activation = "silu",
-             .routing = has_sigmoids             ? sigmoid_routing(b)
-                        : type == "ernie4_5_moe" ? ernie_routing(b)
-                                                 : softmax_routing(b)});
+             .routing = glm || type == "solar_open" ? sigmoid_routing(b)
+                        : exaone                    ? exaone_routing(b)
+                        : type == "ernie4_5_moe"    ? ernie_routing(b)
+                                                    : softmax_routing(b)});
+  if (exaone) exaone_windows(b);
   if (type == "olmoe") b.scores({.clip = b.config().number({"clip_qkv"})});
   b.grouped_queries();
-  const bool sees = type == "qwen3_vl_moe_text";
+  const bool sees = type == "qwen3_vl_moe_text" || type == "glm4v_moe_text";
   if (sees) {
-    b.rotary({.theta = 5e5, .sections = true});
+    b.rotary({.theta = glm ? 1e4 : 5e5, .portion = half, .sections = true});
     b.ignores({"sliding_window"});
     b.note("scores are bounded for text: the position of a part of an image is three numbers");
   } else if (type == "ernie4_5_moe") {
     b.rotary({.interleaved = true, .theta = 5e5});
   } else {
     b.rotary({.theta = type == "solar_open" ? 1e6 : 1e4,
-              .portion = type == "glm4_moe" ? std::optional(0.5) : std::nullopt});
+              .portion = half,
+              .windows_only = exaone && b.config().has({"sliding_window"})});
   }
   // The class has a base for each kind of layer.
   if (type == "mellum" && !b.config().has({"rope_parameters"})) {
@@ -58,7 +79,7 @@ void qwen_moe_forward(Builder& b) {
   }
   if (type.starts_with("qwen") && !sees) b.windows({.must_be_enabled = true});
   if (type == "mellum") b.windows({});
-  if (type == "qwen3_moe" || type == "mellum" || type == "glm4_moe" || sees)
+  if (b.has("layers.0.self_attn.q_norm.") && type != "olmoe" && !type.empty())
     b.head_dim_from("layers.0.self_attn.q_norm");
   llama_stack(b, {.tied = type == "ernie4_5_moe", .layer = qwen_moe_layer});
 }
@@ -67,14 +88,15 @@ void qwen_moe_forward(Builder& b) {
 
 extern const Architecture qwen_moe = {
     .name = "qwen_moe",
-    .title = "Qwen-MoE, OLMoE, GLM-4.5 or ERNIE 4.5 MoE",
+    .title = "Qwen-MoE, OLMoE, GLM-4.5, ERNIE 4.5 MoE or K-EXAONE",
     .model_types = {"qwen2_moe", "qwen3_moe", "olmoe", "glm4_moe", "qwen3_vl_moe_text", "ernie4_5_moe",
-                    "solar_open", "mellum"},
+                    "solar_open", "mellum", "exaone_moe", "glm4v_moe_text"},
     .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.input_layernorm.", "layers.{}.mlp.experts.",
                   "layers.{}.mlp.gate."},
     .without = {},
     .describe = qwen_moe_forward,
-    .harmless = {"num_nextn_predict_layers", "mlp_layer_types", "mtp_layer_types", "mtp_mlp_layer_types"},
+    .harmless = {"num_nextn_predict_layers", "mlp_layer_types", "mtp_layer_types", "mtp_mlp_layer_types",
+                 "num_shared_experts"},
     .rotates_exactly = true,
     .in_llama_cpp = "gguf_llama",
 };

@@ -18,6 +18,7 @@ void qwen_moe_layer(Builder& b) {
   expect_norms_of_heads(b);
   b.norm("post_attention_layernorm", "mlp input");
   llama_experts(b);
+  router_correction(b, "mlp.e_score_correction_bias");  // as K-EXAONE names it
 }
 
 std::optional<Routing> ernie_routing(const Builder& b) {

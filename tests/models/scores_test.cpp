@@ -359,6 +359,17 @@ Model fixture_with(const std::string& name, const std::string& field, const std:
   return describe(files::Checkpoint(folder));
 }
 
+// Published files of EXAONE state their pattern as "LLLG".
+TEST(Scores, OfExaoneSeeTheWindowsOfTheListBesideAPatternOfLetters) {
+  for (const char* const name : {"exaone4", "exaone_moe"}) {
+    const Model model = fixture_with(name, "sliding_window_pattern", R"("LG")");
+    EXPECT_EQ(refused(model), " | ") << name;
+    EXPECT_EQ(model.heads.front().window, 4u) << name;
+    EXPECT_EQ(model.heads.back().window, std::nullopt) << name;
+    EXPECT_TRUE(model.heads.front().rotary && !model.heads.back().rotary) << name;
+  }
+}
+
 TEST(NotModelled, NamesWhatActsOnScoresBehindNormsWithoutGain) {
   const Model all = fixture_with("gemma4", "use_bidirectional_attention", R"("all")");
   EXPECT_EQ(refused(all), "use_bidirectional_attention: all | ");

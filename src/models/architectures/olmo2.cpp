@@ -1,3 +1,4 @@
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -36,7 +37,12 @@ void olmo2_forward(Builder& b) {
   b.rotary({.theta = flex || b.model_type() == "olmo3" ? 5e5 : 1e4,
             .windows_unscaled = !exaone,
             .windows_only = exaone && windows});
-  if (windows) b.windows({.period = 4});
+  // EXAONE 4's pattern may be letters, beside a list of the kinds of layers.
+  const bool letters = b.config().fields()["sliding_window_pattern"].starts_with('"');
+  if (windows) b.windows({.period = letters ? std::uint64_t{0} : std::uint64_t{4}});
+  if (windows && letters && !b.config().has({"layer_types"})) {
+    b.scores_not_modelled("layer_types, which are not stated");
+  }
   b.decoder({.activation = "silu", .routing = flex ? softmax_routing(b) : std::nullopt});
   llama_stack(b, {.layer = flex ? flex_olmo_layer : llama_branches_with_norms});
 }

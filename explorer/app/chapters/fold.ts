@@ -32,6 +32,9 @@ const tint = (x: number): string => {
   return `color-mix(in srgb, var(${x < 0 ? "--series-1" : "--series-2"}) ${share}%, var(--muted))`;
 };
 
+const timesAsFast = (speed: number): string =>
+  number(speed) === "1" ? "as fast as on the circle" : `${number(speed)} times as fast as on the circle`;
+
 /** The experiment of the lab that shows the same. */
 const experimentOf = ({ path }: State): string =>
   `winsor-${path === "stretch" ? "stretch" : path === "shift" ? "fold" : "surface"}`;
@@ -165,14 +168,15 @@ function moves(page: Page<State>, name: Move): Promise<void> {
     caption: shift
       ? "Faint: the shifted circle. Dots: where its points land, coloured by where they were (blue left, orange right). Drag the disc to follow a point."
       : "Faint: the stretched circle. Dots: where its points land, coloured by where they were (blue left, orange right). Drag the disc to follow a point.",
-    x: shift ? [-1.3, 3.2] : [-2, 2],
+    // As wide as each other, so that both have one scale.
+    x: shift ? [-1.9, 3.3] : [-2.6, 2.6],
     y: [-1.3, 1.3],
     table: () => ({ columns, rows: rows() }),
   });
   const right = new PlaneFigure({
     id: `${name}-curve`,
     description: `First coordinate after the ${name} over first coordinate before it.`,
-    caption: "The same points: the output of the first neuron over its input.",
+    caption: `The ${shift ? "shifted" : "stretched"} points again: first coordinate after the norm, over first coordinate before the move.`,
     x: [-1.05, 1.05],
     y: [-1.1, 1.1],
     xTitle: "x before",
@@ -194,15 +198,15 @@ function moves(page: Page<State>, name: Move): Promise<void> {
             from: 0,
             to: () => 2,
             pace: 3000,
-            seen: { element: left.element },
+            seen: { element: left.element, until: defaults.shift },
           })
         : player(page, {
             read: (state) => state.stretch,
             write: (value) => ({ stretch: value }),
             from: 1,
             to: () => 5,
-            pace: 900,
-            seen: { element: left.element, opens: true },
+            pace: 1600,
+            seen: { element: left.element, opens: true, until: defaults.stretch },
           }),
     ),
   );
@@ -268,7 +272,7 @@ function moves(page: Page<State>, name: Move): Promise<void> {
               : fact.winding === 1
                 ? "the image goes once around the origin"
                 : "the image goes there and back: folded") +
-            (fact.speed === null ? "" : `; the fastest point turns ${number(fact.speed)} times as fast`) +
+            (fact.speed === null ? "" : `; the fastest point turns ${timesAsFast(fact.speed)}`) +
             (fact.minimum === null ? "." : `; between the ends the output falls to ${number(fact.minimum)}.`);
       readout = what.endsWith(".") ? what : `${what}.`;
       for (const plane of [left, right]) {

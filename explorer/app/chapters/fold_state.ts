@@ -4,8 +4,8 @@ import type { Point } from "../plane";
 
 export const defaults = {
   eps: 0.01,
-  stretch: 1,
-  shift: 0,
+  stretch: 2.5,
+  shift: 1.2,
   /** The point that is followed, in degrees around the circle. */
   angle: 50,
   path: "shift",

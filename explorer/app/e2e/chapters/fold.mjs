@@ -10,25 +10,33 @@ const leaves = (page, name, where) =>
     [name, where],
   );
 
-/** Both moves begin at the beginning and play by themselves when they are seen, until the reader moves them. */
+/** The chapter opens with a stretch and a fold that play by themselves, until the reader moves something. */
 async function plays({ page, open, expect }) {
-  await page.setViewportSize({ width: 1280, height: 500 });
+  const slider = (name) => page.getByRole("slider", { name });
+  await open("fold");
+  const said = await page.textContent('[data-slot="shift-readout"]');
+  expect(
+    Number(await slider("Stretch t").inputValue()) > 0.3 && said.includes("folded"),
+    `without motion, it opens with a stretch of 10^${await slider("Stretch t").inputValue()} and the words ${said}`,
+  );
   await page.emulateMedia({ reducedMotion: "no-preference" });
   await open("fold");
-  const slider = (name) => page.getByRole("slider", { name });
-  expect((await slider("Shift t").inputValue()) === "0", `the shift begins at ${await slider("Shift t").inputValue()}`);
-  await page.locator("#figure-shift-circle").scrollIntoViewIfNeeded();
-  await page.waitForFunction(() =>
-    document.querySelector('[data-slot="shift-readout"]').textContent.includes("folded"),
-  );
+  await page.waitForFunction(() => document.querySelectorAll('article [data-player="playing"]').length === 2);
+  await page.waitForFunction(() => document.querySelector('article [data-player="playing"]') === null);
+  const end = await page.textContent('[data-slot="shift-readout"]');
+  expect(end === said, `it plays to where it is said: ${end}`);
+  await open("fold");
+  await page.waitForFunction(() => document.querySelectorAll('article [data-player="playing"]').length === 2);
   await slider("Shift t").fill("0.5");
   await page.waitForTimeout(500);
   expect(
     (await slider("Shift t").inputValue()) === "0.5",
     `it plays on to ${await slider("Shift t").inputValue()} though the reader has moved it`,
   );
-  await page.setViewportSize({ width: 1280, height: 800 });
   await page.emulateMedia({ reducedMotion: "reduce" });
+  await open("fold?shift=0");
+  const once = await page.textContent('[data-slot="shift-readout"]');
+  expect(once.includes("as fast as on the circle") && !once.includes("1 times"), `unmoved, it says ${once}`);
 }
 
 /** On a phone, too, an axis has two ticks or more. */

@@ -126,16 +126,29 @@ function rangesOf(page: Page<State>): void {
     const found = await rangesIn(page.engine, language);
     slot.replaceChildren(
       ...found.map((one, i) => strip(cells[i] ?? "lstm", one)),
-      el("p", { class: "muted" }, `n from 1 to ${most}: tall where the member is accepted and no word near it is.`),
+      el(
+        "p",
+        { class: "muted" },
+        `A bar for each n from 1 to ${most}: tall and green where the member is accepted and no word near it is, short and red elsewhere.`,
+      ),
     );
   });
   page.onChange(draw);
 }
 
+/** The first n that `exactTo` asks about. */
+const leastAsked = 5;
+const rightFor = (exactTo: number): string =>
+  exactTo < leastAsked
+    ? `not every answer is right at n = ${leastAsked}`
+    : exactTo === leastAsked
+      ? `every answer right at n = ${leastAsked}, but not at ${leastAsked + 1}`
+      : `every answer right from n = ${leastAsked} to ${exactTo}${exactTo >= most ? " and perhaps beyond" : ""}`;
+
 function strip(cell: Cell, { member, another, exactTo }: Range): HTMLElement {
   const right = member.map((yes, n) => yes && !another[n]);
   const name = cell.toUpperCase();
-  const says = `${name}: every answer right from n = 5 to ${exactTo}${exactTo >= most ? " and perhaps beyond" : ""}.`;
+  const says = `${name}: ${rightFor(exactTo)}.`;
   const bars = right.slice(1).map((good, i) => {
     const height = good ? 20 : 6;
     return mark("rect", { x: i, y: 20 - height, width: 1.02, height, class: good ? "right" : "wrong" });
@@ -147,7 +160,7 @@ function strip(cell: Cell, { member, another, exactTo }: Range): HTMLElement {
   );
   const element = figure({
     id: `range-${cell}`,
-    content: el("div", {}, svg),
+    content: el("div", {}, svg, axis()),
     caption: says,
     table: () => ({
       columns: ["n", "member accepted", "another accepted"],
@@ -156,6 +169,20 @@ function strip(cell: Cell, { member, another, exactTo }: Range): HTMLElement {
   });
   element.dataset["exactTo"] = String(exactTo);
   return element;
+}
+
+/** Values of n under a strip, each under the middle of its bar. */
+function axis(): SVGSVGElement {
+  const svg = mark("svg", { class: "strip-axis", "aria-hidden": "true" });
+  for (const n of [1, 50, 100, 150, 200, most]) {
+    const x = `${(100 * (n - 0.5)) / most}%`;
+    const anchor = n === 1 ? "start" : n === most ? "end" : "middle";
+    svg.append(
+      mark("line", { x1: x, x2: x, y1: 1, y2: 5 }),
+      mark("text", { x, y: 17, "text-anchor": anchor }, n === 1 ? "n = 1" : String(n)),
+    );
+  }
+  return svg;
 }
 
 /** The counts of the word's letters in the text; they make the word a block of each letter. */

@@ -31,6 +31,7 @@ import {
   radiusOf,
   rules,
   specOf,
+  taskWords,
   widths,
 } from "./playground_state";
 import type { State } from "./playground_state";
@@ -38,6 +39,8 @@ import text from "./playground.html";
 
 /** Milliseconds of training between two checks for input. */
 const slice = 20;
+/** Milliseconds of a training that shows nothing, after which what is learned so far is drawn. */
+const silence = 1000;
 /** Milliseconds of a frame that training may take. */
 const framePart = 12;
 /** Pictures of the training that opens the chapter. */
@@ -261,6 +264,7 @@ export default chapter<State>({
       }
       const run = running!;
       let portion = 20;
+      let drawn = performance.now();
       while (run.steps < Math.min(state.trained, state.steps)) {
         const started = performance.now();
         if (opening !== null) portion = openingPortion(state, run.steps);
@@ -272,6 +276,10 @@ export default chapter<State>({
           await drawPictures(state, run);
           arrived();
           continue;
+        }
+        if (performance.now() - drawn > silence) {
+          await drawPictures(state, run);
+          drawn = performance.now();
         }
         status.textContent = `Training: step ${run.steps} of ${state.trained}`;
       }
@@ -414,6 +422,8 @@ export default chapter<State>({
     numberInText(page, "depth, in the text", "depth", { values: depths });
     numberInText(page, "seed, in the text", "seed", { min: 1, max: 40, step: 1 });
     page.onChange((state) => {
+      const words = taskWords[state.data];
+      for (const name of ["asks", "ends"] as const) page.slot(name).textContent = words?.[name] ?? "";
       page.slot("axes-note").textContent =
         state.width > 3
           ? `The first three of ${state.width} features.`

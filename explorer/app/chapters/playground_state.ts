@@ -39,6 +39,29 @@ export const taskNames: [value: string, label: string][] = [
   ["own", "Your own points, from these"],
 ];
 
+/** What a task asks of the net, and where its samples end if the net learns it; for the words of the chapter. */
+export const taskWords: Record<string, { asks: string; ends: string }> = {
+  spiral: {
+    asks: "two spiral arms apart",
+    ends:
+      "The plane comes to lie on the sphere and folds over itself until one class is a cap and the other a band around it. " +
+      "In the end one plane cuts them apart",
+  },
+  octants: {
+    asks: "the eighths of a sphere apart, of which neighbours have opposite classes",
+    ends: "The sphere folds onto itself, layer by layer, until one plane cuts the classes apart",
+  },
+  xor: {
+    asks: "the corners of a square apart, of which opposite ones have one class",
+    ends: "The plane bends over the sphere until one plane in space cuts the classes apart",
+  },
+  rings: {
+    asks: "a ring apart from the ring around it",
+    ends: "The inner ring ends as a cap of the sphere and the outer one around it, so that one plane cuts them apart",
+  },
+  own: { asks: "your points apart", ends: "If the net learns them, one plane cuts the classes apart in the end" },
+};
+
 /** Activations that may stand between two layers. */
 export const between: Record<TrainSpec["norm"] | Exclude<TrainSpec["activation"], "norm" | "gelu">, string> = {
   spherical: "u(x) = x/|x|",

@@ -118,8 +118,10 @@ def header_page(path):
 
 
 def cpp_pages():
-    pages, index = {}, ["# C++ reference", "A page for each public header. `find_package(normscope)` finds the installed "
-                        "library; [Installing](../../install.md#from-c) has a program that uses it."]
+    origin, here = ROOT / "docs/install.md", "reference/cpp/index.md"
+    pages = {}
+    begin = linked(origin.read_text().partition("## From C++\n")[2].partition("\n## ")[0], origin, here, pages)
+    index = ["# C++ reference", "## To begin", begin, "Every public header has a page."]
     for module in sorted((ROOT / "include/normscope").iterdir()):
         headers = sorted(module.rglob("*.hpp"))
         index += [f"## {module.name}", "| header | about |\n|---|---|"]
@@ -130,7 +132,7 @@ def cpp_pages():
             about = next((text for text, whole in comments if whole), comments[0][0] if comments else "")
             first = re.split(r"(?<=[.:]) ", re.sub(r"\s*///\s?", " ", about).strip())[0].rstrip(":")
             index[-1] += f"\n| [{path.name}]({name}) | {escaped(first)} |"
-    pages["reference/cpp/index.md"] = "\n\n".join(index) + "\n"
+    pages[here] = "\n\n".join(index) + "\n"
     return pages
 
 

@@ -27,8 +27,9 @@ export function showContents(main: HTMLElement, engine: Engine): { redraw(): voi
         el(
           "p",
           {},
-          "Before every attention and every MLP block of a transformer stands a normalization layer. It decides which " +
-            "tokens a head can attend to, bends what straight lines cannot separate, and bounds what the model can say.",
+          "Before every attention and every MLP block of a transformer stands a normalization layer, a norm for short: " +
+            "LayerNorm or RMSNorm. It decides which tokens a head can attend to, bends what straight lines cannot " +
+            "separate, and bounds what the model can say.",
         ),
         el(
           "div",

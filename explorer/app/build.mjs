@@ -43,8 +43,11 @@ const formulas = (html, file) =>
         throwOnError: true,
         strict: "error",
       });
-      // Bars as the letter that text fonts have, where there is no font of mathematics.
-      const math = markup.replace(/^<span class="katex">|<\/span>$/g, "").replaceAll("\u2223", "|");
+      // Bars as the letter that text fonts have, where there is no font of mathematics, without the space around a relation.
+      const math = markup
+        .replace(/^<span class="katex">|<\/span>$/g, "")
+        .replaceAll('<mo stretchy="false">\u2223', '<mo stretchy="false" lspace="0" rspace="0">|')
+        .replaceAll("\u2223", "|");
       // A line may break before what stands right behind a formula.
       return after ? `<span class="whole">${math}${after}</span>` : math;
     } catch (error) {

@@ -230,7 +230,7 @@ export function mountMerge(page: Page<State>): void {
       play,
       button("Back", () => move(-1), { class: "action" }),
       button("Next", () => move(1), { class: "action" }),
-      el("div", { class: "control slider" }, el("span", {}, "layer"), steps, count),
+      el("div", { class: "control slider wide" }, el("span", {}, "layer"), steps, count),
     ),
   );
   const draws = async (classes: number) => {
@@ -255,7 +255,7 @@ export function mountMerge(page: Page<State>): void {
         { class: "action" },
       ),
       button("Random labels", () => void draws(2), { class: "action" }),
-      button("of three classes", () => void draws(3), { class: "action" }),
+      button("Labels of three classes", () => void draws(3), { class: "action" }),
       choice(page, "Folds", "mode", [
         ["paper", "as published"],
         ["stable", "stable"],

@@ -1,4 +1,5 @@
 import { button, el } from "../shared/dom";
+import { number } from "../shared/format";
 import type { Page } from "./chapter";
 import type { State } from "./link";
 
@@ -17,11 +18,6 @@ export interface SliderOptions {
   show?: (value: number) => string;
 }
 
-const plain = (value: number): string =>
-  Math.abs(value) >= 1e-3 || value === 0
-    ? String(Number(value.toPrecision(4))).replace("-", "\u2212")
-    : value.toExponential(1);
-
 /** A slider for the value behind `read` and `write`, with the value next to it. */
 function sliderOf<S extends State>(
   page: Page<S>,
@@ -31,7 +27,7 @@ function sliderOf<S extends State>(
   options: SliderOptions,
 ): HTMLElement {
   const id = newId();
-  const { log = false, show = plain } = options;
+  const { log = false, show = (value: number) => number(value, 4) } = options;
   const inward = (value: number) => (log ? Math.log10(Math.max(value, options.min)) : value);
   const outward = (value: number) => (log ? Number((10 ** value).toPrecision(3)) : value);
   const input = el("input", {

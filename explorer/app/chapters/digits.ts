@@ -207,6 +207,7 @@ export default chapter<State>({
           await show(run, page.store.get().layer);
           last = performance.now();
         }
+        if (still.matches) status.textContent = `Training: step ${run.steps} of ${state.steps}`;
         const before = performance.now();
         run.steps = (await run.training.advance(portion)).steps;
         portion = Math.max(1, Math.min(200, Math.round((portion * slice) / Math.max(1, performance.now() - before))));

@@ -184,7 +184,7 @@ class Painter {
       return this.label("likeliest", top + this.labels.next - 6, small);
     }
     if (step.kind === "stream") return this.label("embedding", middle + 4, small);
-    if (step.kind === "removal") return this.label("what if", middle + 4, small);
+    if (step.kind === "removal") return this.label("left out", middle + 4, small);
     const last = step.kind === "norm" && step.norm === trace.norms.length - 1;
     this.label(last ? "final norm" : step.kind === "mlp" ? "MLP" : step.kind, middle + 4, small);
     if (step.kind === "norm") {

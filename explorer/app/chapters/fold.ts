@@ -165,11 +165,9 @@ function moves(page: Page<State>, name: Move): Promise<void> {
   const left = new PlaneFigure({
     id: `${name}-circle`,
     description: `The circle's points after a ${name} and the norm, coloured by where they were from left to right.`,
-    caption: shift
-      ? "Faint: the shifted circle. Dots: where its points land, coloured by where they were (blue left, orange right). Drag the disc to follow a point."
-      : "Faint: the stretched circle. Dots: where its points land, coloured by where they were (blue left, orange right). Drag the disc to follow a point.",
+    caption: `Dashed: the ${shift ? "shifted" : "stretched"} circle. Dots: where its points land, coloured by where they were (blue left, orange right). Drag the large disc to follow a point.`,
     // As wide as each other, so that both have one scale.
-    x: shift ? [-1.9, 3.3] : [-2.6, 2.6],
+    x: shift ? [-1.3, 3.1] : [-2.2, 2.2],
     y: [-1.3, 1.3],
     table: () => ({ columns, rows: rows() }),
   });
@@ -205,7 +203,7 @@ function moves(page: Page<State>, name: Move): Promise<void> {
             write: (value) => ({ stretch: value }),
             from: 1,
             to: () => 5,
-            pace: 1600,
+            pace: 2400,
             seen: { element: left.element, opens: true, until: defaults.stretch },
           }),
     ),
@@ -265,7 +263,7 @@ function moves(page: Page<State>, name: Move): Promise<void> {
       left.element.dataset["landed"] = followed.landed.map((value) => value.toFixed(4)).join(" ");
       const what =
         fact === null
-          ? `t = ${number(t)}: ${percent(beyond)} of the circle lies beyond ±0.9 (without eps).`
+          ? `t = ${number(t)}: ${percent(beyond)} of the circle lands beyond x = ±0.9 (without eps).`
           : `t = ${number(t)}: ` +
             (fact.winding === null
               ? "the circle passes through the origin."

@@ -4,7 +4,7 @@ import type { Point } from "../plane";
 
 export const defaults = {
   eps: 0.01,
-  stretch: 2.5,
+  stretch: 2,
   shift: 1.2,
   /** The point that is followed, in degrees around the circle. */
   angle: 50,

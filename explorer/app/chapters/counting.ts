@@ -129,7 +129,7 @@ function rangesOf(page: Page<State>): void {
       el(
         "p",
         { class: "muted" },
-        `A bar for each n from 1 to ${most}: tall and green where the member is accepted and no word near it is, short and red elsewhere.`,
+        `A bar for each n from 1 to ${most}: tall where the member is accepted and no word near it is, short elsewhere.`,
       ),
     );
   });

@@ -229,7 +229,7 @@ function wordOf(page: Page<State>): void {
       judges.dataset["verdicts"] = [found.member, found.lstm, found.gru, found.constructed].map(Number).join("");
       judges.replaceChildren(
         table(
-          "Which networks accept the word",
+          "Is the word a member?",
           ["network", "says"],
           [
             ["In truth", verdict(found.member)],

@@ -95,7 +95,11 @@ function toolbar(
     claim.textContent = preset.claim;
   });
   const doors = el("div", { class: "doors", hidden: true });
-  const elsewhere = button("", () => openDoors(doors.hidden), { class: "quiet elsewhere", "aria-expanded": "false" });
+  const elsewhere = button("", () => openDoors(doors.hidden), {
+    class: "quiet elsewhere",
+    title: "What is on show as a link, a command, C++ and Python",
+    "aria-expanded": "false",
+  });
   elsewhere.append(el("span", {}, "The same "), "elsewhere");
   const showDoors = () => {
     const { command, cpp, python } = chapter.doors(store.get());

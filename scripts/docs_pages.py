@@ -214,7 +214,9 @@ def on_config(config):
     for name, here in DOCUMENTS.items():
         if (ROOT / name).exists():
             pages[here] = linked((ROOT / name).read_text(), ROOT / name, here, pages)
-    pages["index.md"] = "---\nhide: [navigation]\n---\n" + pages["index.md"]
+    # Its picture shows buttons, so that a reader presses it.
+    home = re.sub(r"!\[The explorer\]\(.*?\)", lambda picture: f'<a href="explore/index.html">{picture[0]}</a>', pages["index.md"])
+    pages["index.md"] = "---\nhide: [navigation]\n---\n" + home
     for path in (ROOT / "docs").rglob("*.md"):  # for the sources that they link to
         linked(path.read_text(), path, path.relative_to(ROOT / "docs").as_posix(), pages)
     config.extra["pages"] = pages

@@ -34,6 +34,12 @@ export async function check({ page, open, expect, settled }) {
     Number(await data(page, "#figure-range-gru", "exactTo")),
   ];
   expect(lstm > gru, `lstm is exact to ${lstm}, gru to ${gru}`);
+  const range = await page.textContent("#figure-range-gru figcaption");
+  expect(!/from n = (\d+) to \1\D/.test(range), `a range of one number: ${range}`);
+  const marks = await page.$$eval("#figure-range-gru .strip-axis text", (all) =>
+    all.map(({ textContent }) => textContent),
+  );
+  expect(marks.length > 2 && marks.at(-1) === "250", `below the bars stand ${marks}`);
 
   await page.getByRole("textbox", { name: "Word" }).fill("aaaabbb");
   await page.waitForFunction(() => document.querySelector('[data-slot="judges"]').dataset.verdicts?.startsWith("0"));

@@ -174,4 +174,16 @@ export async function check({ page, open, expect, settled, save }) {
       download.suggestedFilename(),
     );
   }
+
+  // A link to a long training shows what has been learned before it is over, and the words are those of its task.
+  await page.evaluate(() => {
+    location.hash = "#/playground?data=octants&rows=1000&depth=4&rate=0.03&schedule=linear&steps=10000&trained=10000";
+  });
+  await page.waitForFunction(() => {
+    const figure = document.querySelector("#figure-plane");
+    const step = Number(figure?.dataset.step ?? 0);
+    return figure?.textContent.includes("unrolled") && step > 0 && step < 10000;
+  });
+  const asks = await page.textContent('[data-slot="asks"]');
+  expect(asks.includes("sphere"), `of the octants it says that the net learns to tell ${asks}`);
 }

@@ -277,8 +277,9 @@ std::vector<Figure> figures(const Results& results) {
   for (const Json& corpus : results.all("corpus")) {
     const Results there = results.where("corpus", corpus);
     const std::string name = shown(corpus);
-    all.push_back(over_steps(name + "-loss", fmt::format("Language model on {}: loss held out.", name), there,
-                             {.series = "arm", .metric = "held_out", .title = "nats a character"}));
+    all.push_back(over_steps(
+        name + "-loss", fmt::format("Language model on {}: loss held out, after the first 1000 steps.", name),
+        there, {.series = "arm", .metric = "held_out", .title = "nats a character", .from = 1}));
     for (std::size_t layer = 1; layer <= layers; ++layer) all.push_back(lost_over_steps(name, there, layer));
   }
   return all;

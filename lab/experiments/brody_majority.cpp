@@ -169,11 +169,10 @@ Finding judge_accuracy_matched(const Results& results) { return matched_accuracy
 Finding judge_accuracy_matched_at_end(const Results& results) { return matched_accuracy(results, end); }
 
 std::vector<Figure> figures(const Results& results) {
-  const auto figure = [&](const char* name, const char* metric, const char* title, const char* caption) {
-    Figure curves = over_steps(name, caption, results, {.series = "arm", .metric = metric, .title = title});
-    // No limit: the arms' names begin with the same words and would be cut to the same label.
-    curves.specification["config"]["legend"]["labelLimit"] = 0;
-    return curves;
+  const auto figure = [&](const char* name, const char* metric, const char* title, const char* caption,
+                          bool logarithmic = false) {
+    return over_steps(name, caption, results,
+                      {.series = "arm", .metric = metric, .title = title, .logarithmic = logarithmic});
   };
   return {figure("loss", "loss", "training loss",
                  "Majority: training loss, by the transformation before attention."),
@@ -181,7 +180,7 @@ std::vector<Figure> figures(const Results& results) {
           figure("angle", "query_angle", "angle of queries to ones, degrees",
                  "Majority: angle of effective queries to all-ones."),
           figure("uniformity", "divergence", "divergence of attention from uniform, nats",
-                 "Majority: divergence of attention over positions from uniform."),
+                 "Majority: divergence of attention over positions from uniform.", true),
           figure("queries", "query_length", "length of queries", "Majority: length of effective queries.")};
 }
 

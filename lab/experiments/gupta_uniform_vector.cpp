@@ -51,7 +51,6 @@ constexpr std::string_view rule =
 constexpr double two_deviations = 0.25;
 /// P(|cos| <= 2/√64) of a direction that is uniform on the sphere of R⁶⁴.
 constexpr const char* accepts_random = "the rule accepts 95.5 % of all directions at this width";
-constexpr std::string_view missing = "a large language model";
 
 }  // namespace
 
@@ -65,22 +64,20 @@ const Experiment experiment{
         "with RMSNorm, which would not.",
     .quick_seconds = 2,
     .full_minutes = 10,
-    .scale = {.paper = "language models of up to 7 billion parameters",
-              .ours = language_scale,
-              .factor = 35000.0},
+    .scale = language_scale("language models of up to 7 billion parameters", 35000.0),
     .backend = Backend::torch_or_gpu,
     .plan = plan,
     .perform = train_language,
     .claims = {{.name = "layer",
                 .says = "With LayerNorm hidden vectors have on average no component along all-ones.",
                 .paper = "all models that were tried, during training and inference (abstract)",
-                .rule = {rule, Test::equivalence, least_seeds, two_deviations, 0.0, missing},
+                .rule = {rule, Test::equivalence, least_seeds, two_deviations, 0.0, large_language_model},
                 .judge = of_layer_norm,
                 .doubt = accepts_random},
                {.name = "rms",
                 .says = "With RMSNorm hidden vectors have on average no component along all-ones.",
                 .paper = "all models that were tried, during training and inference (abstract)",
-                .rule = {rule, Test::equivalence, least_seeds, two_deviations, 0.0, missing},
+                .rule = {rule, Test::equivalence, least_seeds, two_deviations, 0.0, large_language_model},
                 .judge = of_rms_norm,
                 .doubt = accepts_random}},
     .figures = figures};

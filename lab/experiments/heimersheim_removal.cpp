@@ -26,8 +26,7 @@ Plan plan(Size size) {
 }
 
 Finding costs_little(const Results& results) {
-  return compare("LN", results.where("arm", "kept"), "frozen denominators", results.where("arm", "removed"),
-                 {.metric = "loss", .lower_is_better = true});
+  return compare_losses(results, "arm", {"LN", "kept"}, {"frozen denominators", "removed"});
 }
 
 /// Deviation over mean of each denominator: the relative error of a constant in its place.
@@ -76,9 +75,7 @@ const Experiment experiment{
         "the loss is nearly unchanged.",
     .quick_seconds = 2,
     .full_minutes = 8,
-    .scale = {.paper = "GPT-2 small, fine-tuned on 500 million tokens; later GPT-2 XL",
-              .ours = language_scale,
-              .factor = 1000.0},
+    .scale = language_scale("GPT-2 small, fine-tuned on 500 million tokens; later GPT-2 XL", 1000.0),
     .backend = Backend::torch_or_gpu,
     .plan = plan,
     .perform = train_language,

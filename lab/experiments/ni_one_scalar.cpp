@@ -303,7 +303,7 @@ std::vector<Figure> figures(const Results& results) {
     add("constructed, width 3 (the bound 2^L)", depth, made.where("depth", depth).last("turns").least);
   Json specification = vega::curves(
       std::move(rows), {.x = "norms L", .y = "changes of the answer on a line", .logarithmic_y = true});
-  specification["config"]["legend"]["labelLimit"] = 0;
+  specification["encoding"]["x"]["axis"] = {{"format", "d"}};
   return {
       {"turns",
        "How often the answer of an LN-Net changes along a straight line: a net constructed to do so as often "

@@ -9,6 +9,7 @@
 #include <normscope/nets/rnn/counting.hpp>
 #include <normscope/results/documents.hpp>
 #include <normscope/results/figures.hpp>
+#include <normscope/results/figures/vega.hpp>
 
 #include "frame/experiment.hpp"
 #include "frame/figures.hpp"
@@ -207,10 +208,16 @@ std::vector<Figure> figures(const Results& results) {
     const Results runs = results.where("language", am::to_string(language));
     if (runs.runs().empty()) continue;
     const char* const name = two ? "a^n b^n" : "a^n b^n c^n";
-    all.push_back(at_end(fmt::format("exact_to_{}", am::to_string(language)),
-                         fmt::format("{}, trained to n = {}: exact to which n", name,
-                                     runs.runs()[0].configuration.at("longest").get<std::size_t>()),
-                         runs, {"head", "exact_to", "exact to n"}, "cell", "cell"));
+    Json trainings = Json::array();
+    for (const Done& run : runs.runs()) {
+      trainings.push_back({{"series", run.configuration.at("head")},
+                           {"x", run.configuration.at("cell")},
+                           {"y", run.last("exact_to")}});
+    }
+    all.push_back({fmt::format("exact_to_{}", am::to_string(language)),
+                   fmt::format("{}, trained to n = {}: exact to which n, each training", name,
+                               runs.runs()[0].configuration.at("longest").get<std::size_t>()),
+                   vega::dots(std::move(trainings), {.x = "cell", .y = "exact to n"})});
     all.push_back(at_end(fmt::format("balanced_{}", am::to_string(language)),
                          fmt::format("{}: words near members; a constant answer has 0.5", name), runs,
                          {"head", "balanced", "balanced accuracy"}, "cell", "cell"));

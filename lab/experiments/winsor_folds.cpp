@@ -168,11 +168,10 @@ Figure changes_around(const Results& results) {
 
 std::vector<Figure> figures(const Results& results) {
   if (results.runs().empty()) return {};
-  Figure accuracy = over_steps(
-      "accuracy", "Accuracy on the spiral, free and with the second norm's fold held; mean and deviation.",
-      results, {.series = "arm", .metric = "accuracy", .title = "accuracy"});
-  accuracy.specification["config"]["legend"]["labelLimit"] = 0;
-  return {std::move(accuracy), changes_around(results)};
+  return {over_steps("accuracy",
+                     "Accuracy on the spiral, free and with the second norm's fold held; mean and deviation.",
+                     results, {.series = "arm", .metric = "accuracy", .title = "accuracy"}),
+          changes_around(results)};
 }
 
 }  // namespace

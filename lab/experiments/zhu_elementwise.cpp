@@ -16,18 +16,8 @@ Plan plan(Size size) {
   return language_plan(size, 2, arms, language_schedule(size, 1500, 250));
 }
 
-Finding compare_losses(const Results& results, const char* name, const char* norm, const char* other_name,
-                       const char* other) {
-  return compare(name, results.where("norm", norm), other_name, results.where("norm", other),
-                 {.metric = "loss", .lower_is_better = true});
-}
-
-Finding dyt_matches(const Results& results) { return compare_losses(results, "LN", "layer", "DyT", "dyt"); }
-Finding derf_matches(const Results& results) {
-  return compare_losses(results, "LN", "layer", "Derf", "derf");
-}
 Finding derf_over_dyt(const Results& results) {
-  return compare_losses(results, "DyT", "dyt", "Derf", "derf");
+  return compare_losses(results, "norm", {"DyT", "dyt"}, {"Derf", "derf"});
 }
 
 std::vector<Figure> figures(const Results& results) {
@@ -36,8 +26,6 @@ std::vector<Figure> figures(const Results& results) {
                  "Held-out loss with LayerNorm, DyT and Derf over training; mean and deviation of the seeds.",
                  results, {.series = "norm", .metric = "loss", .title = "held-out loss (nats a character)"})};
 }
-
-constexpr std::string_view missing = "a large language model";
 
 }  // namespace
 
@@ -48,9 +36,8 @@ const Experiment experiment{
     .claim = "Transformers train as well with DyT (tanh) or Derf (erf) of each feature as with LayerNorm.",
     .quick_seconds = 2,
     .full_minutes = 10,
-    .scale = {.paper = "LLaMA of 7 to 70 billion parameters and others (DyT); GPT-2 and others (Derf)",
-              .ours = language_scale,
-              .factor = 50000.0},
+    .scale = language_scale("LLaMA of 7 to 70 billion parameters and others (DyT); GPT-2 and others (Derf)",
+                            50000.0),
     .backend = Backend::torch_or_gpu,
     .plan = plan,
     .perform = train_language,
@@ -59,19 +46,19 @@ const Experiment experiment{
           .says = "The loss with DyT differs from that with LN by at most 0.02 nats.",
           .paper = "the same performance or better (abstract)",
           .rule = {"held-out loss with LN minus that with DyT, nats", Test::equivalence, least_seeds, 0.02,
-                   0.0, missing},
-          .judge = dyt_matches},
+                   0.0, large_language_model},
+          .judge = dyt_for_layer_norm},
          {.name = "derf_matches",
           .says = "The loss with Derf differs from that with LN by at most 0.02 nats.",
           .paper = "Chen and others 2025: better than LN in images, speech and DNA (abstract)",
           .rule = {"held-out loss with LN minus that with Derf, nats", Test::equivalence, least_seeds, 0.02,
-                   0.0, missing},
-          .judge = derf_matches},
+                   0.0, large_language_model},
+          .judge = derf_for_layer_norm},
          {.name = "derf_over_dyt",
           .says = "The loss with Derf is lower than with DyT.",
           .paper = "Chen and others 2025: better than DyT across domains (abstract)",
           .rule = {"held-out loss with DyT minus that with Derf, nats", Test::mean, least_seeds, 0.005, 0.0,
-                   missing},
+                   large_language_model},
           .judge = derf_over_dyt,
           .doubt = "both are far behind LN here, without the paper's scalar after the embedding and with one "
                    "initial α"}},

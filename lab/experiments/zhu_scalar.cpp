@@ -25,14 +25,6 @@ Plan plan(Size size) {
   return language_plan(size, 2, arms, language_schedule(size, 1500, 250));
 }
 
-Finding beside_layer_norm(const Results& results, const char* name, const char* norm) {
-  return compare("LN", results.where("norm", "layer"), name, results.where("norm", norm),
-                 {.metric = "loss", .lower_is_better = true});
-}
-
-Finding dyt_matches(const Results& results) { return beside_layer_norm(results, "DyT", "dyt"); }
-Finding derf_matches(const Results& results) { return beside_layer_norm(results, "Derf", "derf"); }
-
 std::vector<Figure> figures(const Results& results) {
   return {over_steps(
       "loss",
@@ -40,8 +32,6 @@ std::vector<Figure> figures(const Results& results) {
       "multiplies; mean and deviation of the seeds.",
       results, {.series = "arm", .metric = "loss", .title = "held-out loss (nats a character)"})};
 }
-
-constexpr std::string_view missing = "a large language model";
 
 }  // namespace
 
@@ -54,9 +44,7 @@ const Experiment experiment{
         "LayerNorm.",
     .quick_seconds = 2,
     .full_minutes = 10,
-    .scale = {.paper = "LLaMA of 7 to 70 billion parameters (DyT); GPT-2 (Derf)",
-              .ours = language_scale,
-              .factor = 50000.0},
+    .scale = language_scale("LLaMA of 7 to 70 billion parameters (DyT); GPT-2 (Derf)", 50000.0),
     .backend = Backend::torch_or_gpu,
     .plan = plan,
     .perform = train_language,
@@ -67,16 +55,16 @@ const Experiment experiment{
           .rule =
               {"seeds from 301 on: held-out loss with LN minus that with DyT and a learned scalar after the "
                "embedding, initially the root of the width, nats",
-               Test::equivalence, least_seeds, 0.02, 0.0, missing},
-          .judge = dyt_matches},
+               Test::equivalence, least_seeds, 0.02, 0.0, large_language_model},
+          .judge = dyt_for_layer_norm},
          {.name = "derf_matches",
           .says = "With the scalar the loss with Derf differs from that with LN by at most 0.02 nats.",
           .paper = "Chen and others 2025: better than LN in images, speech and DNA (abstract)",
           .rule =
               {"seeds from 301 on: held-out loss with LN minus that with Derf and a learned scalar after the "
                "embedding, initially the root of the width, nats",
-               Test::equivalence, least_seeds, 0.02, 0.0, missing},
-          .judge = derf_matches}},
+               Test::equivalence, least_seeds, 0.02, 0.0, large_language_model},
+          .judge = derf_for_layer_norm}},
     .figures = figures};
 
 }  // namespace normscope::lab::zhu_scalar

@@ -1,5 +1,6 @@
 #include "figures.hpp"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -35,7 +36,12 @@ Figure over_steps(std::string name, std::string caption, const Results& results,
       for (const Metric& metric : run.metrics) measured[metric.step] += metric.name == drawn.metric ? 1 : 0;
     }
     for (const auto& [step, count] : measured) {
-      if (count == arm.runs().size()) rows.push_back(row_of(shown(value), step, arm.at(drawn.metric, step)));
+      if (step < drawn.from || count < arm.runs().size()) continue;
+      Json row = row_of(shown(value), step, arm.at(drawn.metric, step));
+      // A band down to zero has no end on a logarithmic axis.
+      if (drawn.logarithmic && row.contains("low"))
+        row["low"] = std::max(row["low"].get<double>(), row["y"].get<double>() / 10.0);
+      rows.push_back(std::move(row));
     }
   }
   return {std::move(name), std::move(caption),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,7 @@ struct Drawn {
   std::string_view metric;
   const char* title = "";    ///< of the metric's axis
   bool logarithmic = false;  ///< that axis
+  std::uint64_t from = 0;    ///< the first step that is drawn, by `over_steps`
 };
 
 /// The metric over steps: mean and standard deviation over seeds, at steps that every seed has.

@@ -53,6 +53,11 @@ TEST(Results, AreDrawnAsMeansWithinADeviation) {
   const Json& rows = steps.specification["data"]["values"];
   ASSERT_EQ(rows.size(), 4U);
   EXPECT_EQ(rows[1], (Json{{"series", "LN"}, {"x", 20}, {"y", 1.5}, {"low", 0.79289}, {"high", 2.2071}}));
+  const Figure late = over_steps("loss", "Loss", four, {.series = "arm", .metric = "loss", .from = 20});
+  EXPECT_EQ(late.specification["data"]["values"].size(), 2U);
+  const Figure bands =
+      over_steps("loss", "Loss", four, {.series = "arm", .metric = "loss", .logarithmic = true});
+  EXPECT_EQ(bands.specification["data"]["values"][3]["low"], 0.15);  // 1.5 less 1.414, but a tenth or more
   const Figure ends = at_end("end", "End", four, {"arm", "loss", "loss"}, "width", "width");
   EXPECT_EQ(ends.specification["data"]["values"].size(), 2U);
 }

@@ -309,6 +309,8 @@ void write_figures(const ExperimentResult& account, const std::filesystem::path&
     Json specification = figure.specification;
     specification["title"] = {
         {"text", lines_of(figure.caption)}, {"subtitle", show_command(account)}, {"anchor", "start"}};
+    // No limit: names that begin with the same words would be cut to the same label.
+    specification["config"]["legend"]["labelLimit"] = 0;
     AtomicFile file(folder / fmt::format("{}-{}.vl.json", account.experiment->name, figure.name));
     file.write(json_text(specification));
     file.write("\n");

@@ -45,6 +45,19 @@ Finding compare(const char* name, const Results& one, const char* better_name, c
       paired.differences};
 }
 
+Finding compare_losses(const Results& results, const char* key, const Arm& one, const Arm& better) {
+  return compare(one.name, results.where(key, one.value), better.name, results.where(key, better.value),
+                 {.metric = "loss", .lower_is_better = true});
+}
+
+Finding dyt_for_layer_norm(const Results& results) {
+  return compare_losses(results, "norm", {"LN", "layer"}, {"DyT", "dyt"});
+}
+
+Finding derf_for_layer_norm(const Results& results) {
+  return compare_losses(results, "norm", {"LN", "layer"}, {"Derf", "derf"});
+}
+
 Finding compare_groups_of_eight(const Results& results, const Gain& gain) {
   return compare("LN", results.where("groups", 1), "groups of eight", in_groups_of_eight(results), gain);
 }

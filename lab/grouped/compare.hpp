@@ -35,6 +35,20 @@ struct Gain {
 [[nodiscard]] Finding compare(const char* name, const Results& one, const char* better_name,
                               const Results& better, const Gain& gain = {});
 
+/// Runs by a value in their configurations, and what they are called.
+struct Arm {
+  const char* name = "";
+  const char* value = "";
+};
+
+/// `compare` of the held-out losses of the runs that have one or the other value for `key`.
+[[nodiscard]] Finding compare_losses(const Results& results, const char* key, const Arm& one,
+                                     const Arm& better);
+
+/// `compare_losses` of LN and DyT, and of LN and Derf.
+[[nodiscard]] Finding dyt_for_layer_norm(const Results& results);
+[[nodiscard]] Finding derf_for_layer_norm(const Results& results);
+
 /// `compare` of LN, runs with one group, and LN-G in groups of eight.
 [[nodiscard]] Finding compare_groups_of_eight(const Results& results, const Gain& gain = {});
 

@@ -8,6 +8,12 @@
 
 namespace normscope::lab::grouped {
 
+Scale language_scale(std::string_view paper, double factor) {
+  return {.paper = paper,
+          .ours = "a character model of width 64 on one megabyte of text, some 0.1 to 0.3 million parameters",
+          .factor = factor};
+}
+
 Schedule language_schedule(Size size, std::uint64_t steps, std::uint64_t measure_every) {
   return size == Size::quick
              ? Schedule{.steps = 8, .warmup = 2, .rate = 3e-3, .measure_every = 4}

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "frame/experiment.hpp"
@@ -12,8 +13,11 @@
 /// The character model on Shakespeare that experiments about other norms train.
 namespace normscope::lab::grouped {
 
-inline constexpr const char* language_scale =
-    "a character model of width 64 on one megabyte of text, some 0.1 to 0.3 million parameters";
+/// Its size beside the paper's, which is `factor` times as large.
+[[nodiscard]] Scale language_scale(std::string_view paper, double factor);
+
+/// What could refute claims about published language models.
+inline constexpr std::string_view large_language_model = "a large language model";
 
 /// Their schedule: of the full size `steps`, measured every `measure_every`; of the quick one eight.
 [[nodiscard]] Schedule language_schedule(Size size, std::uint64_t steps, std::uint64_t measure_every);

@@ -134,9 +134,18 @@ std::string Builder::layer_of(std::string_view tensor) const {
 void Builder::flag_leftovers() {
   std::vector<std::string> names;
   std::size_t count = 0;
-  std::set<std::string> places;
+  std::set<std::string> places, described;
+  for (const Norm& norm : model_.norms) described.insert(layer_of(norm.name));
+  described.erase("");
+  bool runs = model_.decoder.has_value();
   for (const files::Tensor& tensor : checkpoint_.tensors()) {
-    if (used(tensor) || tensor.shape.size() < 2) continue;
+    if (used(tensor)) continue;
+    // A layer may do something with it, as routers do with a correction.
+    if (runs && described.contains(layer_of(tensor.name))) {
+      add_not_modelled(model_.decoder->not_modelled, fmt::format("tensor \"{}\"", tensor.name));
+      runs = false;
+    }
+    if (tensor.shape.size() < 2) continue;
     if (++count <= 3) names.push_back(fmt::format("\"{}\"", tensor.name));
     places.insert(layer_of(tensor.name));
   }

@@ -267,14 +267,15 @@ TEST_P(DecoderFixture, IsLinearWhereItIsFrozen) {
 INSTANTIATE_TEST_SUITE_P(
     Decoder, DecoderFixture,
     testing::Values("arcee", "bloom", "codegen", "cohere", "cohere2", "cohere_qk_norm", "cwm", "ernie4_5",
-                    "ernie4_5_moe", "exaone4", "falcon_11b", "falcon_40b", "falcon_7b", "falcon_alibi",
-                    "flex_olmo", "gemma", "gemma2", "gemma3", "glm", "glm4", "glm4_moe", "gpt2",
-                    "gpt2_scaled", "gpt_bigcode", "gpt_bigcode_multi_head", "gpt_neo", "gpt_neox",
-                    "gpt_neox_sequential", "gpt_oss", "gptj", "granite", "granitemoe", "granitemoeshared",
-                    "helium", "jais2", "llama", "llama_biased", "minimax_m2", "ministral", "mistral",
-                    "mixtral", "mpt", "nemotron", "olmo", "olmo2", "olmo3", "olmoe", "opt", "persimmon",
-                    "phi", "phi3", "phi_qk_norm", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "seed_oss",
-                    "smollm3", "solar_open", "stablelm", "stablelm_parallel", "starcoder2", "vaultgemma"),
+                    "ernie4_5_moe", "exaone4", "exaone_moe", "falcon_11b", "falcon_40b", "falcon_7b",
+                    "falcon_alibi", "flex_olmo", "gemma", "gemma2", "gemma3", "glm", "glm4", "glm4_moe",
+                    "gpt2", "gpt2_scaled", "gpt_bigcode", "gpt_bigcode_multi_head", "gpt_neo", "gpt_neox",
+                    "gpt_neox_sequential", "gpt_oss", "gptj", "granite", "granite_swa", "granitemoe",
+                    "granitemoe_swa", "granitemoeshared", "helium", "jais2", "llama", "llama_biased",
+                    "minimax_m2", "ministral", "mistral", "mixtral", "mpt", "nemotron", "olmo", "olmo2",
+                    "olmo3", "olmoe", "opt", "persimmon", "phi", "phi3", "phi_qk_norm", "qwen2", "qwen2_moe",
+                    "qwen3", "qwen3_moe", "seed_oss", "smollm3", "solar_open", "stablelm",
+                    "stablelm_parallel", "starcoder2", "vaultgemma"),
     [](const auto& instance) { return instance.param; });
 
 TEST(Decoder, RunsEncodersThatAreAskedFor) {

@@ -202,6 +202,14 @@ TEST(HostileModel, ExtraMatricesMakeTheNormsNearThemIncomplete) {
   EXPECT_TRUE(notes_mention(model, "\"h.1.adapter.down.weight\""));
 }
 
+// A layer may do something with it, as routers do with a correction of one axis.
+TEST(HostileModel, ExtraTensorsOfALayerAreNoPassThatIsKnown) {
+  EXPECT_EQ(gpt2({0, 1}).describe().decoder->not_modelled, "");
+  EXPECT_EQ(gpt2({0, 1}).add("h.1.mlp.correction", {4}).describe().decoder->not_modelled,
+            "tensor \"h.1.mlp.correction\"");
+  EXPECT_EQ(gpt2({0, 1}).add("correction", {4}).describe().decoder->not_modelled, "");
+}
+
 TEST(HostileModel, ExtraNormsAreListedAsUnknown) {
   const Model model = gpt2({0}).norm("h.0.ln_cross_attn", 4).describe();
   ASSERT_EQ(model.norms.size(), 4u);

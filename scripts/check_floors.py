@@ -23,7 +23,7 @@ TORCH = re.compile(r"^#include <((?:ATen|c10|torch)/[^>]+)>", re.MULTILINE)
 COMMENT = re.compile(r"//.*")
 # Names of namespace std that public headers use, by the header that defines them.
 DEFINES = {
-    "algorithm": "max", "array": "array", "chrono": "chrono",
+    "algorithm": "max", "array": "array to_array", "chrono": "chrono",
     "cmath": "abs ceil copysign exp fabs floor fma ilogb isfinite isinf isnan ldexp log log10 nearbyint pow round scalbn sqrt",
     "cstddef": "byte ptrdiff_t size_t", "cstdint": "int32_t int64_t uint16_t uint32_t uint64_t uint8_t",
     "cstdio": "fprintf remove snprintf", "cstdlib": "abort atoi atoll strtod", "cstring": "memcpy",

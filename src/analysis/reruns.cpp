@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -212,7 +213,9 @@ class Reruns {
                               Random random(index + 1);
                               const std::vector<double>& derivative = derivative_of(derivatives, index);
                               for (std::size_t i = 0; i < derivative.size(); ++i) {
-                                const double added = (random.bits() >> 63U) != 0 ? size : -size;
+                                // By the sign of the bits; which it is, no processor can predict.
+                                const auto bits = static_cast<std::int64_t>(random.bits());
+                                const double added = std::copysign(size, -static_cast<double>(bits));
                                 rows.data()[i] += added;
                                 freeze.by_paths += derivative[i] * added;
                               }

@@ -126,6 +126,7 @@ std::vector<double> Decoder::State::routed(const Experts& experts, MatrixView<co
   const std::size_t count = experts.mlps.size();
   std::vector<double> correction;
   if (experts.correction != nullptr) {
+    // A map of one input, so that it is disturbed as other weights are.
     const MatrixView<const double> one(&unit, 1, 1);
     correction = apply(checkpoint, *experts.correction, one, threads, disturbance);
   }

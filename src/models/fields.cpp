@@ -423,6 +423,7 @@ bool leaves_out_bias(const Config::Field& field, Model& model) {
   const bool of_all = is({"use_bias", "enable_bias", "bias"});
   const bool of_attention = of_all || is({"attention_bias", "qkv_bias", "use_qkv_bias"});
   const bool of_mlps = of_all || is({"mlp_bias"});
+  if (!of_attention && !of_mlps) return false;
   bool found = false;
   each_map(model, [&](const Linear& map) {
     const bool is_of_mlp = map.role.starts_with("mlp");

@@ -218,10 +218,11 @@ class Configurations {
   void compare_routing(const std::optional<models::Routing>& before,
                        const std::optional<models::Routing>& after) {
     if (!before || !after) {
-      // Fields of one form are compared one by one.
-      const bool of_one_form = old_.architecture == new_.architecture;
-      if (before.has_value() == after.has_value() && (of_one_form || !has_router(old_))) return;
+      const bool both_lack = before.has_value() == after.has_value();
+      if (both_lack && !has_router(old_)) return;
       unknown_.insert(Described::stream);
+      // The fields of one form say what differs.
+      if (both_lack && old_.architecture == new_.architecture) return;
       result_.not_compared.push_back(
           fmt::format("how experts are chosen, which {} does not state", before ? "NEW" : "OLD"));
       return;

@@ -317,6 +317,25 @@ TEST(RewriteCompare, FieldsThatNothingReadAreNoDifference) {
   }
 }
 
+// Experts that are chosen in groups are not described, so that neither is what the field says of their
+// weights.
+TEST(RewriteCompare, WeightsOfExpertsInGroupsAreUndecided) {
+  const Scratch scratch;
+  std::vector<files::Checkpoint> both;
+  for (const char* const value : {"true", "false"}) {
+    Copy copy(fixture("glm4_moe"));
+    for (const auto& [before, after] :
+         {std::pair<std::string, std::string>{"\"n_group\": 1", "\"n_group\": 2"},
+          {"\"norm_topk_prob\": true", std::string("\"norm_topk_prob\": ") + value}}) {
+      copy.config.replace(copy.config.find(before), before.size(), after);
+    }
+    both.push_back(copy.open(scratch / value));
+  }
+  const Model first = models::describe(both[0]);
+  EXPECT_EQ(compare(both[0], first, both[1], models::describe(both[1])).agreement, Agreement::undecided);
+  EXPECT_EQ(compare(both[0], first, both[0], first).agreement, Agreement::same);
+}
+
 // A description of what is not modelled may contain less than the fields that it reads: transformers
 // computes something else with each of these.
 TEST(RewriteCompare, FieldsOfWhatIsNotModelledAreNoProof) {

@@ -37,10 +37,9 @@ class MappedSource : public Source {
   MappedFile file_;
 };
 
-constexpr std::uint64_t block_size = std::uint64_t{1} << 20;
-/// Reads of this size gain less from a block that is held than its copy takes.
-constexpr std::uint64_t read_directly = block_size / 4;
-constexpr std::size_t most_blocks = 32;
+/// A read of this size gains less from a block that is held than its copy takes, and goes past the cache.
+constexpr std::uint64_t block_size = std::uint64_t{1} << 18;
+constexpr std::size_t most_blocks = 64;
 
 /// The most recently used blocks of all files that are open, so that a model of many files takes no more
 /// memory than one file.
@@ -113,7 +112,7 @@ class FileSource : public Source {
     NORMSCOPE_ASSERT(offset <= size() && out.size() <= size() - offset);
     // Reads move the file's position.
     const std::lock_guard lock(mutex_);
-    if (out.size() >= read_directly) {
+    if (out.size() >= block_size) {
       file_.read(offset, out);
       return;
     }

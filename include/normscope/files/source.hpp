@@ -57,7 +57,7 @@ using OpenSource = std::function<std::unique_ptr<Source>(const std::filesystem::
 ///
 /// Errors    Io
 ///
-/// Cost      memory 32 MiB at most, for all such files together
+/// Cost      memory 16 MiB at most, for all such files together
 [[nodiscard]] std::unique_ptr<Source> read_file(const std::filesystem::path& path);
 
 /// Number of bytes held at a time if a file is not mapped, chosen for 32-bit address spaces.

@@ -102,9 +102,9 @@ constexpr std::size_t lanes = 4;
 /// 16 (n + 1) u²; sums of such sums add 16 u² each.
 constexpr std::size_t terms_together = 8;
 
-using Lanes = double __attribute__((vector_size(lanes * sizeof(double))));
-
 struct RowBlock {
+  using Lanes = double __attribute__((vector_size(lanes * sizeof(double))));
+
   /// Rows first to first + lanes of a matrix; those beyond it are 0.
   RowBlock(const Matrix& b, std::size_t first) : high(b.columns * lanes), low(b.columns * lanes) {
     for (std::size_t lane = 0; lane < lanes && first + lane < b.rows; ++lane) {
@@ -197,6 +197,15 @@ Matrix transposed(const Matrix& a) {
 DoubleDouble square_of(std::span<const DoubleDouble> x) { return dot(x, x); }
 
 double length_of(std::span<const DoubleDouble> x) { return sqrt(square_of(x)).high; }
+
+double size_of(std::span<const DoubleDouble> x) { return up(length_of(x)); }
+
+std::vector<double> rounded(const Matrix& a) {
+  std::vector<double> result;
+  result.reserve(a.values.size());
+  for (const DoubleDouble& value : a.values) result.push_back(value.high);
+  return result;
+}
 
 Column to_column(std::span<const double> x) { return {x.begin(), x.end()}; }
 

@@ -137,6 +137,10 @@ struct Matrix {
 [[nodiscard]] DoubleDouble square_of(std::span<const DoubleDouble> x);
 /// The square root of that, rounded to a double.
 [[nodiscard]] double length_of(std::span<const DoubleDouble> x);
+/// An upper bound of it.
+[[nodiscard]] double size_of(std::span<const DoubleDouble> x);
+/// The entries rounded to float64, row-major.
+[[nodiscard]] std::vector<double> rounded(const Matrix& a);
 [[nodiscard]] Column to_column(std::span<const double> x);
 
 /// L with L Lᵀ = A for a symmetric matrix; empty if a pivot is not positive.

@@ -1,12 +1,10 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <numbers>
 
 #include <normscope/core/binary_scale.hpp>
 #include <normscope/core/exact.hpp>
-#include <normscope/core/linear_algebra.hpp>
 #include <normscope/core/rounding.hpp>
 
 #include "arithmetic.hpp"
@@ -15,24 +13,13 @@
 namespace normscope::verify {
 namespace {
 
-/// Limits on the number of distances at which a query is evaluated and on multiplications over all distances.
-/// `heads` writes no larger ones.
+/// The number of distances at which a query is evaluated; `heads` writes no larger one.
 constexpr std::size_t most_swept = 1u << 16;
-constexpr double most_operations = 0x1p40;
 /// Smaller spreads, relative to the sizes of the maps, are bounded without squares.
 constexpr double negligible_spread = 1e-10;
 
 /// Whether products with a positive number of a certificate cannot underflow or overflow.
 bool is_moderate(double value) { return value > 0x1p-200 && value < 0x1p200; }
-
-double size_of(std::span<const DoubleDouble> x) { return up(length_of(x)); }
-
-/// A double-double matrix rounded to float64, row-major.
-std::vector<double> rounded(const Matrix& a) {
-  std::vector<double> result;
-  for (const DoubleDouble& value : a.values) result.push_back(value.high);
-  return result;
-}
 
 /// L with L Lᵀ = A + E; `lost` bounds |E| and the error of A, and the caller accounts for it.
 struct KeyFactor {
@@ -50,110 +37,6 @@ KeyFactor factor_of(const HeadSide& side) {
   result.lost = size_of(back.values) + 2.0 * hidden(side.terms + side.gram.rows) * square;
   return result;
 }
-
-/// Whether a row-major matrix, of which the lower triangle is read and overwritten, has a Cholesky factor:
-/// blocks of columns, each after one product of what is known of the factor.
-bool has_factor(MatrixView<double> a) {
-  constexpr std::size_t block = 16;
-  const std::size_t n = a.rows();
-  std::vector<double> known(n * block);
-  for (std::size_t first = 0; first < n; first += block) {
-    const std::size_t columns = std::min(block, n - first);
-    const auto rows_from = [&](std::size_t count) {
-      return MatrixView<const double>(a.row(first).data(), count, first, a.stride());
-    };
-    multiply(rows_from(n - first), Factor<double>(rows_from(columns)).transposed(),
-             MatrixView<double>(known.data(), n - first, columns));
-    std::array<std::array<double, block>, block> factor{};  // factor[j][k]: entry (first + k, first + j)
-    for (std::size_t i = first; i < n; ++i) {
-      double* const row = a.row(i).data() + first;
-      const std::size_t on_row = std::min(columns, i - first + 1);
-      for (std::size_t j = 0; j < on_row; ++j) row[j] -= known[(i - first) * columns + j];
-      for (std::size_t j = 0; j < on_row; ++j) {
-        const bool is_pivot = first + j == i;
-        if (is_pivot && !(row[j] > 0.0)) return false;
-        row[j] = is_pivot ? std::sqrt(row[j]) : row[j] / factor[j][j];
-        if (i - first < columns) factor[j][i - first] = row[j];
-        for (std::size_t k = j + 1; k < on_row; ++k) row[k] -= row[j] * factor[j][k];
-      }
-    }
-  }
-  return true;
-}
-
-/// Whether level I − A is positive definite; A is overwritten.
-bool is_below(double level, MatrixView<double> a) {
-  const std::size_t n = a.rows();
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t j = 0; j <= i; ++j) a.row(i)[j] = (j == i ? level : 0.0) - a.row(i)[j];
-  }
-  return has_factor(a);
-}
-
-/// P close to (L Lᵀ)⁻¹, for L in float64.
-std::vector<double> inverse_square(const std::vector<double>& lower, std::size_t n) {
-  std::vector<double> inverse(n * n);  // L⁻¹, row by row
-  for (std::size_t i = 0; i < n; ++i) {
-    double* const row = inverse.data() + i * n;
-    row[i] = 1.0;
-    for (std::size_t j = 0; j < i; ++j) {
-      for (std::size_t k = 0; k <= j; ++k) row[k] -= lower[i * n + j] * inverse[j * n + k];
-    }
-    for (std::size_t k = 0; k <= i; ++k) row[k] /= lower[i * n + i];
-  }
-  std::vector<double> result(n * n);
-  const MatrixView<const double> rows(inverse.data(), n, n);
-  multiply(Factor<double>(rows).transposed(), rows, MatrixView<double>(result.data(), n, n));
-  return result;
-}
-
-/// A test of LᵀG L < square in one factorization: of b²P − G, with P close to the inverse of a slightly
-/// larger L Lᵀ, whose queries q = L z have qᵀ P q <= 1 + δ, and b² (1 + δ) <= square. What it does not prove
-/// may still hold.
-class InverseTest {
- public:
-  /// `trace` bounds that of G.
-  InverseTest(Matrix ellipsoid, double thicker, double square, double trace) : dim_(ellipsoid.rows) {
-    for (std::size_t i = 0; i < dim_; ++i) ellipsoid.at(i, i) += thicker;
-    const std::optional<Matrix> factor = cholesky(ellipsoid);
-    if (!factor) return;
-    const std::vector<double> lower = rounded(*factor);
-    shape_ = inverse_square(lower, dim_);
-    // δ from LᵀP L − I.
-    std::vector<double> half(dim_ * dim_), inner(dim_ * dim_);
-    const MatrixView<const double> rows(lower.data(), dim_, dim_);
-    multiply(MatrixView<const double>(shape_.data(), dim_, dim_), rows,
-             MatrixView<double>(half.data(), dim_, dim_));
-    multiply(Factor<double>(rows).transposed(), MatrixView<const double>(half.data(), dim_, dim_),
-             MatrixView<double>(inner.data(), dim_, dim_));
-    for (std::size_t i = 0; i < dim_; ++i) inner[i * dim_ + i] -= 1.0;
-    const double size = euclidean_norm(lower);
-    const auto terms = static_cast<std::ptrdiff_t>(3 * dim_ + 16);
-    const double delta =
-        euclidean_norm(inner) + rounding(terms) * (size * size * euclidean_norm(shape_) + 1.0);
-    if (!(delta < 0.5)) return;
-    for (double& value : shape_) value *= square * (1.0 - 16.0 * unit) / (1.0 + up(delta));
-    double sum = 0.0;
-    for (std::size_t i = 0; i < dim_; ++i) sum += shape_[i * dim_ + i];
-    lost_ = 4.0 * (rounding(terms) * (sum + trace) + HeadScores::angle_error * trace) +
-            std::numeric_limits<double>::min();
-  }
-
-  /// `work` is overwritten.
-  [[nodiscard]] bool passes(const std::vector<double>& gram, MatrixView<double> work) const {
-    if (!(lost_ < infinity)) return false;
-    for (std::size_t i = 0; i < dim_; ++i) {
-      for (std::size_t j = 0; j <= i; ++j) work.row(i)[j] = shape_[i * dim_ + j] - gram[i * dim_ + j];
-      work.row(i)[i] -= lost_;
-    }
-    return has_factor(work);
-  }
-
- private:
-  std::size_t dim_;
-  std::vector<double> shape_{};  ///< b²P
-  double lost_ = infinity;       ///< rounding of entries and of the factor
-};
 
 }  // namespace
 
@@ -283,103 +166,6 @@ double spread_by_weights(const HeadScores& scores, const PairWeights& proof, con
   const double lost = 2.0 * left * sizes + hidden(scores.query.map.columns + rows) *
                                                size_of(on_query.values) * scores.query.size() * longest_key;
   return up(2.0 * longest_query * longest_key) + up(2.0 * lost);
-}
-
-double spread_by_distance(const HeadScores& scores, const DistanceBounds& bounds) {
-  if (scores.frequencies.size() != scores.pairs() || bounds.distances == 0 || !(bounds.reach >= 0.0) ||
-      !(bounds.query_square >= 0.0) || !(bounds.key_square >= 0.0)) {
-    return infinity;
-  }
-  const std::size_t dim = scores.dim;
-  const Column moving = scores.moving_constant();
-  const double constant = size_of(scores.query.constant);
-  // All scores are 0.
-  if (scores.query.map_size + constant == 0.0 || scores.key.map_size + size_of(moving) == 0.0) return 0.0;
-  if (static_cast<double>(bounds.distances) * std::pow(static_cast<double>(dim), 3.0) > most_operations) {
-    return infinity;
-  }
-  double centre = 0.0;
-  for (const double value : bounds.centre) centre += value * value;
-  const double shift = size_of(moving) + up(std::sqrt(centre));
-  // A square of 0 leaves the constant out.
-  double left_out = 0.0;
-  if (bounds.query_square == 0.0) left_out += constant * (scores.key.map_size + shift);
-  if (bounds.key_square == 0.0) left_out += scores.query.map_size * shift;
-  // The ellipsoid of queries, L Lᵀ, slightly enlarged.
-  Matrix ellipsoid = scores.query.gram;
-  if (bounds.query_square > 0.0) {
-    const DoubleDouble square = bounds.query_square;
-    for (std::size_t i = 0; i < dim; ++i) {
-      for (std::size_t j = 0; j < dim; ++j) {
-        ellipsoid.at(i, j) += scores.query.constant[i] * scores.query.constant[j] / square;
-        ellipsoid.at(i, j) *= DoubleDouble(1.0) + square;
-      }
-    }
-  }
-  double trace = 0.0;
-  for (std::size_t i = 0; i < dim; ++i) trace += ellipsoid.at(i, i).high;
-  const double thicker = 1e-14 * trace + std::numeric_limits<double>::min();
-  for (std::size_t i = 0; i < dim; ++i) ellipsoid.at(i, i) += thicker;
-  const std::optional<Matrix> factor = cholesky(ellipsoid);
-  if (!factor) return infinity;
-  const std::vector<double> lower = rounded(*factor);
-  const double rho = bounds.key_square;
-  std::vector<double> gram = rounded(scores.key.gram);
-  for (double& value : gram) value *= 1.0 + rho;
-  double key_trace = (1.0 + rho) * scores.key.map_size * scores.key.map_size;
-  if (rho > 0.0) key_trace += (1.0 + rho) / rho * shift * shift;
-  // reach²I − LᵀG_tL: each entry is a sum of dim² products, rotated twice before and factored after.
-  const double square = bounds.reach * bounds.reach;
-  const double lost = (rounding(static_cast<std::ptrdiff_t>(3 * dim + 16)) + 4.0 * HeadScores::angle_error) *
-                          (trace + thicker * static_cast<double>(dim)) * key_trace +
-                      2.0 * rounding(static_cast<std::ptrdiff_t>(dim)) * static_cast<double>(dim) * square;
-  const InverseTest quick(ellipsoid, 1e-7 * trace, square, key_trace);
-  std::vector<double> turned(dim * dim), halves(dim * dim), products(dim * dim);
-  const MatrixView<const double> of_queries(lower.data(), dim, dim);
-  std::vector<double> cosines(scores.pairs()), sines(scores.pairs());
-  for (std::size_t t = 0; t < bounds.distances; ++t) {
-    const double at = static_cast<double>(t);
-    const Column where = rho > 0.0 ? scores.turned(moving, at) : moving;
-    Column ones(dim);
-    for (std::size_t j = 0; j < scores.pairs(); ++j) ones[scores.first[j]] = 1.0;
-    const Column angles = scores.turned(ones, at);
-    turned = gram;
-    for (std::size_t j = 0; j < scores.pairs(); ++j) {
-      const double c = angles[scores.first[j]].high;
-      const double s = angles[scores.second[j]].high;
-      double* const a = turned.data() + scores.first[j] * dim;
-      double* const b = turned.data() + scores.second[j] * dim;
-      for (std::size_t k = 0; k < dim; ++k) {
-        const double x = a[k];
-        a[k] = c * x - s * b[k];
-        b[k] = s * x + c * b[k];
-      }
-      cosines[j] = c;
-      sines[j] = s;
-    }
-    for (std::size_t k = 0; k < dim; ++k) {
-      double* const row = turned.data() + k * dim;
-      for (std::size_t j = 0; j < scores.pairs(); ++j) {
-        const double x = row[scores.first[j]];
-        const double y = row[scores.second[j]];
-        row[scores.first[j]] = cosines[j] * x - sines[j] * y;
-        row[scores.second[j]] = sines[j] * x + cosines[j] * y;
-      }
-    }
-    if (rho > 0.0) {
-      for (std::size_t i = 0; i < dim; ++i) {
-        const double x = (where[i].high - bounds.centre[i]) * ((1.0 + rho) / rho);
-        for (std::size_t k = 0; k < dim; ++k) turned[i * dim + k] += x * (where[k].high - bounds.centre[k]);
-      }
-    }
-    const MatrixView<double> half(halves.data(), dim, dim);
-    const MatrixView<double> inner(products.data(), dim, dim);
-    if (quick.passes(turned, inner)) continue;
-    multiply(MatrixView<const double>(turned.data(), dim, dim), of_queries, half);
-    multiply(Factor<double>(of_queries).transposed(), MatrixView<const double>(half), inner);
-    if (!is_below(square - lost, inner)) return infinity;
-  }
-  return up(2.0 * (bounds.reach + left_out));
 }
 
 double widest_context(const HeadScores& scores, const Column& query, std::size_t distances) {

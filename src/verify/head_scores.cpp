@@ -154,19 +154,30 @@ Column HeadScores::moving_constant() const {
   return result;
 }
 
-Column HeadScores::turned(Column x, double distance, bool backwards) const {
-  for (std::size_t j = 0; j < pairs(); ++j) {
-    const DoubleDouble angle = two_product(-distance, frequencies[j]);
+HeadScores::Turn HeadScores::turn(double distance) const {
+  Turn result;
+  for (const double frequency : frequencies) {
+    const DoubleDouble angle = two_product(-distance, frequency);
     const double cosine = std::cos(angle.high);
     const double sine = std::sin(angle.high);
-    const DoubleDouble c = DoubleDouble::sum(cosine, -angle.low * sine);
-    const DoubleDouble s = DoubleDouble::sum(sine, angle.low * cosine) * DoubleDouble(backwards ? -1.0 : 1.0);
+    result.cosines.push_back(DoubleDouble::sum(cosine, -angle.low * sine));
+    result.sines.push_back(DoubleDouble::sum(sine, angle.low * cosine));
+  }
+  return result;
+}
+
+Column HeadScores::turned(Column x, const Turn& turn) const {
+  for (std::size_t j = 0; j < pairs(); ++j) {
     const DoubleDouble a = x[first[j]];
     const DoubleDouble b = x[second[j]];
-    x[first[j]] = c * a - s * b;
-    x[second[j]] = s * a + c * b;
+    x[first[j]] = turn.cosines[j] * a - turn.sines[j] * b;
+    x[second[j]] = turn.sines[j] * a + turn.cosines[j] * b;
   }
   return x;
+}
+
+Column HeadScores::turned(Column x, double distance, bool backwards) const {
+  return turned(std::move(x), turn(backwards ? -distance : distance));
 }
 
 DoubleDouble HeadScores::score(const Column& at, std::span<const double> key_point,

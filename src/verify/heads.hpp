@@ -49,7 +49,14 @@ struct HeadScores {
   [[nodiscard]] std::size_t pairs() const { return first.size(); }
   /// d without its part on coordinates that do not rotate, which shifts all scores alike.
   [[nodiscard]] Column moving_constant() const;
-  /// R_t x, or R_tᵀ x if `backwards`, with an error of at most `angle_error` times its length.
+  /// The cosine and the sine of each pair's angle at a distance.
+  struct Turn {
+    Column cosines{}, sines{};
+  };
+  [[nodiscard]] Turn turn(double distance) const;
+  /// R_t x, with an error of at most `angle_error` times its length.
+  [[nodiscard]] Column turned(Column x, const Turn& turn) const;
+  /// R_t x, or R_tᵀ x if `backwards`.
   [[nodiscard]] Column turned(Column x, double distance, bool backwards = false) const;
   /// Error of the library's cosines and sines for an angle computed in twice the precision.
   static constexpr double angle_error = 4.0 * 0x1p-53;

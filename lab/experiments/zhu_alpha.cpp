@@ -11,8 +11,8 @@
 #include "grouped/compare.hpp"
 #include "grouped/language.hpp"
 
-// zhu-scalar's DyT with other initial α, of norms before attention and of all others, as the paper tunes them by
-// width. One seed chooses among them, others judge the choice.
+// zhu-scalar's DyT with other initial α, of norms before attention and of all others, as the paper tunes them
+// by width. One seed chooses among them, others judge the choice.
 namespace normscope::lab::zhu_alpha {
 namespace {
 
@@ -24,12 +24,13 @@ struct Pair {
   double other = 0.0;
 };
 
-/// The paper's for LLaMA of width 4096, 2048 and 1024, zhu-scalar's, and larger ones, as our width is smaller.
+/// The paper's for LLaMA of width 4096, 2048 and 1024, zhu-scalar's, and larger ones, as our width is
+/// smaller.
 constexpr Pair of_4096{"0.8/0.2", 0.8, 0.2};
 constexpr Pair of_1024{"1/1", 1.0, 1.0};
 constexpr Pair usual{"0.5/0.5", 0.5, 0.5};
-constexpr Pair pairs[] = {of_4096,        usual,          {"1/0.5", 1.0, 0.5}, of_1024,
-                          {"2/2", 2.0, 2.0}, {"4/4", 4.0, 4.0}, {"8/8", 8.0, 8.0}};
+constexpr Pair pairs[] = {
+    of_4096, usual, {"1/0.5", 1.0, 0.5}, of_1024, {"2/2", 2.0, 2.0}, {"4/4", 4.0, 4.0}, {"8/8", 8.0, 8.0}};
 
 /// This one and one a pair are in every seed, the first of which chooses.
 constexpr std::size_t seeds = 1 + least_seeds;
@@ -75,8 +76,8 @@ Choice choose(const Results& results) {
   }
   choice.others = Results(std::move(others));
   if (compared < std::size(pairs)) choice.arm.clear();
-  choice.says = fmt::format("seed {} chooses {} of {} pairs, loss {:.4f}; then ", first, choice.arm, compared,
-                            least);
+  choice.says =
+      fmt::format("seed {} chooses {} of {} pairs, loss {:.4f}; then ", first, choice.arm, compared, least);
   return choice;
 }
 
@@ -84,8 +85,9 @@ Choice choose(const Results& results) {
 Finding chosen_over(const Results& results, const char* name, const char* arm) {
   const Choice choice = choose(results);
   if (choice.arm.empty()) return {"the seed that chooses has not run every pair"};
-  Finding finding = compare(name, choice.others.where("arm", arm), "the chosen pair",
-                            choice.others.where("arm", choice.arm), {.metric = "loss", .lower_is_better = true});
+  Finding finding =
+      compare(name, choice.others.where("arm", arm), "the chosen pair",
+              choice.others.where("arm", choice.arm), {.metric = "loss", .lower_is_better = true});
   finding.ours = choice.says + finding.ours;
   return finding;
 }
@@ -97,11 +99,12 @@ Finding narrow_needs_more(const Results& results) {
 }
 
 std::vector<Figure> figures(const Results& results) {
-  return {at_end("loss",
-                 "Held-out loss at the end with LayerNorm, and with DyT by its initial α before attention and "
-                 "elsewhere; mean and deviation of the seeds.",
-                 results, {.series = "norm", .metric = "loss", .title = "held-out loss (nats a character)"},
-                 "arm", "LN, or initial α of DyT: before attention/elsewhere")};
+  return {
+      at_end("loss",
+             "Held-out loss at the end with LayerNorm, and with DyT by its initial α before attention and "
+             "elsewhere; mean and deviation of the seeds.",
+             results, {.series = "norm", .metric = "loss", .title = "held-out loss (nats a character)"},
+             "arm", "LN, or initial α of DyT: before attention/elsewhere")};
 }
 
 }  // namespace
@@ -110,7 +113,8 @@ extern const Experiment experiment;
 const Experiment experiment{
     .name = "zhu-alpha",
     .paper = "Zhu 2025",
-    .claim = "With an initial α tuned for the width, a language model trains as well with DyT as with LayerNorm.",
+    .claim =
+        "With an initial α tuned for the width, a language model trains as well with DyT as with LayerNorm.",
     .quick_seconds = 5,
     .full_minutes = 45,
     .scale = language_scale("LLaMA of 7 to 70 billion parameters", 50000.0),
@@ -119,24 +123,30 @@ const Experiment experiment{
     .perform = train_language,
     .claims =
         {{.name = "dyt_matches",
-          .says = "With the scalar and a tuned α the loss with DyT differs from that with LN by at most 0.02 nats.",
+          .says = "With the scalar and a tuned α the loss with DyT differs from that with LN by at most 0.02 "
+                  "nats.",
           .paper = "the same performance or better (abstract), with an α tuned by width (tables 11 and 12)",
-          .rule = {"seeds from 501 on: the first chooses the initial α, of norms before attention and of all others, "
-                   "with the least held-out loss of seven pairs; at the other seeds, held-out loss with LN minus that "
+          .rule = {"seeds from 501 on: the first chooses the initial α, of norms before attention and of all "
+                   "others, "
+                   "with the least held-out loss of seven pairs; at the other seeds, held-out loss with LN "
+                   "minus that "
                    "with DyT, the scalar and this pair, nats",
                    Test::equivalence, least_seeds, 0.02, 0.0, large_language_model},
           .judge = dyt_matches},
          {.name = "narrow_needs_more",
-          .says = "The loss is lower with the α of the narrowest LLaMA, width 1024, than with that of width 4096.",
+          .says = "The loss is lower with the α of the narrowest LLaMA, width 1024, than with that of width "
+                  "4096.",
           .paper = "wider networks need a smaller α (table 12): 1 and 1 for width 1024, 0.8 and 0.2 for 4096",
-          .rule = {"seeds from 501 on: held-out loss with an initial α of 0.8 before attention and 0.2 elsewhere minus "
+          .rule = {"seeds from 501 on: held-out loss with an initial α of 0.8 before attention and 0.2 "
+                   "elsewhere minus "
                    "that with 1 and 1, nats",
                    Test::mean, least_seeds, 0.005, 0.0, large_language_model},
           .judge = narrow_needs_more},
          as_ours({.name = "choice_helps",
                   .says = "The loss is lower with a tuned α than with 0.5 everywhere.",
                   .paper = "ours",
-                  .rule = {"seeds from 501 on: the first chooses as above; at the other seeds, held-out loss with 0.5 "
+                  .rule = {"seeds from 501 on: the first chooses as above; at the other seeds, held-out loss "
+                           "with 0.5 "
                            "and 0.5 minus that with the chosen pair, nats",
                            Test::mean, least_seeds, 0.005},
                   .judge = choice_helps})},

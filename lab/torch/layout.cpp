@@ -78,7 +78,8 @@ std::vector<Parameter> layout(const Shape& shape) {
     for (std::size_t stage = 0; stage < 3; ++stage) {
       const std::string name = "stage" + std::to_string(stage);
       tensors.convolution(name + ".convolution", stage == 0 ? image_channels : shape.width, shape.width);
-      if (shape.between == Between::norm) tensors.norm(name + ".norm", shape.width, shape.norm, shape.alpha_other);
+      if (shape.between == Between::norm)
+        tensors.norm(name + ".norm", shape.width, shape.norm, shape.alpha_other);
     }
   } else {
     if (shape.kind == Kind::language) {

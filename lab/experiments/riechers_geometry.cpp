@@ -394,8 +394,7 @@ const Experiment experiment{
           .says = "LayerNorm by mean and variance is eq. 6, with Πa for a − μ1 and |Πa|²/N for the variance.",
           .paper = "eqs. 1 to 3 and 6, and so eqs. 4 and 5, which lead from one to the other",
           .rule = {"no output of eq. 6 differs by more than 1e-11 from g ⊙ (a − μ1)/√(σ² + ε) + b, for all "
-                   "gains and "
-                   "widths",
+                   "gains and widths",
                    Test::every_case, 5},
           .judge = entries},
          {.name = "variance",

@@ -99,12 +99,11 @@ Finding narrow_needs_more(const Results& results) {
 }
 
 std::vector<Figure> figures(const Results& results) {
-  return {
-      at_end("loss",
-             "Held-out loss at the end with LayerNorm, and with DyT by its initial α before attention and "
-             "elsewhere; mean and deviation of the seeds.",
-             results, {.series = "norm", .metric = "loss", .title = "held-out loss (nats a character)"},
-             "arm", "LN, or initial α of DyT: before attention/elsewhere")};
+  return {at_end("loss",
+                 "Held-out loss at the end with LayerNorm, and with DyT by its initial α before attention "
+                 "and elsewhere; mean and deviation of the seeds.",
+                 results, {.series = "norm", .metric = "loss", .title = "held-out loss (nats a character)"},
+                 "arm", "LN, or initial α of DyT: before attention/elsewhere")};
 }
 
 }  // namespace
@@ -127,10 +126,8 @@ const Experiment experiment{
                   "nats.",
           .paper = "the same performance or better (abstract), with an α tuned by width (tables 11 and 12)",
           .rule = {"seeds from 501 on: the first chooses the initial α, of norms before attention and of all "
-                   "others, "
-                   "with the least held-out loss of seven pairs; at the other seeds, held-out loss with LN "
-                   "minus that "
-                   "with DyT, the scalar and this pair, nats",
+                   "others, with the least held-out loss of seven pairs; at the other seeds, held-out loss "
+                   "with LN minus that with DyT, the scalar and this pair, nats",
                    Test::equivalence, least_seeds, 0.02, 0.0, large_language_model},
           .judge = dyt_matches},
          {.name = "narrow_needs_more",
@@ -138,16 +135,14 @@ const Experiment experiment{
                   "4096.",
           .paper = "wider networks need a smaller α (table 12): 1 and 1 for width 1024, 0.8 and 0.2 for 4096",
           .rule = {"seeds from 501 on: held-out loss with an initial α of 0.8 before attention and 0.2 "
-                   "elsewhere minus "
-                   "that with 1 and 1, nats",
+                   "elsewhere minus that with 1 and 1, nats",
                    Test::mean, least_seeds, 0.005, 0.0, large_language_model},
           .judge = narrow_needs_more},
          as_ours({.name = "choice_helps",
                   .says = "The loss is lower with a tuned α than with 0.5 everywhere.",
                   .paper = "ours",
                   .rule = {"seeds from 501 on: the first chooses as above; at the other seeds, held-out loss "
-                           "with 0.5 "
-                           "and 0.5 minus that with the chosen pair, nats",
+                           "with 0.5 and 0.5 minus that with the chosen pair, nats",
                            Test::mean, least_seeds, 0.005},
                   .judge = choice_helps})},
     .figures = figures};

@@ -122,7 +122,8 @@ TEST(Grouped, AlphasBeginAsTheShapeSays) {
   shape.alpha_attention = 2.0;
   shape.alpha_other = 0.25;
   std::vector<std::pair<std::string, double>> alphas;
-  for (const Parameter& tensor : Network(shape).parameters()) {
+  const Network network(shape);
+  for (const Parameter& tensor : network.parameters()) {
     if (tensor.name.ends_with(".alpha")) alphas.emplace_back(tensor.name, tensor.initial_mean);
   }
   EXPECT_EQ(alphas, (std::vector<std::pair<std::string, double>>{{"block0.norm1.alpha", 2.0},

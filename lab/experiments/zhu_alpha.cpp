@@ -1,6 +1,6 @@
 #include <algorithm>
+#include <cstdint>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,7 +32,7 @@ constexpr Pair usual{"0.5/0.5", 0.5, 0.5};
 constexpr Pair pairs[] = {
     of_4096, usual, {"1/0.5", 1.0, 0.5}, of_1024, {"2/2", 2.0, 2.0}, {"4/4", 4.0, 4.0}, {"8/8", 8.0, 8.0}};
 
-/// This one and one a pair are in every seed, the first of which chooses.
+/// The first chooses.
 constexpr std::size_t seeds = 1 + least_seeds;
 
 Plan plan(Size size) {

@@ -85,6 +85,24 @@ double variance_difference(MatrixView<const double> rows) {
   return off;
 }
 
+/// Largest difference of an output from g ⊙ (a − μ1)/√(σ² + ε) + b, entry by entry.
+double entries_difference(const NormSpec& spec, MatrixView<const double> rows,
+                          MatrixView<const double> outputs) {
+  const auto width = static_cast<double>(spec.width);
+  double off = 0.0;
+  for (std::size_t row = 0; row < rows.rows(); ++row) {
+    const auto a = rows.row(row);
+    const double middle = mean({a.data(), spec.width});
+    double variance = 0.0;
+    for (const double value : a) variance += std::pow(value - middle, 2) / width;
+    for (std::size_t i = 0; i < spec.width; ++i) {
+      const double entry = spec.gain[i] * (a[i] - middle) / std::sqrt(variance + spec.eps) + spec.bias[i];
+      off = std::max(off, std::abs(entry - outputs.row(row)[i]));
+    }
+  }
+  return off;
+}
+
 void formula(Run& run, const NormSpec& spec, const std::vector<double>& x) {
   const MatrixView<const double> view{x.data(), x.size() / spec.width, spec.width};
   std::vector<double> whole(x.size());
@@ -98,6 +116,7 @@ void formula(Run& run, const NormSpec& spec, const std::vector<double>& x) {
   for (std::size_t i = 0; i < x.size(); ++i) largest = std::max(largest, std::abs(whole[i] - stepped[i]));
   run.measure("formula", 1, largest);
   run.measure("variance", 1, variance_difference(view));
+  run.measure("entries", 1, entries_difference(spec, view, {whole.data(), view.rows(), spec.width}));
 
   // Length of the projected and scaled rows, relative to the sphere's radius.
   std::vector<double> scaled(x);
@@ -276,6 +295,10 @@ Finding four_steps(const Results& results) {
   return within(results, "formula", "difference of an output", 1e-11);
 }
 
+Finding entries(const Results& results) {
+  return within(results, "entries", "difference of an output", 1e-11);
+}
+
 Finding variance(const Results& results) {
   return within(results, "variance", "relative difference of a row's variance", 1e-12);
 }
@@ -367,9 +390,16 @@ const Experiment experiment{
           .paper = "eq. 6",
           .rule = {"no output differs by more than 1e-11, for all gains and widths", Test::every_case, 5},
           .judge = four_steps},
+         {.name = "entries",
+          .says = "LayerNorm by mean and variance is eq. 6, with Πa for a − μ1 and |Πa|²/N for the variance.",
+          .paper = "eqs. 1 to 3 and 6, and so eqs. 4 and 5, which lead from one to the other",
+          .rule = {"no output of eq. 6 differs by more than 1e-11 from g ⊙ (a − μ1)/√(σ² + ε) + b, for all "
+                   "gains and widths",
+                   Test::every_case, 5},
+          .judge = entries},
          {.name = "variance",
           .says = "The variance of a row is |Πa|²/N, Π = I − 11ᵀ/N.",
-          .paper = "the definitions of Π and σ before eq. 6",
+          .paper = "eq. 5, by its place between the variance, eq. 3, and eq. 6; its print was not seen",
           .rule = {"mean squared deviation from the mean and |Πa|²/N to 1e-12 of it, for all rows",
                    Test::every_case, 5},
           .judge = variance},

@@ -115,6 +115,24 @@ TEST(Grouped, TheScalarMultipliesTheEmbeddings) {
   EXPECT_NEAR(Network(scaled).score(with_scalar, batch).loss, Network(plain).score(values, batch).loss, 1e-6);
 }
 
+TEST(Grouped, AlphasBeginAsTheShapeSays) {
+  Shape shape = tiny(Kind::language, 1);
+  shape.norm = NormKind::dyt;
+  shape.peri = true;
+  shape.alpha_attention = 2.0;
+  shape.alpha_other = 0.25;
+  std::vector<std::pair<std::string, double>> alphas;
+  const Network network(shape);
+  for (const Parameter& tensor : network.parameters()) {
+    if (tensor.name.ends_with(".alpha")) alphas.emplace_back(tensor.name, tensor.initial_mean);
+  }
+  EXPECT_EQ(alphas, (std::vector<std::pair<std::string, double>>{{"block0.norm1.alpha", 2.0},
+                                                                 {"block0.norm1_out.alpha", 2.0},
+                                                                 {"block0.norm2.alpha", 0.25},
+                                                                 {"block0.norm2_out.alpha", 0.25},
+                                                                 {"norm.alpha", 0.25}}));
+}
+
 TEST(Grouped, ObservedInputsAreThoseOfTheNorms) {
   Shape shape = tiny(Kind::language, 1);
   shape.peri = true;

@@ -43,6 +43,7 @@ void train_language(Run& run) {
   const Text text = text_data(path.string(), {characters, file.bytes().size()}, length,
                               run.get<std::size_t>("batch"), run.get<std::size_t>("pieces"));
   const Json& configuration = run.configuration();
+  const Shape standard;
   train(run,
         Network({.kind = Kind::language,
                  .width = run.get<std::size_t>("width"),
@@ -54,7 +55,9 @@ void train_language(Run& run) {
                  .norm = norm_kind(configuration.value("norm", std::string("layer"))),
                  .peri = configuration.value("peri", false),
                  .qk_norm = configuration.value("qk_norm", false),
-                 .embedding_scalar = configuration.value("embedding_scalar", 0.0)}),
+                 .embedding_scalar = configuration.value("embedding_scalar", standard.embedding_scalar),
+                 .alpha_attention = configuration.value("alpha_attention", standard.alpha_attention),
+                 .alpha_other = configuration.value("alpha_other", standard.alpha_other)}),
         text.data);
 }
 

@@ -28,7 +28,8 @@ inline constexpr std::string_view large_language_model = "a large language model
                                  const Schedule& schedule);
 
 /// Trains the run's model, a GPT with norms before its sublayers. The configuration may have "norm" (default
-/// "layer"), "groups", "peri", "qk_norm" and "embedding_scalar" (`Shape`), and what `train` reads.
+/// "layer"), "groups", "peri", "qk_norm", "embedding_scalar", "alpha_attention" and "alpha_other" (`Shape`),
+/// and what `train` reads.
 ///
 /// Errors    those of `train`, `data_file`, `Network` and `norm_kind`
 void train_language(Run& run);

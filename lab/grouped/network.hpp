@@ -42,6 +42,8 @@ struct Shape {
   bool qk_norm = false;  ///< LayerNorm of each head's queries and keys (QK-norm)
   /// Initial value of a learned scalar that multiplies a language model's embeddings; 0: there is none.
   double embedding_scalar = 0.0;
+  double alpha_attention = 0.5;  ///< initial α of DyT and Derf, of the norms around attention
+  double alpha_other = 0.5;      ///< of all other norms
   /// Constant denominators of the stream's LayerNorms, one a norm in the order of the forward pass; QK-norms
   /// keep theirs. Empty: the standard deviation of each row.
   std::vector<double> frozen{};

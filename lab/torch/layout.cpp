@@ -8,8 +8,6 @@ namespace {
 
 /// Fan-in of embeddings, which are not multiplied with an input.
 constexpr double embedding_deviation = 0.02;
-/// alpha of DyT and Derf at the beginning.
-constexpr double initial_alpha = 0.5;
 constexpr std::size_t image_channels = 3;
 constexpr std::size_t kernel = 9;
 
@@ -18,11 +16,11 @@ class Tensors {
   void embedding(const std::string& name, std::size_t rows, std::size_t width) {
     add(name, {rows, width}, 0.0, embedding_deviation, false);
   }
-  void norm(const std::string& name, std::size_t width, NormKind kind) {
+  void norm(const std::string& name, std::size_t width, NormKind kind, double alpha) {
     add(name + ".gain", {width}, 1.0, 0.0, false);
     if (kind == NormKind::rms) return;
     add(name + ".bias", {width}, 0.0, 0.0, false);
-    if (is_elementwise(kind)) scalar(name + ".alpha", initial_alpha);
+    if (is_elementwise(kind)) scalar(name + ".alpha", alpha);
     if (facts(kind).has_shift) scalar(name + ".shift", 0.0);
   }
   void scalar(const std::string& name, double value) { add(name, {1}, value, 0.0, false); }
@@ -56,20 +54,20 @@ void blocks(const Shape& shape, Tensors& tensors) {
   const double residual = 1.0 / std::sqrt(2.0 * static_cast<double>(shape.layers));
   for (std::size_t layer = 0; layer < shape.layers; ++layer) {
     const std::string name = "block" + std::to_string(layer);
-    tensors.norm(name + ".norm1", shape.width, shape.norm);
+    tensors.norm(name + ".norm1", shape.width, shape.norm, shape.alpha_attention);
     tensors.linear(name + ".attention", shape.width, 3 * shape.width);
     if (shape.qk_norm) {
-      tensors.norm(name + ".queries", shape.width / shape.heads, NormKind::layer);
-      tensors.norm(name + ".keys", shape.width / shape.heads, NormKind::layer);
+      tensors.norm(name + ".queries", shape.width / shape.heads, NormKind::layer, 0.0);
+      tensors.norm(name + ".keys", shape.width / shape.heads, NormKind::layer, 0.0);
     }
     tensors.linear(name + ".merge", shape.width, shape.width, residual);
-    if (shape.peri) tensors.norm(name + ".norm1_out", shape.width, shape.norm);
-    tensors.norm(name + ".norm2", shape.width, shape.norm);
+    if (shape.peri) tensors.norm(name + ".norm1_out", shape.width, shape.norm, shape.alpha_attention);
+    tensors.norm(name + ".norm2", shape.width, shape.norm, shape.alpha_other);
     tensors.linear(name + ".widen", shape.width, 4 * shape.width);
     tensors.linear(name + ".narrow", 4 * shape.width, shape.width, residual);
-    if (shape.peri) tensors.norm(name + ".norm2_out", shape.width, shape.norm);
+    if (shape.peri) tensors.norm(name + ".norm2_out", shape.width, shape.norm, shape.alpha_other);
   }
-  tensors.norm("norm", shape.width, shape.norm);
+  tensors.norm("norm", shape.width, shape.norm, shape.alpha_other);
 }
 
 }  // namespace
@@ -80,7 +78,8 @@ std::vector<Parameter> layout(const Shape& shape) {
     for (std::size_t stage = 0; stage < 3; ++stage) {
       const std::string name = "stage" + std::to_string(stage);
       tensors.convolution(name + ".convolution", stage == 0 ? image_channels : shape.width, shape.width);
-      if (shape.between == Between::norm) tensors.norm(name + ".norm", shape.width, shape.norm);
+      if (shape.between == Between::norm)
+        tensors.norm(name + ".norm", shape.width, shape.norm, shape.alpha_other);
     }
   } else {
     if (shape.kind == Kind::language) {

@@ -235,7 +235,6 @@ std::vector<UnusualFeature> FeatureCollector::features(const std::vector<NormRep
 
 namespace {
 
-constexpr std::size_t rows_at_once = 64;
 constexpr std::size_t listed_coordinates = 8;
 /// Cosine from which a row counts as along the longest axis.
 constexpr double along = 0.5;
@@ -336,7 +335,8 @@ std::optional<Reader> measured(const files::Checkpoint& checkpoint, std::size_t 
                                const models::Linear& linear, const NormSpec& norm,
                                std::span<const double> longest, unsigned threads, const Progress& poll) {
   const ReaderSums sums(checkpoint, linear, norm, longest);
-  const std::size_t blocks = (linear.out + rows_at_once - 1) / rows_at_once;
+  const auto at_once = static_cast<std::size_t>(models::rows_at_once(linear));
+  const std::size_t blocks = (linear.out + at_once - 1) / at_once;
   const std::size_t together = std::size_t{4} * thread_count(threads);
   Sums all{.squares = std::vector<double>(norm.width)};
   for (std::size_t first = 0; first < blocks; first += together) {
@@ -344,8 +344,8 @@ std::optional<Reader> measured(const files::Checkpoint& checkpoint, std::size_t 
     std::vector<Sums> parts(std::min(together, blocks - first));
     parallel_for(parts.size(), 1, threads, [&](std::size_t begin, std::size_t end) {
       for (std::size_t k = begin; k < end; ++k) {
-        const std::size_t row = (first + k) * rows_at_once;
-        parts[k] = sums.rows(row, std::min<std::size_t>(rows_at_once, linear.out - row));
+        const std::size_t row = (first + k) * at_once;
+        parts[k] = sums.rows(row, std::min<std::size_t>(at_once, linear.out - row));
       }
     });
     for (const Sums& part : parts) {
@@ -371,9 +371,10 @@ bool add_squares(const files::Checkpoint& checkpoint, const models::Linear& line
   if (linear.in != norm.width) return false;
   const ReaderSums sums(checkpoint, linear, norm, {});
   try {
-    for (std::size_t first = 0; first < linear.out; first += rows_at_once) {
+    const auto at_once = static_cast<std::size_t>(models::rows_at_once(linear));
+    for (std::size_t first = 0; first < linear.out; first += at_once) {
       progress("reading weights", first, linear.out);
-      const Sums part = sums.rows(first, std::min<std::size_t>(rows_at_once, linear.out - first));
+      const Sums part = sums.rows(first, std::min<std::size_t>(at_once, linear.out - first));
       for (std::size_t j = 0; j < norm.width; ++j) squares[j] += part.squares[j];
     }
   } catch (const Error& error) {

@@ -125,11 +125,10 @@ void attaining_input(const NormSpec& spec, std::span<const double> row, bool upp
 
 namespace {
 
-constexpr std::size_t map_rows_at_once = 64;
-
 /// The ranges of some rows of a map; their ends have no attained values yet.
 struct Part {
   End lowest{}, highest{};
+  std::vector<double> lowest_row{}, highest_row{};  ///< of the map
   double typical = 0.0;
   std::vector<std::size_t> never_positive{}, never_negative{};
   bool any = false;
@@ -145,8 +144,14 @@ struct Part {
 
   void add(Part&& other) {
     if (!other.any) return;
-    if (!any || other.lowest.bound < lowest.bound) lowest = other.lowest;
-    if (!any || other.highest.bound > highest.bound) highest = other.highest;
+    if (!any || other.lowest.bound < lowest.bound) {
+      lowest = other.lowest;
+      lowest_row = std::move(other.lowest_row);
+    }
+    if (!any || other.highest.bound > highest.bound) {
+      highest = other.highest;
+      highest_row = std::move(other.highest_row);
+    }
     any = true;
     typical = std::max(typical, other.typical);
     never_positive.insert(never_positive.end(), other.never_positive.begin(), other.never_positive.end());
@@ -165,24 +170,22 @@ class Rows {
   }
 
   [[nodiscard]] Part all(unsigned threads, const Progress& progress) const {
-    const std::size_t blocks =
-        (static_cast<std::size_t>(linear_.out) + map_rows_at_once - 1) / map_rows_at_once;
+    const std::size_t blocks = (static_cast<std::size_t>(linear_.out) + at_once_ - 1) / at_once_;
     const std::size_t together = std::size_t{4} * thread_count(threads);
     Part all;
     for (std::size_t first = 0; first < blocks; first += together) {
       progress("reading weights", first, blocks);
       std::vector<Part> parts(std::min(together, blocks - first));
       parallel_for(parts.size(), 1, threads, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t k = begin; k < end; ++k) parts[k] = block((first + k) * map_rows_at_once);
+        for (std::size_t k = begin; k < end; ++k) parts[k] = block((first + k) * at_once_);
       });
       for (Part& part : parts) all.add(std::move(part));
     }
     return all;
   }
 
-  /// The value of the row at the input that approaches the end.
-  [[nodiscard]] double attained(const End& end, bool upper) const {
-    const std::vector<double> row = models::read_weight(checkpoint_, linear_, end.row, 1);
+  /// The value of the end's row at the input that approaches it.
+  [[nodiscard]] double attained(const End& end, const std::vector<double>& row, bool upper) const {
     std::vector<double> x(norm_.width);
     attaining_input(norm_, row, upper, x);
     const MatrixView<double> view{x.data(), 1, norm_.width};
@@ -194,7 +197,7 @@ class Rows {
   [[nodiscard]] double bias_at(std::size_t row) const { return bias_.empty() ? 0.0 : bias_[row]; }
 
   [[nodiscard]] Part block(std::size_t first) const {
-    const std::size_t count = std::min<std::size_t>(map_rows_at_once, linear_.out - first);
+    const std::size_t count = std::min<std::size_t>(at_once_, linear_.out - first);
     const std::vector<double> weights = models::read_weight(checkpoint_, linear_, first, count);
     Part part;
     for (std::size_t row = 0; row < count; ++row) {
@@ -205,6 +208,12 @@ class Rows {
       }
       part.add(first + row, found);
     }
+    const auto weights_of = [&](std::size_t row) {
+      const auto begin = weights.begin() + static_cast<std::ptrdiff_t>((row - first) * norm_.width);
+      return std::vector<double>(begin, begin + static_cast<std::ptrdiff_t>(norm_.width));
+    };
+    part.lowest_row = weights_of(part.lowest.row);
+    part.highest_row = weights_of(part.highest.row);
     return part;
   }
 
@@ -212,6 +221,7 @@ class Rows {
   const models::Linear& linear_;
   const NormSpec& norm_;
   std::vector<double> bias_;
+  std::size_t at_once_ = static_cast<std::size_t>(models::rows_at_once(linear_));
 };
 
 /// The context that the ranges of all readers of a model are computed in.
@@ -245,8 +255,8 @@ ReaderRanges of_reader(const Run& run, const models::Linear& linear, const NormS
     Part all = rows.all(run.threads, run.progress);
     result.lowest = all.lowest;
     result.highest = all.highest;
-    result.lowest.attained = rows.attained(all.lowest, false);
-    result.highest.attained = rows.attained(all.highest, true);
+    result.lowest.attained = rows.attained(all.lowest, all.lowest_row, false);
+    result.highest.attained = rows.attained(all.highest, all.highest_row, true);
     result.typical = all.typical;
     result.never_positive = std::move(all.never_positive);
     result.never_negative = std::move(all.never_negative);

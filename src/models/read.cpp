@@ -226,6 +226,13 @@ std::vector<double> read_weight(const files::Checkpoint& checkpoint, const Linea
   return weight;
 }
 
+std::uint64_t rows_at_once(const Linear& linear) {
+  constexpr std::uint64_t least = 64;
+  constexpr std::uint64_t most_elements = std::uint64_t{1} << 22U;
+  if (linear.layout == Layout::out_in) return least;
+  return std::max(least, most_elements / std::max<std::uint64_t>(1, linear.in));
+}
+
 double read_number(const files::Checkpoint& checkpoint, const Slice& slice) {
   return read_slice(checkpoint, slice).at(0);
 }

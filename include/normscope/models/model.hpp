@@ -399,6 +399,10 @@ struct GainShifts {
 [[nodiscard]] std::vector<double> read_weight(const files::Checkpoint& checkpoint, const Linear& linear,
                                               std::uint64_t first, std::uint64_t count);
 
+/// Rows to ask `read_weight` for at a time: 64 where a row's weights are stored together; as many as 32 MiB
+/// of float64 hold where the matrix is stored in × out, since any of its rows leads through the whole matrix.
+[[nodiscard]] std::uint64_t rows_at_once(const Linear& linear);
+
 /// The only number of a slice. Errors as `read_weight`.
 [[nodiscard]] double read_number(const files::Checkpoint& checkpoint, const Slice& slice);
 

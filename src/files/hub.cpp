@@ -107,6 +107,7 @@ namespace {
 
 constexpr const char* torch_weights = "pytorch_model.bin";
 constexpr const char* torch_index = "pytorch_model.bin.index.json";
+constexpr const char* adapter_config = "adapter_config.json";
 constexpr std::size_t largest_config = std::size_t{16} << 20;
 
 // A path that cannot be examined, or a dangling link, counts as existing: opening it then reports the error.
@@ -227,7 +228,16 @@ fs::path entry_file(const fs::path& given) {
   fs::path path = is_there(given) ? snapshot_of(given) : model_in_cache(given);
   if (!fs::is_directory(path, ignored)) return path;
   const auto hub = single_or_index(path, "model.safetensors", "model.safetensors.index.json");
-  return hub ? *hub : other_weights(path);
+  fs::path weights = hub ? *hub : other_weights(path);
+  // What loads such a folder adds the adapter's matrices to the weights.
+  if (is_there(path / adapter_config)) {
+    throw Error(
+        ErrorCode::Unsupported,
+        fmt::format("checkpoint: {}: has {}, an adapter that changes what the model computes; merge it "
+                    "into the weights, or name {} to open that file alone",
+                    path.string(), adapter_config, quoted_name(weights)));
+  }
+  return weights;
 }
 
 bool is_hub_weights_name(const std::string& name) {

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <normscope/core/error.hpp>
@@ -212,6 +213,23 @@ TEST(Checkpoint, ChoosesTheFileOfAFolder) {
   EXPECT_NE(Checkpoint(scratch.folder()).find("m"), nullptr);
   fs::remove(scratch / "model.safetensors.index.json");
   EXPECT_NE(Checkpoint(scratch.folder()).find("m"), nullptr);
+}
+
+// transformers adds an adapter beside the weights to them, so the file alone is another model.
+TEST(Checkpoint, RefusesAFolderWithAnAdapter) {
+  const Scratch scratch;
+  for (const char* const weights : {"adapter_model.safetensors", "model.safetensors"}) {
+    put(scratch / weights, one_tensor_file("m"));
+    EXPECT_NE(Checkpoint(scratch.folder()).find("m"), nullptr);
+    put(scratch / "adapter_config.json", R"({"peft_type": "LORA"})");
+    EXPECT_EQ(
+        complaint(ErrorCode::Unsupported, scratch.folder()),
+        fmt::format("has adapter_config.json, an adapter that changes what the model computes; merge it "
+                    "into the weights, or name \"{}\" to open that file alone",
+                    weights));
+    EXPECT_NE(Checkpoint(scratch / weights).find("m"), nullptr);
+    fs::remove(scratch / "adapter_config.json");
+  }
 }
 
 // Keras's archive is a zip, its weights in it are HDF5.

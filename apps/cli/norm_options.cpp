@@ -177,6 +177,11 @@ KeyNorm KeyNormOptions::open(Inputs& inputs) const {
   return {norm.open(inputs), steps};
 }
 
+const std::vector<std::string>& KeyNorm::all_steps() {
+  static const std::vector<std::string> steps = {"project", "scale", "stretch", "shift"};
+  return steps;
+}
+
 std::optional<GivenNorm> KeyNorm::of_width(std::size_t width) const {
   return norm ? std::optional(norm->of_width(width)) : std::nullopt;
 }
@@ -193,12 +198,11 @@ void KeyNorm::apply(const std::optional<GivenNorm>& spec, MatrixView<double> key
 
 std::optional<results::KeyNorm> KeyNorm::stated(const std::optional<GivenNorm>& spec) const {
   if (!spec) return std::nullopt;
-  return results::KeyNorm{
-      .kind = spec->kind,
-      .steps = steps.empty() ? std::vector<std::string>{"project", "scale", "stretch", "shift"} : steps,
-      .groups = spec->groups,
-      .eps = spec->eps,
-      .source = spec->source()};
+  return results::KeyNorm{.kind = spec->kind,
+                          .steps = steps.empty() ? all_steps() : steps,
+                          .groups = spec->groups,
+                          .eps = spec->eps,
+                          .source = spec->source()};
 }
 
 void add_array(verify::Inputs& inputs, const std::string& role, const std::string& name,

@@ -77,6 +77,8 @@ struct KeyNorm {
   std::optional<NormInput> norm{};
   std::vector<std::string> steps{};  ///< empty for all four
 
+  /// The steps that together are the norm, in their order.
+  [[nodiscard]] static const std::vector<std::string>& all_steps();
   /// The norm for keys of that width.
   ///
   /// Errors    as `NormInput::of_width`

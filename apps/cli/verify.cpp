@@ -141,8 +141,12 @@ class ResultReader {
       KeyNorm norm{options.open(inputs_), result_.texts({"norm", "steps"})};
       const GivenNorm spec = norm.norm->of_width(keys.width);
       add_norm(found_, options, spec);
-      // All four steps together are the norm itself.
-      if (norm.steps.size() == 4) norm.steps.clear();
+      if (norm.steps.empty()) {
+        throw Error(ErrorCode::Format,
+                    fmt::format("{}: norm.steps is empty, expected a step of the norm", result_.source()));
+      }
+      // All four steps in their order are the norm itself.
+      if (norm.steps == KeyNorm::all_steps()) norm.steps.clear();
       expect_inputs();
       norm.apply(spec, {keys.values.data(), keys.rows, keys.width});
     } else {

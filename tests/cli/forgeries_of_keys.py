@@ -145,6 +145,8 @@ def select_normed(of):
         of.failed(f"another {name} of the norm", "norm", put(f"norm.{name}", value))
     of.failed("no norm", "center", put("norm", None))
     of.failed("other steps", "norm", put("norm.steps", ["shift"]))
+    of.failed("one step four times", "center", put("norm.steps", ["shift"] * 4))
+    of.malformed("no step", "norm", put("norm.steps", []))
     of.failed("a gain of a model", "norm", put("norm.source", {"norm": "x", "model": "y", "taken": ["eps"]}))
     for index in (0, 1, 3, 4):
         of.failed(f"the answer about key {index} changed", f"verdicts[{index}]", put(f"verdicts[{index}]", lambda old: (

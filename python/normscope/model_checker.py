@@ -31,7 +31,7 @@ class Tensors(Mapping):
 
     def __init__(self, path):
         self.places = {}
-        for file in sorted(Path(path).glob("*.safetensors")) or [Path(path)]:
+        for file in sorted(Path(path).glob("model*.safetensors")) or sorted(Path(path).glob("*.safetensors")) or [Path(path)]:
             with open(file, "rb") as opened:
                 start = 8 + int.from_bytes(opened.read(8), "little")
                 header = json.loads(opened.read(start - 8))
@@ -560,6 +560,17 @@ def error_of(certificate, norm, old, new):
     return abs(v.ravel() - exact).max(), abs(exact).max()
 
 
+def taken_from(norm, certificates, old, new):
+    """What each reader of a norm needs a certificate of: the changes by which it takes the gain, the bias, neither or both."""
+    stored = norm["gain"] or norm["bias"]
+    if not stored:
+        return []
+    (gain, bias), (after, left) = (parameters(norm, model, at(model, stored).size) for model in (old, new))
+    taken = [] if np.array_equal(gain, after) else [("scale_inputs", "rotate_inputs")]
+    kept = any(c["tensor"] == norm["bias"] for c in certificates) or np.array_equal(bias * after, left * gain)
+    return taken if kept else [*taken, ("add_folded_bias",)]
+
+
 def rewrite(result, old, new, rotation=None):
     norms = {norm["name"]: norm for norm in result["norms"]}
     centered = {name for stream in result["streams"] if stream["centered"] for name in stream["norms"]}
@@ -583,14 +594,29 @@ def rewrite(result, old, new, rotation=None):
             error, size = error_of(certificate, norms[name], old, new)
         where = f"certificates[{k}]."
         yield f"{where}bound", error <= certificate["bound"] * (1 + 1e-9) + 1e-13 * size, f"of {certificate['tensor']} is exceeded"
-        for part in ("tensor", "input", "map", "change", "norm"):  # what the error was computed from
+        for part in ("tensor", "change", "norm"):  # what the error was computed from
             yield where + part, True
+        untied = result["untied"] and (certificate["tensor"], certificate["input"]) == (result["untied"]["head"], result["untied"]["table"])
+        yield where + "input", untied or certificate["tensor"] == certificate["input"], "is another tensor"
+        of_reader = certificate["change"] == "add_folded_bias" and certificate["map"]["tensor"] in norms[name]["readers"]
+        yield where + "map", not certificate["map"] or of_reader or certificate["map"]["tensor"] == certificate["input"], "is another map"
     for i, norm in enumerate(result["norms"]):
         neutral = {"gain and bias": ("gain", "bias"), "gain": ("gain",)}.get(norm["fold"], ())
         for part in neutral:
             if norm[part] and norm[part].partition("[")[0] not in changed:
                 value = 1 - norm["gain_offset"] if part == "gain" else 0
                 yield f"norms[{i}].fold", np.all(at(new, norm[part]) == value), f"left another {part} of {norm['name']}"
+        taken = taken_from(norm, result["certificates"], old, new)
+        for reader in norm["readers"]:
+            for changes in taken:
+                found = any(c["change"] in changes and c["norm"] == norm["name"] and c["map"]["tensor"] == reader for c in result["certificates"])
+                yield f"norms[{i}].fold", found, f"has no certificate that {reader} took what {norm['name']} lost"
+    for what, changes in ("streams", ("center_outputs", "rotate_outputs", "center")), ("rotations", ("rotate", "rotate_inputs", "rotate_outputs")):
+        covered = {c["input"] for c in result["certificates"] if c["change"] in changes}
+        for i, stream in enumerate(result[what]):
+            missing = sorted(set(stream["writers"]) - covered) if stream.get("centered") or stream.get("rotated") else []
+            if missing:
+                yield f"{what}[{i}].writers", False, f"have no certificate of {missing[0]}"
     left = {norm[part].partition("[")[0] for norm in result["norms"] for part in ("gain", "bias")
             if norm[part] and norm["fold"] in ("gain and bias", "gain")}
     added = {result["untied"]["head"]} if result["untied"] else set()

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import unittest
+from pathlib import Path
 
 import numpy as np
 
@@ -64,7 +65,8 @@ class RewriteChecker(CommandTest):
             self.assertEqual([line.split()[2] for line in self.checked(forged, source, "out")], [tensor])
         forged = copy.deepcopy(document)
         forged["certificates"] = [item for item in forged["certificates"] if item["tensor"] != matrix]
-        self.assertEqual(self.checked(forged, source, "out"), [f"untied: {matrix} is not the table"])
+        self.assertEqual(self.checked(forged, source, "out"), ["norms[4].fold: has no certificate that transformer.wte.weight took what transformer.ln_f lost",
+                                                               f"untied: {matrix} is not the table"])
         weights = {name: array.astype(np.float32) for name, array in tensors(self.folder / "out/model.safetensors").items()}
         gain, untouched = "transformer.h.1.ln_2.weight", "transformer.h.0.attn.c_attn.bias"
         for name, change, wrong in ((matrix, lambda x: x * np.float32(1.001), matrix), (writer, lambda x: x + np.float32(0.01), writer),
@@ -73,6 +75,31 @@ class RewriteChecker(CommandTest):
             safetensors(self.folder / "forged/model.safetensors", {**weights, name: change(weights[name])})
             self.assertIn(wrong, " ".join(self.checked(document, source, "forged")))
             shutil.rmtree(self.folder / "forged")
+
+    def test_a_part_left_out_of_both_is_missed(self):
+        source = fixture("gpt2")
+        document = self.json("rewrite", source, "-o", "out", "--fold", "gains", "--center", "--untie")
+        old, new = ({name: array.astype(np.float32) for name, array in tensors(folder / "model.safetensors").items()}
+                    for folder in (Path(source), self.folder / "out"))
+        of = {item["tensor"]: item for item in document["certificates"]}
+        for name, found in (("transformer.h.0.mlp.c_fc.weight", "norms[1].fold"), ("transformer.h.0.attn.c_attn.bias", "norms[0].fold"),
+                            ("transformer.h.0.mlp.c_proj.weight", "streams[0].writers")):
+            forged = document | {"certificates": [item for item in document["certificates"] if item["tensor"] != name]}
+            self.forge(forged, source, {**new, name: old[name]}, [found])
+        for name, found in (("attn.c_attn.weight", "map"), ("attn.c_proj.bias", "input")):
+            forged = copy.deepcopy(document)
+            place = next(i for i, item in enumerate(document["certificates"]) if item["tensor"] == "transformer.h.0." + name)
+            other = of["transformer.h.1." + name]
+            forged["certificates"][place] = other | {"tensor": "transformer.h.0." + name} | (
+                {"input": "transformer.h.0." + name} if found == "map" else {})
+            self.forge(forged, source, {**new, "transformer.h.0." + name: new["transformer.h.1." + name]}, [f"certificates[{place}].{found}"])
+
+    def forge(self, document, source, weights, found):
+        shutil.copytree(self.folder / "out", self.folder / "forged")
+        safetensors(self.folder / "forged/model.safetensors", weights)
+        self.assertLessEqual(set(found), {line.partition(":")[0] for line in self.checked(document, source, "forged")})
+        shutil.rmtree(self.folder / "forged")
+
 
 
 if __name__ == "__main__":

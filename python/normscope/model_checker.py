@@ -302,6 +302,10 @@ def activated(name, low, high):
     return np.minimum.reduce(ends), np.maximum(*ends[:2])
 
 
+# How many times what an MLP can add the terms of a proof may be: deviations are accepted in proportion to them.
+LARGEST_TERMS = 100
+
+
 def share_ends(component, source, v, s, model, where):
     """Bounds of v.x over all that a component can add to the stream in any context, over every divisor of at least s."""
     if component["anywhere"] is None:
@@ -332,12 +336,14 @@ def share_ends(component, source, v, s, model, where):
             low, high, size = np.minimum(*added).sum(), np.maximum(*added).sum(), np.maximum(*map(abs, added)).sum()
     low, high = sorted((source["scale"] * low, source["scale"] * high))
     size *= abs(source["scale"])
+    largest = size
     for name, sign in (("below", -1), ("above", 1)):
         if source["of"] == "mlp" and source[name]:
             bound, terms = quadratic_bound(source, sign * source["scale"] * through, source[name], model)
-            low, high = (max(low, -bound), high) if sign < 0 else (low, min(high, bound))
-            size = max(size, terms)
-    allowed = 1e-9 * size
+            if terms <= LARGEST_TERMS * size:
+                low, high = (max(low, -bound), high) if sign < 0 else (low, min(high, bound))
+                largest = max(largest, terms)
+    allowed = 1e-9 * largest
     for name, holds in (("least", component["anywhere"]["least"] * s <= min(0, low) + allowed),
                         ("most", component["anywhere"]["most"] * s >= max(0, high) - allowed)):
         yield f"{where}anywhere.{name}", holds

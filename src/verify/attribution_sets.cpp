@@ -147,7 +147,8 @@ SetRange SetCheck::squares_of(const Field& bound, double longest) const {
   const double least = bound["least"].number();
   const double most = bound["most"].number_or(infinity);
   if (least > 0.0) range.most = square(least / (1.0 + accepted));
-  if (most < infinity) range.least = square(most * (1.0 + accepted));
+  // The ratio of two divisors is positive: no row allows less.
+  if (most < infinity) range.least = most > 0.0 ? square(most * (1.0 + accepted)) : infinity;
   // Nothing but rounding may be left of a row that a number of finite size divides.
   if (most < infinity && rows_.eps == 0.0) range.least = std::max(range.least, 1e-12 * longest * longest);
   const double slack = 1e-13 * longest * longest;  // of rows that cancel

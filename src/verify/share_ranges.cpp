@@ -302,6 +302,10 @@ ShareLimits ShareRanges::of_head(const Part& part) const {
   return limits;
 }
 
+/// How many times what an MLP can add the terms of a proof may be. What is accepted as rounding grows with
+/// them, so terms of any size would prove any bound.
+constexpr double largest_terms = 100.0;
+
 ShareLimits ShareRanges::of_mlp(const Part& part, const Field& source) const {
   const auto count = static_cast<std::size_t>(part.in->out);
   const std::vector<double> reads = read_through(*part.out, 0, count);
@@ -340,6 +344,7 @@ ShareLimits ShareRanges::of_mlp(const Part& part, const Field& source) const {
     return reads_behind(norm, models::read_weight(checkpoint_, map, 0, count),
                         models::read_bias(checkpoint_, map));
   };
+  const double most_terms = largest_terms * total.size;
   const Reads inner = read_by(*part.in);
   const Reads z = part.gate != nullptr ? read_by(*part.gate) : inner;
   for (const double sign : {-1.0, 1.0}) {
@@ -348,7 +353,7 @@ ShareLimits ShareRanges::of_mlp(const Part& part, const Field& source) const {
     std::vector<double> a;
     for (const double read : reads) a.push_back(sign * part.scale * read);
     const auto bound = quadratic_bound(activation, a, z, part.gate != nullptr ? inner : Reads(), proof);
-    if (!bound) continue;
+    if (!bound || bound->size > most_terms) continue;
     if (sign < 0.0) total.lower = std::max(total.lower, -bound->value);
     if (sign > 0.0) total.upper = std::min(total.upper, bound->value);
     total.size = std::max(total.size, bound->size);

@@ -93,6 +93,7 @@ def attribute(of):
     of.failed("a smaller bound of the gradient's error", "remainder", put("components[0].remainder", lambda x: 0.999 * x))
     of.failed("least raised", "least", put("bounds[1].least", lambda x: x * (1 + 1e-6)))
     of.failed("most lowered", "most", put("bounds[1].most", lambda x: x * (1 - 1e-6)))
+    of.failed("most is negative", "most", put("bounds[1].most", lambda x: -x))
     of.failed("least_price raised", "least_price", put("bounds[1].least_price", lambda x: x + 1e-5))
     of.failed("most_price lowered", "most_price", put("bounds[1].most_price", lambda x: x - 1e-5))
     of.failed("bounds of another number of components", "removed", put("bounds[1].removed", 1))
@@ -128,12 +129,24 @@ def attribute_anywhere(of):
     for name, value in (("scale", 0.5), ("rows", "transformer.wpe.weight"), ("of", "constant")):
         of.unproved(f"another {name} of the embedding", "shares", put(f"proof.shares[0].{name}", value))
     of.failed("an MLP's range without its proof", "most", put("proof.shares[6].above", None))
+    of.failed("an MLP never adds anything, by a curvature", "most", *no_share(6)("curvatures[0]", -1e30))
+    of.failed("an MLP never adds anything, by a slope", "most", *no_share(6)("slopes[0]", 1e30))
     of.failed("an MLP's range with another multiplier", "least", put("proof.shares[6].below.multiplier", 0.0))
     of.unproved("another head's values", "shares", put("proof.shares[3].in.outputs", lambda runs: [[runs[0][0] + 1, runs[0][1] - 1]]))
     of.unproved("another head's columns", "shares", put("proof.shares[2].first_input", lambda x: x + 1))
 
 
+def no_share(component):
+    """An MLP that never adds anything, by a proof whose terms are so large that their rounding covers it."""
+    def edits(member, value):
+        sides = [put(f"proof.shares[{component}].{side}.{member}", value) for side in ("below", "above")]
+        return (put(f"components[{component}].anywhere", {"least": 0.0, "most": 0.0}), *sides)
+    return edits
+
+
 def attribute_gated(of):
+    of.failed("an MLP never adds anything, by a curvature", "most", *no_share(5)("curvatures[0]", -1e30))
+    of.failed("a gated MLP never adds anything, by a multiplier", "most", *no_share(5)("multiplier", 1e30))
     anywhere(of, 0, 1, -1)
     of.failed("another slope of a unit", "most", put("proof.shares[-1].above.slopes[0]", lambda x: x + 1.0))
     of.unproved("another activation", "shares", put("proof.shares[-1].activation", "relu"))

@@ -17,13 +17,17 @@ std::shared_ptr<const files::Checkpoint> Inputs::open(const fs::path& path) {
   std::shared_ptr<const files::Checkpoint>& opened = checkpoints_[path];
   if (opened) return opened;
   opened = std::make_shared<const files::Checkpoint>(files::open_noted(path, inputs_of_process()));
-  for (const fs::path& file : opened->files()) outputs_.protect(file);
-  outputs_.protect(opened->path());
-  const fs::path folder = opened->files().front().parent_path();
+  add_checkpoint(*opened);
+  return opened;
+}
+
+void Inputs::add_checkpoint(const files::Checkpoint& opened) {
+  for (const fs::path& file : opened.files()) outputs_.protect(file);
+  outputs_.protect(opened.path());
+  const fs::path folder = opened.files().front().parent_path();
   for (const char* name : {"config.json", "model.safetensors.index.json", "pytorch_model.bin.index.json"})
     outputs_.protect(folder / name);
-  if (opened->config_text()) outputs_.protect_folder(folder.empty() ? "." : folder);
-  return opened;
+  if (opened.config_text()) outputs_.protect_folder(folder.empty() ? "." : folder);
 }
 
 files::OpenedArray Inputs::array(const std::string& name, const std::string& replaced_by) {

@@ -45,6 +45,8 @@ class Inputs {
 
   /// Adds a file that is not opened here but that outputs may not replace either.
   void add_file(const std::filesystem::path& file) { outputs_.protect(file); }
+  /// Adds all files of a checkpoint that is not opened here.
+  void add_checkpoint(const files::Checkpoint& opened);
 
  private:
   std::shared_ptr<const files::Checkpoint> open(const std::filesystem::path& path);

@@ -230,8 +230,7 @@ int run_undo(const Session& session, Inputs& inputs, Outputs& outputs, const Rew
   if (options.output.empty()) throw CLI::ValidationError("rewrite", "expected -o OUT");
   const files::Checkpoint checkpoint =
       files::open_noted(options.model, inputs_of_process(), files::read_file);
-  for (const std::filesystem::path& file : checkpoint.files()) inputs.add_file(file);
-  inputs.add_file(options.model);
+  inputs.add_checkpoint(checkpoint);
   const rewrite::Restoration restoration =
       rewrite::undo(checkpoint, options.output, session.threads, session.progress());
   outputs.commit([&] { return json_text(results::undone(checkpoint, restoration), 1); });
@@ -261,8 +260,7 @@ int run_rewrite(const Session& session, Inputs& inputs, Outputs& outputs, const 
   // process.
   const files::Checkpoint checkpoint =
       files::open_noted(options.model, inputs_of_process(), files::read_file);
-  for (const std::filesystem::path& file : checkpoint.files()) inputs.add_file(file);
-  inputs.add_file(options.model);
+  inputs.add_checkpoint(checkpoint);
   const models::Model model = models::describe(checkpoint, options.stated);
   const std::vector<rewrite::Activations> activations = read_activations(options.activations, model, inputs);
   const std::optional<rewrite::RotationRequest> rotation = rotation_of(options.rotate, inputs);

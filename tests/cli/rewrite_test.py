@@ -70,6 +70,14 @@ class Rewrite(CommandTest):
         self.conforms("rewrite", json.loads((self.folder / "n.safetensors.rewrite.json").read_text()))
         self.assertIn("would overwrite", self.fails(3, "rewrite", "m.safetensors", "-o", "m.safetensors", "--fold", "gains"))
 
+    def test_the_configuration_beside_a_file_is_kept(self):
+        for name in ("model.safetensors", "config.json"):
+            shutil.copy(self.source / name, self.folder / name)
+        before = {path.name: path.read_bytes() for path in self.folder.iterdir()}
+        for words in (["-o", "config.json"], ["-o", "n.safetensors", "--json", "config.json"], ["--dry-run", "--json", "config.json"]):
+            self.assertIn("would overwrite", self.fails(3, "rewrite", "model.safetensors", "--fold", "gains", *words))
+        self.assertEqual({path.name: path.read_bytes() for path in self.folder.iterdir()}, before)
+
     def test_activations_are_tried(self):
         rng = np.random.default_rng(4)
         width = len(tensors(self.source / "model.safetensors")["transformer.ln_f.weight"])

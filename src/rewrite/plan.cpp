@@ -213,6 +213,9 @@ std::string why_not_untied(const Checkpoint& checkpoint, const Model& model) {
   }
   for (const models::Norm& norm : model.norms) {
     if (!norm.stack.empty()) return "untying would separate the tables of encoder and decoder too";
+    if (norm.applications > 1 && norm.gain) {
+      return fmt::format("untying would also separate the layers that share {}", norm.name);
+    }
   }
   const auto final_norm = std::find_if(model.norms.begin(), model.norms.end(), [&](const models::Norm& norm) {
     return norm.name == model.vocabulary->final_norm;

@@ -119,6 +119,16 @@ TEST(RewriteRefusals, StreamsThatKeepTheirMean) {
   EXPECT_TRUE(plan_of("gpt2", {.center = true, .untie = true}).streams.at(0).centered);
 }
 
+// transformers shares their blocks by the field that ties the head.
+TEST(RewriteRefusals, AHeadThatIsTiedWithLayers) {
+  for (const char* const name : {"zamba", "zamba2"}) {
+    const std::string found = error_of(ErrorCode::Unsupported, [&] {
+      static_cast<void>(plan_of(name, {.fold_gains = true, .untie = true}));
+    });
+    EXPECT_TRUE(mentions(found, "untying would also separate the layers that share")) << name;
+  }
+}
+
 TEST(RewriteRefusals, ModelsWhoseWiringIsNotKnown) {
   const Scratch scratch;
   const auto refusal = [](const files::Checkpoint& source, const Options& options = {.fold_gains = true}) {

@@ -346,6 +346,42 @@ Model described_with(const std::string& name, const char* field, const Json& val
   return describe(files::Checkpoint(scratch / ""));
 }
 
+// Fields of published files that their classes do not read.
+TEST(FieldsOfPublishedFiles, ThatNoClassReadsRefuseNothing) {
+  const std::vector<std::tuple<const char*, const char*, Json>> cases = {
+      {"gpt2", "n_special", 0},                  // gpt2-medium
+      {"gpt2", "predict_special_tokens", true},  // gpt2-medium
+      {"bert", "sbert_ce_default_activation_function",
+       "torch.nn.modules.linear.Identity"},  // ms-marco-MiniLM
+      {"bert", "sentence_transformers", {{"version", "4.1.0"}}},
+      {"bert", "_num_labels", 9},                           // dslim/bert-base-NER
+      {"bart", "save_step", 58},                            // distilbart-cnn
+      {"deberta", "padding_idx", 0},                        // deberta-base
+      {"blenderbot", "layernorm_variant", "prelayernorm"},  // blenderbot-400M-distill
+      {"cohere", "model_max_length", 131072},               // c4ai-command-r-v01
+      {"phi3", "full_attn_mod", 1},                         // Phi-4-mini-instruct
+      {"phi3", "interpolate_factor", 1},
+      {"phi3", "lm_head_bias", false},
+      {"mamba", "rms_norm", true},  // mamba-130m-hf
+      {"mamba", "fused_add_norm", true},
+      {"wav2vec2", "no_mask_time_overlap", false},         // wav2vec2-large-xlsr-53
+      {"swin", "path_norm", true},                         // swin-tiny-patch4-window7-224
+      {"segformer", "downsampling_rates", {1, 4, 8, 16}},  // segformer-b0-finetuned-ade-512-512
+      {"xlm", "word_predict", 0.15},                       // xlm-mlm-en-2048
+      {"umt5", "scalable_attention", true},                // umt5-small
+      {"lfm2", "use_pos_enc", true},                       // LFM2-1.2B
+  };
+  for (const auto& [name, field, value] : cases) {
+    const Model model = described_with(name, field, value);
+    EXPECT_EQ(model.not_modelled.find(field), std::string::npos) << model.not_modelled;
+    for (const Head& head : model.heads) EXPECT_EQ(head.not_modelled.find(field), std::string::npos) << name;
+    if (model.vocabulary) EXPECT_EQ(model.vocabulary->not_modelled.find(field), std::string::npos) << name;
+  }
+  // Other values of some would say something else.
+  EXPECT_NE(described_with("mamba", "rms_norm", false).not_modelled, "");
+  EXPECT_NE(described_with("phi3", "full_attn_mod", 2).heads.at(0).not_modelled, "");
+}
+
 // The class makes no norms of queries and keys then, and passes over those of the file.
 TEST(FieldsOfNorms, StoredNormsThatAreSwitchedOffAreNotModelled) {
   for (const char* const name : {"glm4_moe", "cohere_qk_norm"}) {

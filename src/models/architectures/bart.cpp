@@ -90,7 +90,8 @@ extern const Architecture bart = {
     .describe = bart_forward,
     .harmless = {"encoder_*", "decoder_*", "scale_embedding", "add_final_layer_norm", "add_bias_logits",
                  "normalize_embedding", "static_position_embeddings", "extra_pos_embeddings",
-                 "share_encoder_decoder_embeddings", "force_bos_token_to_be_generated"},
+                 "share_encoder_decoder_embeddings", "force_bos_token_to_be_generated", "save_step",
+                 "replacing_rate", "layernorm_variant", "do_blenderbot_90_layernorm"},
 };
 
 }  // namespace normscope::models::architectures

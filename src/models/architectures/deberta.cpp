@@ -74,8 +74,8 @@ extern const Architecture deberta = {
     .without = {},
     .describe = deberta_forward,
     .harmless = {"conv_act", "conv_kernel_size", "legacy", "max_relative_positions", "norm_rel_ebd",
-                 "pos_att_type", "position_biased_input", "position_buckets", "relative_attention",
-                 "share_att_key", "attention_head_size"},
+                 "padding_idx", "pos_att_type", "position_biased_input", "position_buckets",
+                 "relative_attention", "share_att_key", "attention_head_size"},
 };
 
 }  // namespace normscope::models::architectures

@@ -58,6 +58,7 @@ extern const Architecture gpt2 = {
     .signature = {"h.{}.ln_1.", "h.{}.attn.c_attn."},
     .without = {},
     .describe = gpt2_forward,
+    .harmless = {"n_special", "predict_special_tokens"},
     .centres_exactly = true,
     .rotates_exactly = true,
     .in_llama_cpp = "gguf_gpt2",

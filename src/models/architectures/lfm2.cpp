@@ -49,7 +49,7 @@ extern const Architecture lfm2 = {
     .without = {},
     .describe = lfm2_forward,
     .harmless = {"block_*", "conv_*", "full_attn_idxs", "layer_types", "num_dense_layers",
-                 "routed_scaling_factor", "use_expert_bias"},
+                 "routed_scaling_factor", "use_expert_bias", "use_pos_enc"},
 };
 
 }  // namespace normscope::models::architectures

@@ -8,6 +8,8 @@ namespace {
 
 void mamba_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5, .eps_key = "layer_norm_epsilon"});
+  // The code that its first files were made for has LayerNorm where this is false.
+  if (b.config().fields()["rms_norm"] != "false") b.ignores({"rms_norm"});
   b.note("its mixers are state spaces: there are no attention heads");
   b.embedding("token embedding", b.has("embeddings.") ? "embeddings" : "embedding");
   const bool without = b.model_type() == "falcon_mamba";
@@ -29,9 +31,9 @@ extern const Architecture mamba = {
     .signature = {"layers.{}.mixer.in_proj.", "layers.{}.mixer.A_log", "layers.{}.norm."},
     .without = {},
     .describe = mamba_forward,
-    .harmless = {"chunk_size", "conv_kernel", "expand", "n_groups", "rescale_prenorm_residual",
-                 "residual_in_fp32", "state_size", "time_step*", "use_associative_scan", "use_conv_bias",
-                 "use_mambapy"},
+    .harmless = {"chunk_size", "conv_kernel", "expand", "fused_add_norm", "norm_before_gate",
+                 "pad_vocab_size_multiple", "n_groups", "rescale_prenorm_residual", "residual_in_fp32",
+                 "state_size", "time_step*", "use_associative_scan", "use_conv_bias", "use_mambapy"},
     .in_llama_cpp = "gguf_mamba",
 };
 

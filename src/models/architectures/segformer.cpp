@@ -67,7 +67,7 @@ extern const Architecture segformer = {
     .tower = Tower::vision,
     .harmless = {"num_encoder_blocks", "depths", "sr_ratios", "hidden_sizes", "patch_sizes", "strides",
                  "mlp_ratios", "decoder_hidden_size", "semantic_loss_ignore_index", "reshape_last_stage",
-                 "layer_norm_eps"},
+                 "downsampling_rates", "layer_norm_eps"},
 };
 
 }  // namespace normscope::models::architectures

@@ -53,7 +53,7 @@ extern const Architecture swin = {
     .without = {"encoder.layers.{}.blocks.{}.attention.self.logit_scale"},
     .describe = swin_forward,
     .tower = Tower::vision,
-    .harmless = {"depths", "embed_dim", "out_features", "out_indices", "stage_names",
+    .harmless = {"depths", "embed_dim", "out_features", "out_indices", "stage_names", "path_norm",
                  "use_absolute_embeddings", "window_size"},
 };
 

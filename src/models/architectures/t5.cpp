@@ -120,7 +120,8 @@ extern const Architecture t5 = {
     .without = {},
     .describe = t5_forward,
     .harmless = {"d_kv", "num_decoder_layers", "feed_forward_proj", "dense_act_fn", "is_gated_act",
-                 "relative_attention*", "local_radius", "global_block_size", "encoder_attention_type"},
+                 "relative_attention*", "local_radius", "global_block_size", "encoder_attention_type",
+                 "scalable_attention"},
     .in_llama_cpp = "gguf_t5",
 };
 

@@ -71,9 +71,10 @@ extern const Architecture vit = {
     .without = {},
     .describe = vit_forward,
     .tower = Tower::vision,
-    .harmless = {"num_frames", "tubelet_size", "num_detection_tokens", "use_mid_position_embeddings",
-                 "auxiliary_loss", "*_cost", "*_coefficient", "frequency_stride", "time_stride",
-                 "num_mel_bins", "decoder_*", "mask_ratio", "norm_pix_loss"},
+    .harmless = {"num_frames", "tubelet_size", "video_size", "num_detection_tokens",
+                 "use_mid_position_embeddings", "auxiliary_loss", "*_cost", "*_coefficient",
+                 "frequency_stride", "time_stride", "num_mel_bins", "decoder_*", "mask_ratio",
+                 "norm_pix_loss"},
     .centres_exactly = true,
     .rotates_exactly = true,
 };

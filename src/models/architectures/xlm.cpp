@@ -40,9 +40,11 @@ extern const Architecture xlm = {
     .signature = {"attentions.{}.q_lin.", "layer_norm1.{}.", "layer_norm2.{}.", "layer_norm_emb."},
     .without = {},
     .describe = xlm_forward,
-    .harmless = {"asm", "emb_dim", "end_n_top", "start_n_top", "gelu_activation", "embed_init_std", "lang_id",
-                 "mask_index", "n_langs", "use_lang_emb", "sinusoidal_embeddings", "bos_index", "eos_index",
-                 "pad_index", "unk_index", "same_enc_dec", "share_inout_emb", "max_vocab", "min_count"},
+    .harmless =
+        {"asm",       "emb_dim",    "end_n_top", "start_n_top",  "gelu_activation",       "embed_init_std",
+         "lang_id",   "mask_index", "n_langs",   "use_lang_emb", "sinusoidal_embeddings", "bos_index",
+         "eos_index", "pad_index",  "unk_index", "same_enc_dec", "share_inout_emb",       "max_vocab",
+         "min_count", "id2lang",    "lang2id",   "word_predict", "encoder_only"},
 };
 
 }  // namespace normscope::models::architectures

@@ -94,8 +94,8 @@ def values_for(key: str, value: Json) -> list[Json]:
     return unique + [other for i, other in enumerate(others) if other != value and other not in others[:i]]
 
 
-def variants(case: Case, config: Json) -> Iterator[tuple[list[str], Json]]:
-    """Path and value of every change."""
+def variants(case: Case, config: Json, foreign: bool = True) -> Iterator[tuple[list[str], Json]]:
+    """Path and value of every change; `foreign`: also of fields that only other classes have."""
     config_class = getattr(transformers, case.model).config_class
     defaults = config_class().to_dict()
 
@@ -111,7 +111,7 @@ def variants(case: Case, config: Json) -> Iterator[tuple[list[str], Json]]:
             else:
                 yield from (([*path, key], other) for other in values_for(key, value if key in held else known.get(key))
                             if key in held or other is not ABSENT)
-        if not path or path[-1].endswith("_config"):
+        if foreign and (not path or path[-1].endswith("_config")):
             for key, others in FOREIGN.items():
                 if key not in held and key not in known:
                     yield from (([*path, key], other) for other in others)

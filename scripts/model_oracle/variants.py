@@ -4,7 +4,8 @@
 usage: scripts/model_oracle/variants.py FOLDER [--one-in N] CASE|MODEL_TYPE ...
 
 Of a case, one fixture for each field of its configuration and each other value that its class accepts: unlike fields.py,
-the model is built anew, so sizes change too. Of any other type of transformers, the tiny configuration of draft.py. Then
+the model is built anew, so sizes change too, and fields that only other classes have are left to it: they change nothing
+here and are refused. Of any other type of transformers, the tiny configuration of draft.py. Then
 
   NORMSCOPE_FIXTURES=FOLDER build-dev/tests/models_tests --gtest_filter='Fixtures/Oracle.*'
 """
@@ -36,7 +37,7 @@ def variants(name: str, one_in: int) -> Iterator[tuple[str, Case]]:
         return
     case = CASES[name]
     config = json.loads(fixtures.read(name)["config.json"])
-    for number, (path, value) in enumerate(fields.variants(case, config)):
+    for number, (path, value) in enumerate(fields.variants(case, config, foreign=False)):
         if number % one_in == 0:
             changed = fields.decoded(fields.changed(config, path, value))
             what = "without " if value is fields.ABSENT else ""

@@ -356,6 +356,7 @@ void llama_stack(Builder& b, const LlamaStyle& style) {
   });
   b.norm(style.final_norm, "final");
   b.unembedding({"lm_head"}, style.tied);
+  if (!style.biased_head) b.biases_by(Biased::unembedding, {"lm_head_bias"});
 }
 
 namespace {

@@ -138,6 +138,7 @@ struct LlamaStyle {
   bool tied = false;  ///< the unembedding is the embedding unless the configuration says otherwise
   void (*layer)(Builder& b) = nullptr;   ///< a layer of another kind
   std::string_view final_norm = "norm";  ///< its name
+  bool biased_head = false;              ///< the class has a bias of the unembedding
 };
 
 /// A complete Llama: token embedding, blocks of attention and gated MLP, final norm, unembedding.

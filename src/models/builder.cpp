@@ -184,6 +184,7 @@ void Builder::finish(std::span<const std::string_view> harmless) {
   flag_leftovers();
   flag_attention_leftovers();
   flag_biased_norms();
+  flag_biases();
   flag_fields(harmless);
   flag_tensors_beside();
   if (has_further_layers_ && model_.decoder) {

@@ -96,6 +96,10 @@ struct DecoderStyle {
 
 enum class Need { required, optional };
 
+/// What biases are of: queries, keys, values and the output of attention; that output alone; MLPs; mixers;
+/// norms; the unembedding.
+enum class Biased { attention, attention_output, mlps, mixers, norms, unembedding };
+
 enum class ParameterForm { matrix, row, column };
 
 /// `count` outputs of a map from `first` on, all of them if `count` is 0. The map, of any inputs, is linear
@@ -140,6 +144,11 @@ class Builder {
   /// The code of this model_type does not use these fields, as harmless ones of its architecture.
   void ignores(Config::Keys fields) const {
     for (const char* const field : fields) static_cast<void>(config_.has({field}));
+  }
+  /// The class of this model_type has such biases only where one of `fields` is true, and passes over stored
+  /// ones of others; without any field it has none at all.
+  void biases_by(Biased of, Config::Keys fields) {
+    biases_by_.push_back({of, {fields.begin(), fields.end()}});
   }
   /// Whether the layer that is being described is beyond those of the configuration: such layers of a file
   /// predict further tokens and are not part of the forward pass.
@@ -431,6 +440,7 @@ class Builder {
   void flag_leftovers();
   void flag_attention_leftovers();
   void flag_biased_norms();
+  void flag_biases();
   void flag_fields(std::span<const std::string_view> harmless);
   [[nodiscard]] std::string beside(std::string_view prefix) const;
   [[nodiscard]] std::string beside_parameter(const std::string& tensor) const;
@@ -455,7 +465,12 @@ class Builder {
   std::string scores_beyond_;
   std::map<std::array<std::uint64_t, 3>, Indices> turns_;  ///< of `reads_parts`, by number, parts and outputs
   bool has_further_layers_ = false;                        ///< that are described and not counted
-  std::string doubt_;                                      ///< what `norms_in_doubt` states
+  struct BiasFields {
+    Biased of;
+    std::vector<const char*> fields;
+  };
+  std::vector<BiasFields> biases_by_;
+  std::string doubt_;   ///< what `norms_in_doubt` states
   std::string scaled_;  // what stands between a norm and the maps that are described
   double logit_scale_ = 1.0;
   double logit_cap_ = 0.0;

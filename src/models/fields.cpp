@@ -440,7 +440,55 @@ bool leaves_out_bias(const Config::Field& field, Model& model) {
   return found;
 }
 
+/// The first stored bias of these; null without one.
+const Slice* bias_of(Biased of, Model& model) {
+  if (of == Biased::norms) {
+    const auto norm = std::find_if(model.norms.begin(), model.norms.end(),
+                                   [](const Norm& one) { return one.bias.has_value(); });
+    return norm == model.norms.end() ? nullptr : &*norm->bias;
+  }
+  if (of == Biased::unembedding) {
+    if (!model.vocabulary || !model.vocabulary->unembedding) return nullptr;
+    const std::optional<Slice>& bias = model.vocabulary->unembedding->bias;
+    return bias ? &*bias : nullptr;
+  }
+  const auto is_of = [&](std::string_view role) {
+    const auto begins = [&](std::initializer_list<std::string_view> words) {
+      return std::any_of(words.begin(), words.end(),
+                         [&](std::string_view word) { return role.starts_with(word); });
+    };
+    switch (of) {
+      case Biased::attention: return begins({"query", "key", "value", "attention", "cross-attention"});
+      case Biased::attention_output: return begins({"attention out", "cross-attention out"});
+      case Biased::mlps: return begins({"mlp", "router", "shared expert"});
+      default: return begins({"mixer", "state parameters"});
+    }
+  };
+  const Slice* first = nullptr;
+  each_map(model, [&](const Linear& map) {
+    if (first == nullptr && map.bias && is_of(map.role)) first = &*map.bias;
+  });
+  return first;
+}
+
 }  // namespace
+
+void Builder::flag_biases() {
+  // TransformerLens has a bias of every map and norm.
+  if (model_type().empty() || has_lens_names(model_)) return;
+  for (const auto& [of, fields] : biases_by_) {
+    const bool has_them = std::any_of(fields.begin(), fields.end(), [&](const char* field) {
+      return config_.flag({field}).value_or(false);
+    });
+    const Slice* const bias = has_them ? nullptr : bias_of(of, model_);
+    if (bias == nullptr) continue;
+    add_not_modelled(model_, Effect::everything,
+                     fields.empty() ? fmt::format("tensor \"{}\"", bias->tensor)
+                     : config_.has({fields.front()})
+                         ? fmt::format("{}: false, beside biases", fields.front())
+                         : fmt::format("tensor \"{}\" without {}", bias->tensor, fields.front()));
+  }
+}
 
 void Builder::flag_fields(std::span<const std::string_view> harmless) {
   earlier_towers_.push_back(config_);

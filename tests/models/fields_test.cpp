@@ -8,6 +8,8 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -18,6 +20,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/norm_spec.hpp>
 #include <normscope/files/checkpoint.hpp>
+#include <normscope/files/safetensors.hpp>
 #include <normscope/models/model.hpp>
 
 #include "support/fixtures.hpp"
@@ -410,6 +413,69 @@ TEST(FieldsOfBiases, StoredBiasesThatAreSwitchedOffAreNotModelled) {
   }
   // It is about queries, keys and values alone.
   EXPECT_EQ(described_with("recurrent_gemma", "attention_bias", false).not_modelled, "");
+}
+
+// Where the class makes none unless it is told to.
+TEST(FieldsOfBiases, StoredBiasesThatNoFieldSwitchesOnAreNotModelled) {
+  for (const auto& [name, field, tensor] :
+       {std::tuple{"llama_biased", "attention_bias", "model.layers.0.self_attn.q_proj.bias"},
+        {"llama_biased", "mlp_bias", "model.layers.0.mlp.gate_proj.bias"},
+        {"phimoe", "attention_bias", "model.layers.0.self_attn.q_proj.bias"},
+        {"phimoe", "lm_head_bias", "lm_head.bias"}}) {
+    EXPECT_EQ(described_with(name, field, nullptr).not_modelled,
+              fmt::format("tensor \"{}\" without {}", tensor, field));
+  }
+  // Others make them unless they are told not to.
+  for (const auto& [name, field] : {std::pair{"starcoder2", "use_bias"},
+                                    {"gpt_neox", "attention_bias"},
+                                    {"glm4", "attention_bias"},
+                                    {"seed_oss", "attention_bias"},
+                                    {"qwen2_moe", "qkv_bias"},
+                                    {"vit", "qkv_bias"}}) {
+    EXPECT_EQ(described_with(name, field, nullptr).not_modelled, "") << name;
+  }
+}
+
+/// The fixture with one more tensor: a bias, of as many numbers, of the map or norm `name`.
+Model with_bias(const std::string& fixture, const std::string& name) {
+  const test::Scratch scratch;
+  const files::Checkpoint original(test::fixture(fixture));
+  std::filesystem::create_symlink(test::fixture(fixture) / "config.json", scratch / "config.json");
+  std::filesystem::create_symlink(test::fixture(fixture) / "model.safetensors", scratch / "a.safetensors");
+  const std::uint64_t count = original.find(name + ".weight")->shape[0];
+  const std::vector<std::byte> zeros(4 * count);
+  const std::vector<files::NewTensor> bias = {{name + ".bias", Dtype::F32, {count}, zeros}};
+  files::write_safetensors(scratch / "b.safetensors", bias, {});
+  Json map = {{name + ".bias", "b.safetensors"}};
+  for (const files::Tensor& tensor : original.tensors()) map[std::string(tensor.name)] = "a.safetensors";
+  std::ofstream(scratch / "model.safetensors.index.json")
+      << Json({{"metadata", Json::object()}, {"weight_map", map}}).dump();
+  return describe(files::Checkpoint(scratch / ""));
+}
+
+// Its class lacks the bias, so that it has no effect.
+TEST(FieldsOfBiases, OneMoreBiasIsNotModelled) {
+  for (const auto& [name, map] : {std::pair{"mistral", "model.layers.0.self_attn.q_proj"},
+                                  {"mistral", "model.layers.1.mlp.down_proj"},
+                                  {"qwen2", "model.layers.0.mlp.up_proj"},
+                                  {"phi3", "model.layers.0.self_attn.qkv_proj"},
+                                  {"exaone4", "model.layers.0.self_attn.o_proj"},
+                                  {"cohere", "model.layers.0.input_layernorm"},
+                                  {"mpt", "transformer.blocks.0.norm_1"},
+                                  {"t5_encoder", "encoder.block.0.layer.0.SelfAttention.q"},
+                                  {"deepseek_v3", "model.layers.0.mlp.gate_proj"},
+                                  {"llama", "lm_head"}}) {
+    const std::string found = with_bias(name, map).not_modelled;
+    EXPECT_TRUE(found.starts_with(fmt::format("tensor \"{}.bias\"", map))) << name << ": " << found;
+  }
+  // These state the field.
+  for (const auto& [name, field, map] :
+       {std::tuple{"llama", "attention_bias", "model.layers.0.self_attn.o_proj"},
+        {"modernbert", "norm_bias", "model.final_norm"},
+        {"mamba2", "use_bias", "backbone.layers.0.mixer.in_proj"},
+        {"falcon_7b", "bias", "transformer.h.0.mlp.dense_h_to_4h"}}) {
+    EXPECT_EQ(with_bias(name, map).not_modelled, fmt::format("{}: false, beside biases", field)) << name;
+  }
 }
 
 }  // namespace

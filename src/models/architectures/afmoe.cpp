@@ -29,6 +29,8 @@ void afmoe_layer(Builder& b) {
 
 void afmoe_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5, .eps_key = "rms_norm_eps"});
+  b.biases_by(Biased::attention, {"attention_bias"});
+  b.biases_by(Biased::mlps, {});
   b.grouped_queries();
   b.head_dim_from("layers.0.self_attn.q_norm");
   b.rotary({.windows_only = true});

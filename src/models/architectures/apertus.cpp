@@ -19,6 +19,8 @@ void apertus_layer(Builder& b) {
 
 void apertus_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5, .eps_key = "rms_norm_eps"});
+  b.biases_by(Biased::attention, {"attention_bias"});
+  b.biases_by(Biased::mlps, {});
   b.grouped_queries();
   b.rotary({.theta = 1.2e7});
   llama_stack(b, {.layer = apertus_layer});

@@ -25,6 +25,8 @@ void bitnet_layer(Builder& b) {
 
 void bitnet_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5, .eps_key = "rms_norm_eps"});
+  b.biases_by(Biased::attention, {"attention_bias"});
+  b.biases_by(Biased::mlps, {});
   b.grouped_queries();
   b.rotary({.theta = 5e5});
   llama_stack(b, {.layer = bitnet_layer});

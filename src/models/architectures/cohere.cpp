@@ -18,6 +18,9 @@ void cohere_layer(Builder& b) {
 void cohere_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "layer_norm_eps"});
   b.decoder({.activation = "silu"});
+  b.biases_by(Biased::attention, {"attention_bias"});
+  b.biases_by(Biased::mlps, {});
+  b.biases_by(Biased::norms, {});
   b.grouped_queries();
   const bool second = b.model_type() == "cohere2";
   b.rotary({.interleaved = true, .theta = second ? 1e4 : 0.0, .windows_only = second});

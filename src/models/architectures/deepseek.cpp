@@ -43,6 +43,14 @@ void deepseek_forward(Builder& b) {
            .placement = Placement::pre,
            .eps = b.model_type() == "glm4_moe_lite" ? 1e-5 : 1e-6,
            .eps_key = "rms_norm_eps"});
+  if (b.model_type() != "sarvam_mla") {
+    b.biases_by(Biased::attention, {"attention_bias"});
+    if (b.model_type() == "deepseek_v2") {
+      b.biases_by(Biased::mlps, {"mlp_bias"});
+    } else {
+      b.biases_by(Biased::mlps, {});
+    }
+  }
   const std::uint64_t width =
       config.count({"qk_nope_head_dim"}).value_or(128) + config.count({"qk_rope_head_dim"}).value_or(64);
   b.heads().head_dim = width;

@@ -26,6 +26,8 @@ void diffllama_layer(Builder& b) {
 void diffllama_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5, .eps_key = "rms_norm_eps"});
   b.note("bounds of a head are those of its own softmax: attention is the difference of two heads'");
+  b.biases_by(Biased::attention, {"attention_bias"});
+  b.biases_by(Biased::mlps, {});
   b.grouped_queries();
   b.rotary({});
   llama_stack(b, {.layer = diffllama_layer});

@@ -24,6 +24,8 @@ void falcon_forward(Builder& b) {
   } else {
     b.rotary({});
   }
+  b.biases_by(Biased::attention, {"bias"});
+  b.biases_by(Biased::mlps, {"bias"});
   b.decoder({.activation = "gelu"});
   b.embedding("token embedding", "word_embeddings");
   b.each_layer("h.{}.", [&] {
@@ -40,6 +42,7 @@ void falcon_forward(Builder& b) {
   });
   b.norm("ln_f", "final");
   b.unembedding({"lm_head"}, true);
+  b.biases_by(Biased::unembedding, {});
 }
 
 }  // namespace

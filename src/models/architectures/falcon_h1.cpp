@@ -35,6 +35,9 @@ void falcon_h1_forward(Builder& b) {
   b.note(
       "the outputs of branches are multiplied before they are added to the residual stream, as *_multiplier "
       "says");
+  b.biases_by(Biased::attention, {"attention_bias"});
+  b.biases_by(Biased::mlps, {"mlp_bias"});
+  b.biases_by(Biased::mixers, {"mamba_proj_bias", "projectors_bias"});
   b.grouped_queries();
   b.rotary({});
   if (b.heads().head_dim == 0 && b.heads().heads != 0) b.heads().head_dim = b.width() / b.heads().heads;
@@ -48,6 +51,7 @@ void falcon_h1_forward(Builder& b) {
   b.each_layer("layers.{}.", [&] { falcon_h1_layer(b, attention_scaled, states_scaled); });
   b.norm("final_layernorm", "final");
   b.unembedding({"lm_head"}, false);
+  b.biases_by(Biased::unembedding, {});
 }
 
 }  // namespace

@@ -50,6 +50,8 @@ LensBlocks gemma_settings(Builder& b) {
   if (!types.empty() && types.front().ends_with("paligemma")) {
     b.scores_not_modelled("paligemma, whose prompts also see later tokens");
   }
+  b.biases_by(Biased::attention, {"attention_bias"});
+  b.biases_by(Biased::mlps, {});
   b.grouped_queries();
   b.rotary({.theta = third ? 1e6 : 1e4, .has_local_theta = third});
   if (second || third) b.windows({.period = third ? std::uint64_t{6} : std::uint64_t{2}});
@@ -86,6 +88,7 @@ void gemma_forward(Builder& b) {
   });
   b.norm("norm", "final");
   b.unembedding({"lm_head"}, true);
+  b.biases_by(Biased::unembedding, {});
 }
 
 }  // namespace

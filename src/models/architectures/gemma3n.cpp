@@ -168,6 +168,8 @@ void gemma4_scores(Builder& b) {
 void gemma3n_forward(Builder& b) {
   const bool fourth = b.model_type().starts_with("gemma4");
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-6, .eps_key = "rms_norm_eps"});
+  b.biases_by(Biased::attention, {"attention_bias"});
+  b.biases_by(Biased::mlps, {});
   b.grouped_queries();
   b.rotary({.theta = 1e6, .has_local_theta = true});
   b.windows({.period = fourth ? std::uint64_t{6} : std::uint64_t{5}, .last_is_full = fourth});

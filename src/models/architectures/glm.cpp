@@ -26,6 +26,9 @@ void glm_forward(Builder& b) {
            .eps = sees ? 1e-5 : 1.5625e-7,
            .eps_key = "rms_norm_eps"});
   b.decoder({.activation = "silu"});
+  if (b.model_type() == "glm_ocr_text") b.biases_by(Biased::attention, {});
+  b.biases_by(Biased::attention_output, {});
+  b.biases_by(Biased::mlps, {});
   b.grouped_queries();
   if (sees) b.note("scores are bounded for text: the position of a part of an image is three numbers");
   b.rotary({.interleaved = true, .portion = type.starts_with("glm4v") ? 1.0 : 0.5, .sections = sees});

@@ -6,6 +6,7 @@ namespace normscope::models::architectures {
 namespace {
 
 LensBlocks gptj_settings(Builder& b) {
+  b.biases_by(Biased::attention, {});
   b.norms(
       {.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "layer_norm_epsilon"});
   b.decoder({.activation = "gelu_new"});

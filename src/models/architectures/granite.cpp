@@ -82,6 +82,13 @@ void granite_forward(Builder& b) {
   } else {
     b.ignores({"rope_theta", "rope_parameters", "rope_scaling"});
   }
+  b.biases_by(Biased::attention, {"attention_bias"});
+  if (hybrid) b.biases_by(Biased::mixers, {"mamba_proj_bias"});
+  if (b.model_type().starts_with("granitemoe")) {
+    b.biases_by(Biased::mlps, {});
+  } else {
+    b.biases_by(Biased::mlps, {"mlp_bias"});
+  }
   const bool windowed = b.model_type().ends_with("_swa");
   if (windowed) b.windows({.period = 4, .first_is_full = true});
   const bool clova = b.model_type() == "hyperclovax";

@@ -23,6 +23,14 @@ void jamba_forward(Builder& b) {
            .placement = Placement::pre,
            .eps = b.model_type() == "bamba" ? 1e-5 : 1e-6,
            .eps_key = "rms_norm_eps"});
+  if (b.model_type() == "bamba") {
+    b.biases_by(Biased::attention, {"attention_bias"});
+    b.biases_by(Biased::mlps, {"mlp_bias"});
+  } else {
+    b.biases_by(Biased::attention, {});
+    b.biases_by(Biased::mlps, {});
+  }
+  b.biases_by(Biased::mixers, {"mamba_proj_bias"});
   b.grouped_queries();
   const bool norms_inside = b.model_type() == "jamba" || b.has("layers.0.mamba.dt_layernorm.");
   if (!norms_inside) b.rotary({.portion = 0.5});
@@ -40,6 +48,7 @@ void jamba_forward(Builder& b) {
   });
   b.norm("final_layernorm", "final");
   b.unembedding({"lm_head"}, false);
+  b.biases_by(Biased::unembedding, {});
 }
 
 }  // namespace

@@ -34,6 +34,9 @@ void lfm2_layer(Builder& b) {
 
 void lfm2_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5, .eps_key = "norm_eps"});
+  b.biases_by(Biased::attention, {});
+  b.biases_by(Biased::mlps, {});
+  b.biases_by(Biased::mixers, {"conv_bias"});
   b.grouped_queries();
   b.rotary({.theta = 1e6});
   llama_stack(b, {.tied = true, .layer = lfm2_layer, .final_norm = "embedding_norm"});

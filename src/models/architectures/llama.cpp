@@ -33,6 +33,33 @@ void ministral3_attention(Builder& b) {
   if (!b.config().has({"rope_parameters"})) b.scores_not_modelled("rope_parameters, which are not stated");
 }
 
+// Qwen 2 has biases of queries, keys and values whatever its configuration says, Seed-OSS unless it says so.
+void llama_biases(Builder& b, const std::string& type) {
+  if (type == "internlm3" || type == "iquestcoder") return;
+  if (type == "ernie4_5") {
+    b.biases_by(Biased::attention, {"use_bias"});
+    b.biases_by(Biased::mlps, {"use_bias"});
+    return;
+  }
+  const bool always = type.starts_with("qwen2") || type == "seed_oss";
+  if (type == "seed_oss") {
+    b.biases_by(Biased::attention_output, {"attention_out_bias"});
+  } else if (always || type == "helium") {
+    b.biases_by(Biased::attention_output, {});
+  }
+  const bool reads_none = type.starts_with("minist") || type == "mistral" || type == "cwm";
+  if (reads_none) {
+    b.biases_by(Biased::attention, {});
+  } else if (!always) {
+    b.biases_by(Biased::attention, {"attention_bias"});
+  }
+  if (type.starts_with("qwen") || (reads_none && type != "cwm")) {
+    b.biases_by(Biased::mlps, {});
+  } else {
+    b.biases_by(Biased::mlps, {"mlp_bias"});
+  }
+}
+
 LensBlocks llama_settings(Builder& b) {
   const std::string type = b.model_type();
   b.norms({.kind = NormKind::rms,
@@ -60,6 +87,7 @@ LensBlocks llama_settings(Builder& b) {
     b.rotary({.theta = type.starts_with("qwen3") ? 5e5 : 1e6, .sections = true});
     b.note("scores are bounded for text: the position of a part of an image is three numbers");
   }
+  llama_biases(b, type);
   const bool qwen2 = type.starts_with("qwen2") || type == "qwen3";
   if (type.starts_with("qwen2")) b.ignores({"attention_bias"});  // queries, keys and values always have one
   if (qwen2 || type == "smollm3") b.windows({.must_be_enabled = true});
@@ -77,7 +105,9 @@ bool may_be_gemma(const Builder& b) {
 void llama_forward(Builder& b) {
   llama_settings(b);
   b.head_dim_from("layers.0.self_attn.q_norm");
-  llama_stack(b, {.tied = b.model_type() == "ernie4_5"});
+  const bool euro = b.model_type() == "eurobert";
+  llama_stack(b, {.tied = b.model_type() == "ernie4_5", .biased_head = euro});
+  if (euro) b.biases_by(Biased::unembedding, {"mlp_bias"});
   if (may_be_gemma(b)) {
     b.norms_in_doubt(
         "without a configuration this could be Gemma 1, which has the same tensors but stores gain - 1 "
@@ -98,7 +128,6 @@ extern const Architecture llama = {
                   "layers.{}.post_attention_layernorm.", "layers.{}.mlp.gate_proj."},
     .without = {"layers.{}.pre_feedforward_layernorm."},
     .describe = llama_forward,
-    .harmless = {"attention_out_bias"},
     .rotates_exactly = true,
     .in_llama_cpp = "gguf_llama",
     .in_transformer_lens = llama_settings,

@@ -38,6 +38,8 @@ void llama4_layer(Builder& b) {
 
 void llama4_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5, .eps_key = "rms_norm_eps"});
+  b.biases_by(Biased::attention, {"attention_bias"});
+  b.biases_by(Biased::mlps, {});
   b.grouped_queries();
   const bool norms = b.config().flag({"use_qk_norm"}).value_or(true);
   b.rotary({.interleaved = true, .theta = 5e5, .before_norms = norms, .still_every = 4});

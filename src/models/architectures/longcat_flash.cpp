@@ -48,6 +48,8 @@ void longcat_flash_forward(Builder& b) {
   b.heads().head_dim = b.config().count({"qk_nope_head_dim"}).value_or(128) +
                        b.config().count({"qk_rope_head_dim"}).value_or(64);
   b.scores_not_modelled(fmt::format("kv_lora_rank: {}", b.config().count({"kv_lora_rank"}).value_or(0)));
+  b.biases_by(Biased::attention, {"attention_bias"});
+  b.biases_by(Biased::mlps, {"router_bias"});
   llama_stack(b, {.layer = longcat_layer});
 }
 

@@ -12,6 +12,7 @@ void mamba_forward(Builder& b) {
   if (b.config().fields()["rms_norm"] != "false") b.ignores({"rms_norm"});
   b.note("its mixers are state spaces: there are no attention heads");
   b.embedding("token embedding", b.has("embeddings.") ? "embeddings" : "embedding");
+  b.biases_by(Biased::mixers, {"use_bias"});
   const bool without = b.model_type() == "falcon_mamba";
   b.each_layer("layers.{}.", [&] {
     b.norm("norm", "mixer input");

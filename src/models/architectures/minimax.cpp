@@ -33,6 +33,8 @@ void minimax_layer(Builder& b) {
 void minimax_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::post, .eps = 1e-5, .eps_key = "rms_norm_eps"});
   b.note("its lightning attention has no softmax, so only other layers have heads");
+  b.biases_by(Biased::attention, {});
+  b.biases_by(Biased::mlps, {});
   b.grouped_queries();
   b.rotary({.theta = 1e6});
   if (b.config().has({"sliding_window"})) b.windows({.kinds_key = ""});

@@ -28,6 +28,12 @@ void mixtral_forward(Builder& b) {
   if (!phi) {
     b.decoder({.activation = "silu", .routing = minimax ? sigmoid_routing(b) : softmax_routing(b, true)});
   }
+  if (phi) {
+    b.biases_by(Biased::attention, {"attention_bias"});
+  } else {
+    b.biases_by(Biased::attention, {});
+  }
+  b.biases_by(Biased::mlps, {});
   b.grouped_queries();
   if (minimax) {
     const auto size = [&](const char* key) {

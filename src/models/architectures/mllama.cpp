@@ -31,6 +31,8 @@ void mllama_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5, .eps_key = "rms_norm_eps"});
   b.note("layers of cross-attention are left out of the forward pass of a text without an image");
   b.rotary({.theta = 5e5});
+  b.biases_by(Biased::attention, {});
+  b.biases_by(Biased::mlps, {});
   b.grouped_queries();
   llama_stack(b, {.layer = mllama_layer});
 }

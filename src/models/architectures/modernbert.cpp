@@ -9,6 +9,9 @@ namespace {
 void modernbert_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "norm_eps"});
   b.scores_not_modelled("rotary positions without a causal mask");
+  b.biases_by(Biased::attention, {"attention_bias"});
+  b.biases_by(Biased::mlps, {"mlp_bias"});
+  b.biases_by(Biased::norms, {"norm_bias"});
   b.embedding("token embedding", "embeddings.tok_embeddings");
   b.norm("embeddings.norm", "embedding", Placement::post);
   b.each_layer("layers.{}.", [&] {
@@ -38,8 +41,8 @@ extern const Architecture modernbert = {
     .without = {},
     .describe = modernbert_forward,
     .harmless = {"local_attention", "global_attn_every_n_layers", "layer_types", "rope*", "*_rope_theta",
-                 "deterministic_flash_attn", "decoder_bias", "norm_bias", "sparse_pred*",
-                 "repad_logits_with_grad", "reference_compile"},
+                 "deterministic_flash_attn", "decoder_bias", "sparse_pred*", "repad_logits_with_grad",
+                 "reference_compile"},
 };
 
 }  // namespace normscope::models::architectures

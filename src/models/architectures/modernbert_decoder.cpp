@@ -12,6 +12,9 @@ void modernbert_decoder_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "norm_eps"});
   b.rotary({.theta = 160'000.0, .has_local_theta = true});
   b.windows({.period = 3, .first_is_full = true});
+  b.biases_by(Biased::attention, {"attention_bias"});
+  b.biases_by(Biased::mlps, {"mlp_bias"});
+  b.biases_by(Biased::norms, {"norm_bias"});
   b.embedding("token embedding", "embeddings.tok_embeddings");
   b.norm("embeddings.norm", "embedding", Placement::post);
   b.each_layer("layers.{}.", [&] {
@@ -39,8 +42,8 @@ extern const Architecture modernbert_decoder = {
     .signature = {"layers.{}.attn.q_proj.", "layers.{}.mlp_norm.", "layers.{}.mlp.Wi."},
     .without = {},
     .describe = modernbert_decoder_forward,
-    .harmless = {"local_attention", "global_attn_every_n_layers", "decoder_bias", "norm_bias",
-                 "classifier_activation", "*_rope_theta"},
+    .harmless = {"local_attention", "global_attn_every_n_layers", "decoder_bias", "classifier_activation",
+                 "*_rope_theta"},
 };
 
 }  // namespace normscope::models::architectures

@@ -33,6 +33,9 @@ void moonshine_decoder(Builder& b) {
 }
 
 void moonshine_forward(Builder& b) {
+  b.biases_by(Biased::attention, {"attention_bias"});
+  b.biases_by(Biased::attention_output, {});
+  b.biases_by(Biased::norms, {});
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = ""});
   const auto heads = [&](const char* key) { b.heads() = {.heads = b.config().count({key}).value_or(0)}; };
   b.rotary({.interleaved = true, .portion = 0.9});

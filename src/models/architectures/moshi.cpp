@@ -25,6 +25,8 @@ void moshi_layer(Builder& b) {
 void moshi_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-8, .eps_key = "rms_norm_eps"});
   b.rotary({});
+  b.biases_by(Biased::attention, {});
+  b.biases_by(Biased::mlps, {});
   b.grouped_queries();
   // Versions of transformers differ in whether it hides anything.
   const std::uint64_t window = b.config().positions({"sliding_window"}).value_or(0);

@@ -46,6 +46,8 @@ void mpt_forward(Builder& b) {
   } else {
     b.scores_not_modelled("the biases of MPT's scores (ALiBi)");
   }
+  // The class has no biases, whatever no_bias says.
+  for (const Biased of : {Biased::attention, Biased::mlps, Biased::norms}) b.biases_by(of, {});
   b.decoder({.activation = "gelu", .fixed_activation = true, .reads_activation = false});
   b.embedding("token embedding", "wte");
   b.embedding("position embedding", "wpe", Need::optional);
@@ -59,6 +61,7 @@ void mpt_forward(Builder& b) {
   });
   b.norm("norm_f", "final");
   b.unembedding({"lm_head"}, true);
+  b.biases_by(Biased::unembedding, {});
   if (b.config().model_types().empty() && kind.empty() && !b.has("norm_f.bias")) {
     b.norms_in_doubt(
         "norm_type, which no configuration states: an RMSNorm is possible (state the architecture)");

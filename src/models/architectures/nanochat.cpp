@@ -24,6 +24,8 @@ void nanochat_forward(Builder& b) {
            .eps = 1e-6,
            .eps_key = "rms_norm_eps",
            .gainless = true});
+  b.biases_by(Biased::attention, {"attention_bias"});
+  b.biases_by(Biased::mlps, {});
   b.grouped_queries();
   b.rotary({.backwards = true, .before_norms = true});
   b.logits(1.0, b.stated_number("final_logit_softcapping", 15.0).value_or(0.0));
@@ -34,6 +36,7 @@ void nanochat_forward(Builder& b) {
   b.each_layer("layers.{}.", [&] { nanochat_layer(b); });
   b.norm("norm", "embedding and final", Placement::post);
   b.unembedding({"lm_head"}, false);
+  b.biases_by(Biased::unembedding, {});
 }
 
 }  // namespace

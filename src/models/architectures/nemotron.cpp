@@ -26,6 +26,10 @@ void nemotron_forward(Builder& b) {
                       : jais ? "layer_norm_eps"
                              : "norm_eps"});
   b.decoder({.activation = "relu2"});
+  if (!jais) {
+    b.biases_by(Biased::attention, {"attention_bias"});
+    b.biases_by(Biased::mlps, {"mlp_bias"});
+  }
   b.grouped_queries();
   if (arcee || jais) {
     b.rotary({});

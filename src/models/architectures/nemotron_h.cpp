@@ -33,6 +33,9 @@ void nemotron_experts(Builder& b) {
 // Each layer is one branch: a state space, attention without positions, experts or an MLP.
 void nemotron_h_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5, .eps_key = "layer_norm_epsilon"});
+  b.biases_by(Biased::attention, {});
+  b.biases_by(Biased::mlps, {"mlp_bias"});
+  b.biases_by(Biased::mixers, {"use_bias"});
   b.grouped_queries();
   b.embedding("token embedding", "embeddings");
   b.each_layer("layers.{}.", [&] {
@@ -54,6 +57,7 @@ void nemotron_h_forward(Builder& b) {
   });
   b.norm("norm_f", "final");
   b.unembedding({"lm_head"}, false);
+  b.biases_by(Biased::unembedding, {});
   if (b.config().model_types().empty()) {
     b.norms_in_doubt("n_groups, which no configuration states (state the architecture)");
   }

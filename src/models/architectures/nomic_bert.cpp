@@ -11,6 +11,10 @@ namespace {
 // BERT with rotary positions, and NomicBERT's gated MLP. Jina 3 has RoBERTa's head.
 void nomic_bert_forward(Builder& b) {
   const bool is_jina = b.has("encoder.layers.0.mixer.");
+  if (b.model_type() == "nomic_bert") {
+    b.biases_by(Biased::attention, {});
+    b.biases_by(Biased::mlps, {});
+  }
   b.norms({.kind = NormKind::layer,
            .placement = Placement::post,
            .eps = is_jina ? 1e-5 : 1e-12,

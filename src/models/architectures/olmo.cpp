@@ -12,6 +12,8 @@ void olmo_forward(Builder& b) {
       {.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "", .gainless = true});
   b.decoder({.activation = "silu"});
   b.scores({.clip = b.config().number({"clip_qkv"})});
+  b.biases_by(Biased::attention, {"attention_bias"});
+  b.biases_by(Biased::mlps, {});
   b.grouped_queries();
   b.rotary({});
   llama_stack(b);

@@ -30,6 +30,12 @@ void olmo2_forward(Builder& b) {
            .placement = Placement::pre,
            .eps = flex ? 1e-6 : 1e-5,
            .eps_key = "rms_norm_eps"});
+  if (exaone) {
+    b.biases_by(Biased::attention, {});
+  } else {
+    b.biases_by(Biased::attention, {"attention_bias"});
+  }
+  b.biases_by(Biased::mlps, {});
   b.grouped_queries();
   b.note("attention and MLP read the residual stream without a norm, so its heads' scores have no bound");
   const bool windows = b.config().has({"sliding_window"});

@@ -38,6 +38,9 @@ void olmo_hybrid_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-6, .eps_key = "rms_norm_eps"});
   b.note("attention reads the residual stream without a norm, so its heads' scores have no bound");
   b.note("its delta nets divide queries and keys by their length, which is not analysed");
+  b.biases_by(Biased::attention, {"attention_bias"});
+  b.biases_by(Biased::mlps, {});
+  b.biases_by(Biased::mixers, {});
   b.grouped_queries();
   // Without a base nothing rotates, unless nothing is stated at all.
   const std::optional<Config> rope = b.config().inside({"rope_parameters"});

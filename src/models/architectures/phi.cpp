@@ -28,7 +28,7 @@ LensBlocks phi_settings(Builder& b) {
 
 void phi_forward(Builder& b) {
   phi_settings(b);
-  llama_stack(b, {.layer = phi_layer, .final_norm = "final_layernorm"});
+  llama_stack(b, {.layer = phi_layer, .final_norm = "final_layernorm", .biased_head = true});
 }
 
 }  // namespace

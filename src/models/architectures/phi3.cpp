@@ -19,6 +19,8 @@ void phi3_layer(Builder& b) {
 void phi3_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5, .eps_key = "rms_norm_eps"});
   b.decoder({.activation = "silu"});
+  b.biases_by(Biased::attention, {});
+  b.biases_by(Biased::mlps, {});
   b.grouped_queries();
   b.rotary({.portion = 1.0});
   b.windows({.kinds_key = ""});

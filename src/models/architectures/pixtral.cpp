@@ -16,6 +16,8 @@ void norm_of_projector(Builder& b) {
 }
 
 void pixtral_forward(Builder& b) {
+  b.biases_by(Biased::attention, {});
+  b.biases_by(Biased::mlps, {});
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5, .eps_key = ""});
   b.stack("vision");
   b.scores_not_modelled("rotation by row and column");

@@ -53,6 +53,9 @@ void qwen3_next_forward(Builder& b) {
            .eps = 1e-6,
            .eps_key = "rms_norm_eps"});
   b.note("its delta nets divide queries and keys by their length, which is not analysed");
+  b.biases_by(Biased::attention, {"attention_bias"});
+  b.biases_by(Biased::mlps, {});
+  b.biases_by(Biased::mixers, {});
   b.grouped_queries();
   if (b.model_type() != "qwen3_next") {
     b.note("scores are bounded for text: the position of a part of an image is three numbers");

@@ -45,6 +45,23 @@ void exaone_windows(Builder& b) {
   if (!b.config().states({"sliding_window"})) b.scores_not_modelled("sliding_window, which is not stated");
 }
 
+// Qwen 2 MoE has biases of queries, keys and values unless it says otherwise.
+void qwen_moe_biases(Builder& b, const std::string& type) {
+  if (type == "ernie4_5_moe") {
+    b.biases_by(Biased::attention, {"use_bias"});
+    b.biases_by(Biased::mlps, {"use_bias"});
+    return;
+  }
+  const bool of_outputs = type.starts_with("qwen3") || type == "olmoe" || type == "mellum";
+  if (!of_outputs) b.biases_by(Biased::attention_output, {});
+  if (type == "exaone_moe") {
+    b.biases_by(Biased::attention, {});
+  } else if (type != "qwen2_moe" && type != "glm4v_moe_text") {
+    b.biases_by(Biased::attention, {"attention_bias"});
+  }
+  b.biases_by(Biased::mlps, {});
+}
+
 void qwen_moe_forward(Builder& b) {
   const std::string type = b.model_type();
   b.norms({.kind = NormKind::rms,
@@ -59,6 +76,7 @@ void qwen_moe_forward(Builder& b) {
                         : exaone                    ? exaone_routing(b)
                         : type == "ernie4_5_moe"    ? ernie_routing(b)
                                                     : softmax_routing(b)});
+  qwen_moe_biases(b, type);
   if (exaone) exaone_windows(b);
   if (type == "olmoe") b.scores({.clip = b.config().number({"clip_qkv"})});
   b.grouped_queries();

@@ -41,6 +41,9 @@ LensBlocks stablelm_settings(Builder& b) {
            .eps = 1e-5,
            .eps_key = b.model_type() == "stablelm_epoch" ? "norm_eps" : "layer_norm_eps"});
   b.decoder({.activation = "silu"});
+  if (b.model_type() == "stablelm") b.biases_by(Biased::attention, {"use_qkv_bias"});
+  b.biases_by(Biased::attention_output, {});
+  b.biases_by(Biased::mlps, {});
   b.grouped_queries();
   b.rotary({.portion = 0.25, .portion_key = "rope_pct"});
   return blocks_of(b);

@@ -84,6 +84,8 @@ std::string scores_beyond(const Config& config) {
 }
 
 void t5_forward(Builder& b) {
+  b.biases_by(Biased::attention, {});
+  b.biases_by(Biased::mlps, {});
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-6, .eps_key = "layer_norm_epsilon"});
   b.scores({.scale = 1.0});
   b.scores_not_modelled(scores_beyond(b.config()));

@@ -71,6 +71,14 @@ void zamba_mixer(Builder& b, const MixerNames& names) {
 // the stream.
 void zamba_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5, .eps_key = "rms_norm_eps"});
+  const bool first = b.model_type() == "zamba";
+  b.biases_by(Biased::attention, {});
+  b.biases_by(Biased::mixers, {first ? "mamba_proj_bias" : "add_bias_linear"});
+  if (first) {
+    b.biases_by(Biased::mlps, {});
+  } else {
+    b.biases_by(Biased::mlps, {"add_bias_linear"});
+  }
   b.grouped_queries();
   const SharedBlocks blocks = find_blocks(b);
   HeadCounts& heads = b.heads();

@@ -193,6 +193,9 @@ def _side(flow: Flow, value: int | None, heads: int) -> dict[str, Any]:
             factors = [f for v in node.inputs if (f := flow.scalar_factor(node, v)) is not None]
             scale *= float(np.prod(factors))
             large = [v for v in node.inputs if flow.graph.constant(v) and flow.graph.data(v).numel() > 1]
+            # A table in which the row of one token is a parameter (MLCD).
+            large += [v for v in node.inputs if flow.graph.weight(v) and flow.graph.maker(v) is not None
+                      and flow.graph.data(v).numel() > flow.graph.data(v).shape[-1] > 1]
             rotates = [v for v in large if flow.graph.data(v).shape[-1] > 1]
             table = table or (node.op == "mul" and bool(rotates))
             by_position = by_position or (node.op == "mul" and len(large) > len(rotates))

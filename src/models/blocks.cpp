@@ -407,7 +407,13 @@ void clip_vision_tower(Builder& b, ClipFamily family) {
     b.buffer("embeddings.position_ids");
     b.embedding("class token", "embeddings.class_embedding", Need::optional);
     b.input_map("patch embedding", "embeddings.patch_embedding");
-    b.embedding("position embedding", "embeddings.position_embedding");
+    if (b.model_type().starts_with("mlcd")) {
+      b.other("class_pos_emb");
+      b.ignores({"rope_parameters"});
+      b.scores_not_modelled("rotation by row and column");
+    } else {
+      b.embedding("position embedding", "embeddings.position_embedding");
+    }
     if (b.has("pre_layrnorm.")) b.norm("pre_layrnorm", "embedding", Placement::post);
     clip_layers(b);
     b.norm("post_layernorm", "final");

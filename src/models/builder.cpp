@@ -421,14 +421,16 @@ void Builder::each_expert(std::string_view name, const std::function<void()>& bo
       reject({stack, stack->shape, {}}, fmt::format("a stack of 1 to {} experts", kStackedLayers));
     }
     for (std::uint64_t expert = 0; expert < count; ++expert) {
-      in_scope({scope_.prefix, scope_.layer, count, expert}, body);
+      in_scope({scope_.prefix, scope_.layer, count, expert, true}, body);
     }
     return;
   }
   const std::string head = full(name) + ".";
   const std::vector<int> numbers = inventory_.numbers_after(head);
   if (numbers.empty()) miss_reader(name);
-  for (const int number : numbers) in_scope({fmt::format("{}{}.", head, number), scope_.layer}, body);
+  for (const int number : numbers) {
+    in_scope({fmt::format("{}{}.", head, number), scope_.layer, 0, 0, true}, body);
+  }
 }
 
 std::optional<Builder::Parameter> Builder::find(std::string_view name,

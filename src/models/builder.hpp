@@ -375,6 +375,7 @@ class Builder {
     std::optional<int> layer{};
     std::uint64_t stacked = 0;  // number of entries of stacked tensors; 0 outside of them
     std::uint64_t entry = 0;    // the one that is described
+    bool is_expert = false;
   };
   // A stored parameter, or one entry of a stacked one.
   struct Parameter {

@@ -164,7 +164,8 @@ std::optional<Slice> Builder::find_bias(const std::string& name,
   }
   // A name that equals the prefix has no counterpart in other layers.
   if (name.empty()) return bias ? std::optional<Slice>(bias->slice) : std::nullopt;
-  BiasUse& use = biases_[name];
+  // Experts may have no biases where MLPs beside them have.
+  BiasUse& use = biases_[scope_.is_expert ? "expert " + name : name];
   use.present = use.present || bias;
   if (!bias) use.absent.push_back(full(name).append(*endings.begin()));
   return bias ? std::optional<Slice>(bias->slice) : std::nullopt;

@@ -72,6 +72,7 @@ CASES = [
          ("last_hidden_state", "pooler_output"), VISION),
     Case("chinese_clip_vision", "ChineseCLIPVisionModel", CLIP_VISION, IMAGE, HIDDEN, VISION),
     Case("smolvlm_vision", "SmolVLMVisionTransformer", CLIP_VISION, IMAGE, HIDDEN, VISION),
+    Case("mlcd", "MLCDVisionModel", CLIP_VISION, IMAGE, HIDDEN, VISION),
     Case("metaclip_2", "MetaClip2Model",
          dict(text_config=CLIP_TEXT, vision_config=CLIP_VISION, projection_dim=10), TEXT_AND_IMAGE, ("text_embeds", "image_embeds"),
          TWO_TOWERS),

@@ -27,7 +27,7 @@ void lfm2_layer(Builder& b) {
   b.norm("ffn_norm", "mlp input");
   b.within("feed_forward.", [&] {
     if (!b.has("gate.")) return gated_mlp(b, "w1", "w3", "w2");
-    b.other("expert_bias");  // added to scores when experts are chosen
+    if (b.config().flag({"use_expert_bias"}).value_or(true)) router_correction(b, "expert_bias");
     gated_experts(b, {.gate = "w1", .in = "w3", .out = "w2"});
   });
 }
@@ -52,7 +52,7 @@ extern const Architecture lfm2 = {
     .without = {},
     .describe = lfm2_forward,
     .harmless = {"block_*", "conv_*", "full_attn_idxs", "layer_types", "num_dense_layers",
-                 "routed_scaling_factor", "use_expert_bias", "use_pos_enc"},
+                 "routed_scaling_factor", "use_pos_enc"},
 };
 
 }  // namespace normscope::models::architectures

@@ -14,7 +14,7 @@ namespace {
 // Experts without a matrix give their input, whatever else a file stores of them.
 void read_experts(Builder& b) {
   b.reads("router", "router.classifier");
-  b.other("router.e_score_correction_bias");  // added to the router's scores when experts are chosen
+  router_correction(b, "router.e_score_correction_bias");
   b.each_expert("experts", [&] {
     for (const char* name : {"gate_proj", "up_proj"}) {
       if (b.has("down_proj.")) {

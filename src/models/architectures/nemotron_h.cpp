@@ -16,7 +16,7 @@ void plain_mlp(Builder& b) {
 // Experts may work between a narrower map of the norm and the map back to the stream.
 void nemotron_experts(Builder& b) {
   b.reads("router", "gate");
-  b.other("gate.e_score_correction_bias");  // added to the router's scores when experts are chosen
+  router_correction(b, "gate.e_score_correction_bias");
   if (b.has("fc1_latent_proj.")) {
     b.reads("expert latent", "fc1_latent_proj");
     b.each_expert("experts", [&] {

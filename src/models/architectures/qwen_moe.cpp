@@ -48,8 +48,9 @@ void exaone_windows(Builder& b) {
 // Qwen 2 MoE has biases of queries, keys and values unless it says otherwise.
 void qwen_moe_biases(Builder& b, const std::string& type) {
   if (type == "ernie4_5_moe") {
-    b.biases_by(Biased::attention, {"use_bias"});
-    b.biases_by(Biased::mlps, {"use_bias"});
+    for (const Biased of : {Biased::attention, Biased::mlps, Biased::unembedding}) {
+      b.biases_by(of, {"use_bias"});
+    }
     return;
   }
   const bool of_outputs = type.starts_with("qwen3") || type == "olmoe" || type == "mellum";
@@ -100,7 +101,8 @@ void qwen_moe_forward(Builder& b) {
   if (type == "mellum") b.windows({});
   if (b.has("layers.0.self_attn.q_norm.") && type != "olmoe" && !type.empty())
     b.head_dim_from("layers.0.self_attn.q_norm");
-  llama_stack(b, {.tied = type == "ernie4_5_moe", .layer = qwen_moe_layer});
+  const bool ernie = type == "ernie4_5_moe";
+  llama_stack(b, {.tied = ernie, .layer = qwen_moe_layer, .biased_head = ernie});
 }
 
 }  // namespace

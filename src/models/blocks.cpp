@@ -414,9 +414,14 @@ void clip_vision_tower(Builder& b, ClipFamily family) {
     } else {
       b.embedding("position embedding", "embeddings.position_embedding");
     }
-    if (b.has("pre_layrnorm.")) b.norm("pre_layrnorm", "embedding", Placement::post);
+    for (const char* const name : {"pre_layrnorm", "pre_layernorm"}) {
+      if (b.has(std::string(name) + ".")) b.norm(name, "embedding", Placement::post);
+    }
     clip_layers(b);
+    // OWL-ViT normalizes the class token, and then all of them.
+    b.applications(b.model_type().starts_with("owl") ? 2 : 1);
     b.norm("post_layernorm", "final");
+    b.applications(1);
     if (b.has("head.")) pooling_head(b);
   });
   b.where("visual_projection", [&] { b.reads("projection", ""); });

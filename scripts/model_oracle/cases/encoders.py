@@ -17,6 +17,8 @@ BART = dict(vocab_size=29, d_model=12, encoder_layers=2, decoder_layers=2, encod
             decoder_attention_heads=2, encoder_ffn_dim=20, decoder_ffn_dim=28, max_position_embeddings=12,
             pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2, forced_eos_token_id=2)
 TWO_TOWERS = {"text_model": "text", "vision_model": "vision"}
+OWL_TOWERS = {"owlvit.text_model": "text", "owlvit.vision_model": "vision", "owlv2.text_model": "text",
+              "owlv2.vision_model": "vision", "layer_norm": "vision"}
 CLIP_TEXT = dict(vocab_size=29, hidden_size=12, intermediate_size=20, num_hidden_layers=2, num_attention_heads=3,
                  max_position_embeddings=10, layer_norm_eps=3e-4, bos_token_id=1, eos_token_id=28, pad_token_id=0)
 CLIP_VISION = dict(hidden_size=16, intermediate_size=28, num_hidden_layers=2, num_attention_heads=2, image_size=8,
@@ -71,6 +73,12 @@ CASES = [
               max_source_positions=6, max_target_positions=12, pad_token_id=0, bos_token_id=1, eos_token_id=2,
               decoder_start_token_id=1, begin_suppress_tokens=None),
          {"input_features": (1, 5, 12), "decoder_input_ids": [1, 13, 6, 20, 9, 17]}, towers=STACKS),
+    Case("owlvit", "OwlViTForObjectDetection",
+         dict(text_config=CLIP_TEXT, vision_config=CLIP_VISION, projection_dim=12), TEXT_AND_IMAGE,
+         ("logits", "pred_boxes"), OWL_TOWERS),
+    Case("owlv2", "Owlv2ForObjectDetection",
+         dict(text_config=CLIP_TEXT, vision_config=CLIP_VISION, projection_dim=12), TEXT_AND_IMAGE,
+         ("logits", "pred_boxes"), OWL_TOWERS),
     Case("clip", "CLIPModel", dict(text_config=CLIP_TEXT, vision_config=CLIP_VISION, projection_dim=10),
          TEXT_AND_IMAGE, ("text_embeds", "image_embeds", "logits_per_text"), TWO_TOWERS),
     Case("clip_text", "CLIPTextModelWithProjection", CLIP_TEXT | dict(projection_dim=10),

@@ -145,7 +145,7 @@ def _kind_of_addend(flow: Flow, value: int) -> str:
     data = graph.data(value).double().numpy()
     if graph.weight(value):
         return "bias from " + ", ".join(flow.parameters_of(value))
-    large = (data < -1e4) | ~np.isfinite(data)
+    large = (data <= -1e4) | ~np.isfinite(data)
     if large.any() and not data[~large].any():  # perhaps computed from the padding of the input
         return "mask"
     if graph.constant(value):

@@ -196,7 +196,7 @@ class Observed:
             if not name or entry["query"]["reads"] != entry["key"]["reads"]:
                 continue
             last = one[0, -1, -2, : -1 if entry["sinks"] else None].tolist()
-            found = [None if score < -1e4 else score for score in last]
+            found = [None if score <= -1e4 else score for score in last]
             if kept.setdefault(name, found) != found:  # several passes through the same weights
                 differing.add(name)
         return {name: scores for name, scores in kept.items() if name not in differing}

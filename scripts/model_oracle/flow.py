@@ -280,6 +280,8 @@ class Flow:
             return self._rearranged(node, value)
         if node.op in ("add", "sub", "rsub") and len(node.inputs) == 2:
             return self._sum(node)
+        if node.op == "add" and len(node.inputs) == 1 and node.args[1] == 0:
+            return self.terms(node.inputs[0])
         if node.op == "embedding":
             return [{"kind": "embedding", "tensor": self.parameter_name(node.inputs[0]), "module": node.module}]
         for operand in node.inputs:

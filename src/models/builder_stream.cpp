@@ -213,8 +213,12 @@ std::optional<Linear> Builder::find_linear(std::string_view role, std::string_vi
   const std::size_t shared = stem.compare(last, 3, "_W_") == 0 ? 1 : 0;  // "_W_K" of several heads
   const bool lens = stem.compare(last + shared, 2, "W_") == 0;
   const std::size_t behind = last + shared;
-  linear.bias = lens ? find_bias(stem.substr(0, behind) + "b_" + stem.substr(behind + 2), {""}, linear.out)
-                     : find_bias(stem, {named_whole ? "bias" : ".bias", "_bias"}, linear.out);
+  // VideoMAE names those of "query" and "value" "q_bias" and "v_bias".
+  const bool attends = role == "query" || role == "value";
+  const std::string apart = attends ? fmt::format("{}{}_bias", stem.substr(0, last), role[0]) : "";
+  linear.bias = attends && checkpoint_.find(full(apart)) != nullptr ? find_bias(apart, {""}, linear.out)
+                : lens ? find_bias(stem.substr(0, behind) + "b_" + stem.substr(behind + 2), {""}, linear.out)
+                       : find_bias(stem, {named_whole ? "bias" : ".bias", "_bias"}, linear.out);
   return linear;
 }
 

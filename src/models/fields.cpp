@@ -71,7 +71,7 @@ constexpr auto harmless_fields = std::to_array<std::string_view>(
      "seq_aux", "aux_loss_alpha", "ep_size", "first_k_dense_replace", "decoder_sparse_step",
      "mlp_only_layers", "shared_expert_intermediate_size", "input_jitter_noise",
      // biases: known from the tensors
-     "attention_bias", "mlp_bias", "qkv_bias", "use_bias", "use_qkv_bias", "enable_bias", "bias",
+     "attention_bias", "mlp_bias", "qkv_bias", "qv_bias", "use_bias", "use_qkv_bias", "enable_bias", "bias",
      // activations and inputs of the stream
      "hidden_act", "hidden_activation", "activation_function", "add_cross_attention", "is_decoder",
      "is_encoder_decoder", "cross_attention_hidden_size", "decoder_start_token_id", "pooler_*", "summary_*",
@@ -428,7 +428,7 @@ bool leaves_out_bias(const Config::Field& field, Model& model) {
     return std::find(keys.begin(), keys.end(), field.key) != keys.end();
   };
   const bool of_all = is({"use_bias", "enable_bias", "bias"});
-  const bool of_attention = of_all || is({"attention_bias", "qkv_bias", "use_qkv_bias"});
+  const bool of_attention = of_all || is({"attention_bias", "qkv_bias", "qv_bias", "use_qkv_bias"});
   const bool of_mlps = of_all || is({"mlp_bias"});
   if (!of_attention && !of_mlps) return false;
   bool found = false;

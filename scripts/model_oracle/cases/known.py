@@ -30,6 +30,8 @@ LOCAL_GLOBAL = ["sliding_attention", "full_attention"]
 CASES = [
     Case("gpt2", "GPT2LMHeadModel", dict(vocab_size=29, n_embd=18, n_layer=2, n_head=3, n_positions=12, n_inner=20,
                                         layer_norm_epsilon=3e-4, bos_token_id=1, eos_token_id=2)),
+    Case("openai_gpt", "OpenAIGPTLMHeadModel",
+         dict(vocab_size=29, n_embd=18, n_layer=2, n_head=3, n_positions=12, layer_norm_epsilon=3e-4)),
     Case("gpt2_scaled", "GPT2LMHeadModel",
          dict(vocab_size=29, n_embd=12, n_layer=2, n_head=3, n_positions=12, layer_norm_epsilon=2e-5,
               scale_attn_by_inverse_layer_idx=True, tie_word_embeddings=False, bos_token_id=1, eos_token_id=2),

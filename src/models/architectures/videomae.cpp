@@ -1,0 +1,54 @@
+#include <cstdint>
+
+#include "architecture.hpp"
+#include "builder.hpp"
+
+namespace normscope::models::architectures {
+
+namespace {
+
+// What classifies the mean of the stream behind a norm of its own, or the first patch behind the final norm.
+void classifier(Builder& b) {
+  bool averages = false;
+  b.where("fc_norm.", [&] { averages = true; });
+  if (averages) {
+    b.where("fc_norm", [&] { b.norm_inside("", "classifier input", b.width()); });
+    b.last_eps(1e-5, {});
+  } else {
+    b.norm("layernorm", "final");
+  }
+  b.where("classifier", [&] { b.reads("classifier", ""); });
+  b.where("encoder_to_decoder", [&] { b.reads("decoder input", ""); });
+}
+
+// ViT in its names, with positions that are computed and no class token.
+void videomae_forward(Builder& b) {
+  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-12, .eps_key = "layer_norm_eps"});
+  b.input_map("patch embedding", "embeddings.patch_embeddings.projection");
+  b.each_layer("encoder.layer.{}.", [&] {
+    b.norm("layernorm_before", "attention input");
+    const std::uint64_t attended =
+        b.attention("attention.attention.query", "attention.attention.key", "attention.attention.value");
+    b.writes("attention out", "attention.output.dense", attended);
+    b.norm("layernorm_after", "mlp input");
+    const std::uint64_t inner = b.reads("mlp in", "intermediate.dense");
+    b.writes("mlp out", "output.dense", inner);
+  });
+  classifier(b);
+}
+
+}  // namespace
+
+extern const Architecture videomae = {
+    .name = "videomae",
+    .title = "VideoMAE",
+    .model_types = {"videomae"},
+    .signature = {"encoder.layer.{}.layernorm_before.", "encoder.layer.{}.attention.attention.q_bias",
+                  "encoder.layer.{}.attention.attention.query."},
+    .without = {"embeddings.position_embeddings", "embeddings.cls_token"},
+    .describe = videomae_forward,
+    .tower = Tower::vision,
+    .harmless = {"num_frames", "tubelet_size", "use_mean_pooling", "decoder_*", "norm_pix_loss"},
+};
+
+}  // namespace normscope::models::architectures

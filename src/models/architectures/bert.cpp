@@ -24,8 +24,9 @@ void encoder(Builder& b) {
   if (b.config().flag({"is_decoder"}).value_or(false)) return;
   DecoderStyle style{.activation = "gelu", .encodes = true};
   const std::string type = b.model_type();
-  // An embedding of the task, of places on a page, or of how characters look and sound is added.
-  if (type == "ernie" || type == "layoutlm" || type == "roc_bert") return;
+  // An embedding of the task, of places on a page or in a table, or of how characters look and sound is
+  // added.
+  if (type == "ernie" || type == "layoutlm" || type == "roc_bert" || type == "tapas") return;
   if (!type.empty() && type != "bert" && type != "dpr") {
     const bool stated = b.config().has({"pad_token_id"});
     style.padding = b.config().positions({"pad_token_id"}).value_or(stated ? 0 : 1);
@@ -60,10 +61,19 @@ void bert_forward(Builder& b) {
   }
   b.embedding("position embedding", "embeddings.position_embeddings");
   b.embedding("token type embedding", "embeddings.token_type_embeddings", Need::optional);
+  for (int i = 0; b.has(fmt::format("embeddings.token_type_embeddings_{}.", i)); ++i) {
+    b.embedding(fmt::format("token type embedding {}", i),
+                fmt::format("embeddings.token_type_embeddings_{}", i));
+  }
   b.embedding("task type embedding", "embeddings.task_type_embeddings", Need::optional);
   b.norm("embeddings.LayerNorm", "embedding");
   bert_layers(b);
+  b.where("output_weights", [&] { b.has_other_readers(); });  // TAPAS' answers
   b.reads("pooler", "pooler.dense", 0, Need::optional);
+  b.where("aggregation_classifier.", [&] {
+    b.other("weight");
+    b.other("bias");
+  });
   b.where("encode_proj", [&] { b.reads("projection", ""); });  // DPR's, of the first token
   b.where("cls.seq_relationship.", [&] {                       // reads the pooler
     b.other("weight");
@@ -79,12 +89,17 @@ extern const Architecture bert = {
     .name = "bert",
     .title = "BERT, RoBERTa or MiniLM",
     .model_types = {"bert", "roberta", "xlm-roberta", "camembert", "ernie", "data2vec-text", "layoutlm",
-                    "roc_bert", "dpr"},
+                    "roc_bert", "dpr", "tapas"},
     .signature = {"encoder.layer.{}.attention.output.LayerNorm.", "encoder.layer.{}.output.LayerNorm."},
     .without = {},
     .describe = bert_forward,
     .harmless = {"task_type_vocab_size", "use_task_id", "max_2d_position_embeddings", "enable_*", "shape_*",
-                 "pronunciation_*", "projection_dim"},
+                 "pronunciation_*", "projection_dim",
+                 // of TAPAS's answers, and of its positions
+                 "type_vocab_sizes", "*aggregation_*", "*answer_*", "*_loss*", "*cell_selection*",
+                 "*_column_selection", "select_one_column", "average_approximation_function",
+                 "average_logits_per_cell", "max_num_*", "positive_label_weight",
+                 "reset_position_index_per_cell", "use_gumbel_*"},
     .in_llama_cpp = "gguf_bert",
 };
 

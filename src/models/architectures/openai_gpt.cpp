@@ -6,12 +6,9 @@ namespace normscope::models::architectures {
 namespace {
 
 // GPT-2 with norms behind its sums, and none at the end: the first attention reads the embeddings themselves.
-// Its "gelu" is the one by tanh.
 void openai_gpt_forward(Builder& b) {
   b.norms(
       {.kind = NormKind::layer, .placement = Placement::post, .eps = 1e-5, .eps_key = "layer_norm_epsilon"});
-  b.config().expect("afn", "gelu");
-  b.decoder({.activation = "gelu_new", .fixed_activation = true, .reads_activation = false});
   b.layout(Layout::in_out);
   b.embedding("token embedding", "tokens_embed");
   b.embedding("position embedding", "positions_embed");
@@ -37,7 +34,7 @@ extern const Architecture openai_gpt = {
     .signature = {"h.{}.attn.c_attn.", "h.{}.ln_1.", "tokens_embed."},
     .without = {},
     .describe = openai_gpt_forward,
-    .harmless = {"n_special", "predict_special_tokens"},
+    .harmless = {"afn", "n_special", "predict_special_tokens"},
 };
 
 }  // namespace normscope::models::architectures

@@ -7,15 +7,18 @@ namespace normscope::models::architectures {
 
 namespace {
 
-// What classifies the mean of the stream behind a norm of its own, or the first patch behind the final norm.
+// What classifies the mean of the stream behind a norm of its own, or the first patch behind the final norm,
+// or the decoder of pretraining, which may read the stream itself.
 void classifier(Builder& b) {
   bool averages = false;
   b.where("fc_norm.", [&] { averages = true; });
   if (averages) {
     b.where("fc_norm", [&] { b.norm_inside("", "classifier input", b.width()); });
     b.last_eps(1e-5, {});
-  } else {
+  } else if (b.has("layernorm.")) {
     b.norm("layernorm", "final");
+  } else {
+    b.reads_the_stream();
   }
   b.where("classifier", [&] { b.reads("classifier", ""); });
   b.where("encoder_to_decoder", [&] { b.reads("decoder input", ""); });

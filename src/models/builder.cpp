@@ -73,7 +73,11 @@ bool Builder::causal_mask(std::string_view name) {
 
 bool Builder::buffer_of_zeros(std::string_view name) {
   buffer(name);
-  const files::Tensor* const tensor = checkpoint_.find(full(name));
+  return holds_zeros(full(name));
+}
+
+bool Builder::holds_zeros(const std::string& name) const {
+  const files::Tensor* const tensor = checkpoint_.find(name);
   if (tensor == nullptr) return false;
   std::vector<std::byte> buffer;
   const std::span<const std::byte> values = tensor->bytes.fetch(buffer);

@@ -441,6 +441,11 @@ class Builder {
   void flag_leftovers();
   void flag_attention_leftovers();
   void flag_biased_norms();
+  /// Whether the tensor of this full name is there and holds zeros alone.
+  [[nodiscard]] bool holds_zeros(const std::string& name) const;
+  [[nodiscard]] const Slice* first_bias(const std::function<bool(const Linear&)>& of);
+  [[nodiscard]] const Slice* first_bias(Biased of);
+  [[nodiscard]] bool leaves_out_bias(const Config::Field& field);
   void flag_biases();
   void flag_fields(std::span<const std::string_view> harmless);
   [[nodiscard]] std::string beside(std::string_view prefix) const;

@@ -418,12 +418,20 @@ void Builder::flag_biased_norms() {
   add_not_modelled(model_, Effect::everything, fmt::format("tensor \"{}\"", first));
 }
 
-namespace {
+// The first bias of such maps that is not of zeros, which writers of quantized weights store for every map;
+// null without one.
+const Slice* Builder::first_bias(const std::function<bool(const Linear&)>& of) {
+  const Slice* first = nullptr;
+  each_map(model_, [&](const Linear& map) {
+    if (first == nullptr && map.bias && of(map) && !holds_zeros(map.bias->tensor)) first = &*map.bias;
+  });
+  return first;
+}
 
-/// Whether the class leaves out, by this field, a bias of attention or of MLPs that the file stores.
-bool leaves_out_bias(const Config::Field& field, Model& model) {
+// Whether the class leaves out, by this field, a bias of attention or of MLPs that the file stores.
+bool Builder::leaves_out_bias(const Config::Field& field) {
   // TransformerLens has a bias of every map.
-  if (field.value != "false" || has_lens_names(model)) return false;
+  if (field.value != "false" || has_lens_names(model_)) return false;
   const auto is = [&](std::initializer_list<std::string_view> keys) {
     return std::find(keys.begin(), keys.end(), field.key) != keys.end();
   };
@@ -431,47 +439,33 @@ bool leaves_out_bias(const Config::Field& field, Model& model) {
   const bool of_attention = of_all || is({"attention_bias", "qkv_bias", "qv_bias", "use_qkv_bias"});
   const bool of_mlps = of_all || is({"mlp_bias"});
   if (!of_attention && !of_mlps) return false;
-  bool found = false;
-  each_map(model, [&](const Linear& map) {
-    const bool is_of_mlp = map.role.starts_with("mlp");
-    const bool attends = map.role == "query" || map.role == "key" || map.role == "value";
-    found = found || (map.bias && ((of_attention && attends) || (of_mlps && is_of_mlp)));
-  });
-  return found;
+  return first_bias([&](const Linear& map) {
+           const bool attends = map.role == "query" || map.role == "key" || map.role == "value";
+           return (of_attention && attends) || (of_mlps && map.role.starts_with("mlp"));
+         }) != nullptr;
 }
 
-/// The first stored bias of these; null without one.
-const Slice* bias_of(Biased of, Model& model) {
+const Slice* Builder::first_bias(Biased of) {
   if (of == Biased::norms) {
-    const auto norm = std::find_if(model.norms.begin(), model.norms.end(),
-                                   [](const Norm& one) { return one.bias.has_value(); });
-    return norm == model.norms.end() ? nullptr : &*norm->bias;
+    for (const Norm& norm : model_.norms) {
+      if (norm.bias && !holds_zeros(norm.bias->tensor)) return &*norm.bias;
+    }
+    return nullptr;
   }
-  if (of == Biased::unembedding) {
-    if (!model.vocabulary || !model.vocabulary->unembedding) return nullptr;
-    const std::optional<Slice>& bias = model.vocabulary->unembedding->bias;
-    return bias ? &*bias : nullptr;
-  }
-  const auto is_of = [&](std::string_view role) {
+  return first_bias([&](const Linear& map) {
     const auto begins = [&](std::initializer_list<std::string_view> words) {
       return std::any_of(words.begin(), words.end(),
-                         [&](std::string_view word) { return role.starts_with(word); });
+                         [&](std::string_view word) { return map.role.starts_with(word); });
     };
     switch (of) {
       case Biased::attention: return begins({"query", "key", "value", "attention", "cross-attention"});
       case Biased::attention_output: return begins({"attention out", "cross-attention out"});
       case Biased::mlps: return begins({"mlp", "router", "shared expert"});
+      case Biased::unembedding: return begins({"unembedding"});
       default: return begins({"mixer", "state parameters"});
     }
-  };
-  const Slice* first = nullptr;
-  each_map(model, [&](const Linear& map) {
-    if (first == nullptr && map.bias && is_of(map.role)) first = &*map.bias;
   });
-  return first;
 }
-
-}  // namespace
 
 void Builder::flag_biases() {
   // TransformerLens has a bias of every map and norm.
@@ -480,7 +474,7 @@ void Builder::flag_biases() {
     const bool has_them = std::any_of(fields.begin(), fields.end(), [&](const char* field) {
       return config_.flag({field}).value_or(false);
     });
-    const Slice* const bias = has_them ? nullptr : bias_of(of, model_);
+    const Slice* const bias = has_them ? nullptr : first_bias(of);
     if (bias == nullptr) continue;
     add_not_modelled(model_, Effect::everything,
                      fields.empty() ? fmt::format("tensor \"{}\"", bias->tensor)
@@ -494,7 +488,7 @@ void Builder::flag_fields(std::span<const std::string_view> harmless) {
   earlier_towers_.push_back(config_);
   for (const Config& config : earlier_towers_) {
     for (const Config::Field& field : config.unread()) {
-      const bool contradicts = leaves_out_bias(field, model_);
+      const bool contradicts = leaves_out_bias(field);
       add_not_modelled(model_, contradicts ? Effect::everything : effect_of(field, harmless),
                        fmt::format("{}: {}{}", field.key, field.value, contradicts ? ", beside biases" : ""));
     }

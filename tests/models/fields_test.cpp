@@ -7,6 +7,7 @@
 #include <fstream>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -436,15 +437,16 @@ TEST(FieldsOfBiases, StoredBiasesThatNoFieldSwitchesOnAreNotModelled) {
   }
 }
 
-/// The fixture with one more tensor: a bias, of as many numbers, of the map or norm `name`.
-Model with_bias(const std::string& fixture, const std::string& name) {
+/// The fixture with one more tensor: a bias of the map or norm `name`, of ones.
+Model with_bias(const std::string& fixture, const std::string& name, float value = 1.0F) {
   const test::Scratch scratch;
   const files::Checkpoint original(test::fixture(fixture));
   std::filesystem::create_symlink(test::fixture(fixture) / "config.json", scratch / "config.json");
   std::filesystem::create_symlink(test::fixture(fixture) / "model.safetensors", scratch / "a.safetensors");
   const std::uint64_t count = original.find(name + ".weight")->shape[0];
-  const std::vector<std::byte> zeros(4 * count);
-  const std::vector<files::NewTensor> bias = {{name + ".bias", Dtype::F32, {count}, zeros}};
+  const std::vector<float> values(count, value);
+  const std::vector<files::NewTensor> bias = {
+      {name + ".bias", Dtype::F32, {count}, std::as_bytes(std::span(values))}};
   files::write_safetensors(scratch / "b.safetensors", bias, {});
   Json map = {{name + ".bias", "b.safetensors"}};
   for (const files::Tensor& tensor : original.tensors()) map[std::string(tensor.name)] = "a.safetensors";
@@ -475,6 +477,10 @@ TEST(FieldsOfBiases, OneMoreBiasIsNotModelled) {
         {"mamba2", "use_bias", "backbone.layers.0.mixer.in_proj"},
         {"falcon_7b", "bias", "transformer.h.0.mlp.dense_h_to_4h"}}) {
     EXPECT_EQ(with_bias(name, map).not_modelled, fmt::format("{}: false, beside biases", field)) << name;
+  }
+  // A bias of zeros, as GPTQ's writers store it, changes nothing.
+  for (const char* const name : {"llama", "mistral"}) {
+    EXPECT_EQ(with_bias(name, "model.layers.0.self_attn.q_proj", 0.0F).not_modelled, "") << name;
   }
 }
 

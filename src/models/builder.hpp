@@ -154,6 +154,11 @@ class Builder {
   /// predict further tokens and are not part of the forward pass.
   [[nodiscard]] bool predicts_further() const;
 
+  /// Neither does it use this field of older code, which did what is described where its value is `json`.
+  void ignores_value(const char* field, std::string_view json) const {
+    if (config_.fields()[field] == json) ignores({field});
+  }
+
   // Settings of the whole model.
   /// From here on, sizes, eps and fields are those of this tower's section of the configuration. Call `norms`
   /// next.

@@ -368,6 +368,8 @@ TEST(FieldsOfPublishedFiles, ThatNoClassReadsRefuseNothing) {
       {"phi3", "lm_head_bias", false},
       {"mamba", "rms_norm", true},  // mamba-130m-hf
       {"mamba", "fused_add_norm", true},
+      {"nomic_bert", "prenorm", false},  // nomic-embed-text-v1.5
+      {"nomic_bert", "activation_function", "swiglu"},
       {"wav2vec2", "no_mask_time_overlap", false},         // wav2vec2-large-xlsr-53
       {"swin", "path_norm", true},                         // swin-tiny-patch4-window7-224
       {"segformer", "downsampling_rates", {1, 4, 8, 16}},  // segformer-b0-finetuned-ade-512-512
@@ -383,6 +385,7 @@ TEST(FieldsOfPublishedFiles, ThatNoClassReadsRefuseNothing) {
   }
   // Other values of some would say something else.
   EXPECT_NE(described_with("mamba", "rms_norm", false).not_modelled, "");
+  EXPECT_NE(described_with("nomic_bert", "prenorm", true).not_modelled, "");
   EXPECT_NE(described_with("phi3", "full_attn_mod", 2).heads.at(0).not_modelled, "");
 }
 

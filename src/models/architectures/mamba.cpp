@@ -9,7 +9,7 @@ namespace {
 void mamba_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5, .eps_key = "layer_norm_epsilon"});
   // The code that its first files were made for has LayerNorm where this is false.
-  if (b.config().fields()["rms_norm"] != "false") b.ignores({"rms_norm"});
+  b.ignores_value("rms_norm", "true");
   b.note("its mixers are state spaces: there are no attention heads");
   b.embedding("token embedding", b.has("embeddings.") ? "embeddings" : "embedding");
   b.biases_by(Biased::mixers, {"use_bias"});

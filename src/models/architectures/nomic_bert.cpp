@@ -9,6 +9,17 @@ namespace normscope::models::architectures {
 namespace {
 
 // BERT with rotary positions, and NomicBERT's gated MLP. Jina 3 has RoBERTa's head.
+// Of the code that its files were published with.
+void older_fields(const Builder& b) {
+  for (const char* const field :
+       {"causal", "mlp_fc1_bias", "mlp_fc2_bias", "parallel_block", "parallel_block_tied_norm", "prenorm",
+        "qkv_proj_bias", "rotary_emb_interleaved", "use_rms_norm"}) {
+    b.ignores_value(field, "false");
+  }
+  b.ignores_value("activation_function", "\"swiglu\"");
+  b.ignores_value("rotary_emb_fraction", "1.0");
+}
+
 void nomic_bert_forward(Builder& b) {
   const bool is_jina = b.has("encoder.layers.0.mixer.");
   if (b.model_type() == "nomic_bert") {
@@ -19,6 +30,7 @@ void nomic_bert_forward(Builder& b) {
            .placement = Placement::post,
            .eps = is_jina ? 1e-5 : 1e-12,
            .eps_key = "layer_norm_eps"});
+  if (!is_jina) older_fields(b);
   if (!is_jina) b.decoder({.activation = "silu", .encodes = true});
   b.rotary({.theta = is_jina ? 20000.0 : 1000.0});
   b.scores_not_modelled("rotary positions without a causal mask");
@@ -57,6 +69,9 @@ extern const Architecture nomic_bert = {
                   "emb_ln."},
     .without = {},
     .describe = nomic_bert_forward,
+    // auto_map: NomicBERT was published with code of its own before it was part of transformers
+    .harmless = {"auto_map", "dense_seq_output", "fused_*", "last_layer_subset", "max_trained_positions",
+                 "pad_vocab_size_multiple", "use_xentropy"},
     .in_llama_cpp = "gguf_bert",
 };
 

@@ -218,10 +218,22 @@ std::vector<double> read_weight(const files::Checkpoint& checkpoint, const Linea
   std::vector<std::uint64_t> columns(count);
   for (std::uint64_t j = 0; j < count; ++j) columns[j] = linear.stored_output(first + j);
   const auto [least, most] = std::minmax_element(columns.begin(), columns.end());
-  for (std::uint64_t i = 0; i < linear.in; ++i) {
-    const std::vector<double> values =
-        files::read(tensor, linear.weight.offset + i * linear.stored_out + *least, *most - *least + 1);
-    for (std::uint64_t j = 0; j < count; ++j) weight[j * linear.in + i] = values[columns[j] - *least];
+  const std::uint64_t span = *most - *least + 1;
+  constexpr std::uint64_t inputs_together = 16;  // so that whole cache lines of `weight` are written
+  std::vector<double> spans;
+  for (std::uint64_t first_in = 0; first_in < linear.in; first_in += inputs_together) {
+    const std::uint64_t inputs = std::min(inputs_together, linear.in - first_in);
+    spans.clear();
+    for (std::uint64_t i = first_in; i < first_in + inputs; ++i) {
+      const std::vector<double> values =
+          files::read(tensor, linear.weight.offset + i * linear.stored_out + *least, span);
+      spans.insert(spans.end(), values.begin(), values.end());
+    }
+    for (std::uint64_t j = 0; j < count; ++j) {
+      const double* const column = spans.data() + (columns[j] - *least);
+      double* const row = weight.data() + j * linear.in + first_in;
+      for (std::uint64_t i = 0; i < inputs; ++i) row[i] = column[i * span];
+    }
   }
   return weight;
 }

@@ -8,8 +8,7 @@ namespace normscope::models::architectures {
 
 namespace {
 
-// BERT with rotary positions, and NomicBERT's gated MLP. Jina 3 has RoBERTa's head.
-// Of the code that its files were published with.
+// Its files state fields of the code that they were published with; at these values it does what follows.
 void older_fields(const Builder& b) {
   for (const char* const field :
        {"causal", "mlp_fc1_bias", "mlp_fc2_bias", "parallel_block", "parallel_block_tied_norm", "prenorm",
@@ -20,6 +19,7 @@ void older_fields(const Builder& b) {
   b.ignores_value("rotary_emb_fraction", "1.0");
 }
 
+// BERT with rotary positions, and NomicBERT's gated MLP. Jina 3 has RoBERTa's head.
 void nomic_bert_forward(Builder& b) {
   const bool is_jina = b.has("encoder.layers.0.mixer.");
   if (b.model_type() == "nomic_bert") {

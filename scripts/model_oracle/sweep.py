@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Describes every class of transformers: a sparse file as its default configuration would be saved, read by `normscope`.
 
-usage: scripts/model_oracle/sweep.py [--command PATH] [--report] [--json FILE] [--keep] [MODEL_TYPE ...]    (default: all types)
+usage: scripts/model_oracle/sweep.py [--command PATH] [--report] [--budget N] [--json FILE] [--keep] [MODEL_TYPE ...]    (default: all types)
 
 --keep writes what the tables of docs/models.md need to tests/models/sweep.json, where rows of other types stay; table.py
 makes the page of it.
@@ -111,7 +111,7 @@ def state(architecture: dict[str, Any]) -> str:
     return "fitted" if "look like" in architecture["evidence"] else "unknown"
 
 
-def sweep(model_type: str, command: str, report: bool) -> dict[str, Any]:
+def sweep(model_type: str, command: str, budget: str | None) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / model_type
         folder.mkdir()
@@ -125,8 +125,8 @@ def sweep(model_type: str, command: str, report: bool) -> dict[str, Any]:
         architecture = document["architecture"]
         row |= {"state": state(architecture), "architecture": architecture["architecture"], "norms": len(document["norms"]),
                 "missing": architecture["missing"], "notes": architecture["notes"], "evidence": architecture["evidence"]}
-        if report:
-            done = run([command, "report", str(folder), "--budget", "1", "-q", "-o", f"{scratch}/report.html"])
+        if budget is not None:
+            done = run([command, "report", str(folder), "--budget", budget, "-q", "-o", f"{scratch}/report.html"])
             row |= {key: done[key] for key in ("seconds", "mib", "exit", "error")}
             if done["exit"] != 0:
                 row["state"] = "failed"
@@ -148,7 +148,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("types", nargs="*", metavar="MODEL_TYPE")
     parser.add_argument("--command", default=str(ROOT / "build-dev/bin/normscope"))
-    parser.add_argument("--report", action="store_true", help="also time `report --budget 1`")
+    parser.add_argument("--report", action="store_true", help="also time `report`")
+    parser.add_argument("--budget", default="1", metavar="N", help="that of the report (default: 1)")
     parser.add_argument("--json", type=Path, help="one line for each type")
     parser.add_argument("--keep", action="store_true", help="write tests/models/sweep.json")
     arguments = parser.parse_args()
@@ -156,7 +157,7 @@ def main() -> int:
     states: Counter[str] = Counter()
     rows, lines = [], []
     for model_type in arguments.types or CONFIG_MAPPING_NAMES:
-        row = sweep(model_type, arguments.command, arguments.report)
+        row = sweep(model_type, arguments.command, arguments.budget if arguments.report else None)
         states[row["state"]] += 1
         rows.append(row)
         lines.append(json.dumps(row))

@@ -101,6 +101,5 @@ class RewriteChecker(CommandTest):
         shutil.rmtree(self.folder / "forged")
 
 
-
 if __name__ == "__main__":
     unittest.main()

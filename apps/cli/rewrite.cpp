@@ -103,12 +103,11 @@ void print_plan(const Session& session, const models::Model& model, const rewrit
 
 std::string worst(const std::vector<rewrite::Certificate>& certificates) {
   const auto largest =
-      std::max_element(certificates.begin(), certificates.end(), [](const auto& a, const auto& b) {
-        return a.relative_bound / a.rounding < b.relative_bound / b.rounding;
-      });
+      std::max_element(certificates.begin(), certificates.end(),
+                       [](const auto& a, const auto& b) { return a.relative_bound < b.relative_bound; });
   if (largest == certificates.end()) return "no value changed";
   return fmt::format(
-      "{} rewritten; largest proved error {:.3g} of an output's range, {:.2g} roundings of {} ({})",
+      "{} rewritten; largest proved error {:.3g} of an output's largest value, {:.2g} roundings of {} ({})",
       counted(certificates.size(), "tensor"), largest->relative_bound,
       largest->relative_bound / largest->rounding, to_string(largest->dtype), printable(largest->tensor));
 }

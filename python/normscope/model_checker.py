@@ -533,8 +533,17 @@ def rotated_error(certificate, norm, old, new, q, means):
     width = stored["in"]
     blocks, radius = sphere(norm, width)
     exact, length = (w * parameters(norm, old, width)[0]) @ q(width).T, radius * np.sqrt(blocks)
+    moved, size = kept_bias(norm, w, v, old, new)
     v = v * parameters(norm, new, width)[0]
-    return length * np.linalg.norm(v - exact, axis=1).max(), length * np.linalg.norm(exact, axis=1).max()
+    return (length * np.linalg.norm(v - exact, axis=1) + moved).max(), length * np.linalg.norm(exact, axis=1).max() + size
+
+
+def kept_bias(norm, w, v, old, new):
+    """How far each output of a reader moves where the norm keeps its bias, and the size of the terms."""
+    if not norm["bias"] or norm["fold"] == "gain and bias":
+        return 0.0, 0.0
+    bias, left = at(old, norm["bias"]).ravel(), at(new, norm["bias"]).ravel()
+    return abs(v @ left - w @ bias), (abs(w) @ abs(bias) + abs(v) @ abs(left)).max()
 
 
 def error_of(certificate, norm, old, new):
@@ -550,8 +559,8 @@ def error_of(certificate, norm, old, new):
     if change == "scale_inputs":
         v = matrix(new, certificate["tensor"], stored["layout"], stored["in"])
         blocks, radius = sphere(norm, width)
-        length = radius * np.sqrt(blocks)
-        return length * np.linalg.norm(v * after - whole * gain, axis=1).max(), length * abs(whole * gain).max()
+        length, (moved, size) = radius * np.sqrt(blocks), kept_bias(norm, whole, v, old, new)
+        return (length * np.linalg.norm(v * after - whole * gain, axis=1) + moved).max(), length * abs(whole * gain).max() + size
     if change == "center":
         exact = w - w.mean()
     elif change == "add_folded_bias":

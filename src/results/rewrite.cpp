@@ -287,11 +287,11 @@ void fields(V& v, const CertificateFields& x) {
   v("dtype", to_string(certificate.dtype));
   v("rounding", not_negative(certificate.rounding), about_rounding);
   v("bound", not_negative(certificate.bound),
-    "proved: largest absolute error of an output for any input of the norm; of center_outputs, of what "
-    "one input feature, or one row of a table, writes");
+    "proved: largest absolute error of an output for any input of the norm; of what writes to a stream, of "
+    "what one input feature, one row of a table, or a bias writes; of what a norm keeps, of an entry");
   v("relative_bound", not_negative(certificate.relative_bound),
     "proved: the same over the largest value that the output can take, or over the length of what is "
-    "written");
+    "written; 0 for the gain or bias that a norm keeps, whose error the certificates of its readers contain");
   v("observed_in_double", not_negative(certificate.observed_in_double),
     "largest relative difference of old and new outputs for the inputs tried, before rounding to the dtype");
   v("observed_as_stored", not_negative(certificate.observed_as_stored), "the same for the values stored");

@@ -53,7 +53,6 @@ ReaderOnRows compare_reader(const ReaderSide& before, const ReaderSide& after, c
   const std::vector<double> new_bias = read_bias(after.file, after.map);
   std::vector<double> differences(rows);  // squared lengths
   std::vector<double> lengths(rows);
-  const double radius = longest_output(norm);
   std::mutex mutex;
   const std::size_t block = std::max<std::size_t>(1, elements_at_a_time / width);
   for (std::size_t first = 0; first < before.map.out; first += block) {
@@ -66,7 +65,14 @@ ReaderOnRows compare_reader(const ReaderSide& before, const ReaderSide& after, c
         for (std::size_t i = 0; i < count; ++i) {
           const double* const w = old_weight.data() + i * width;
           double squares = 0.0;
-          for (std::size_t j = 0; j < width; ++j) squares += w[j] * w[j] * norm.gain_at(j) * norm.gain_at(j);
+          double sum = 0.0;
+          double constant = old_bias.empty() ? 0.0 : old_bias[first + i];
+          for (std::size_t j = 0; j < width; ++j) {
+            squares += w[j] * w[j] * norm.gain_at(j) * norm.gain_at(j);
+            sum += w[j] * norm.gain_at(j);
+            constant += w[j] * norm.bias_at(j);
+          }
+          const double most = half_range(norm, squares, sum) + std::abs(constant);
           const double old_output = dot(w, before.inputs.data() + row * width, width) +
                                     (old_bias.empty() ? 0.0 : old_bias[first + i]);
           const double new_output =
@@ -75,8 +81,7 @@ ReaderOnRows compare_reader(const ReaderSide& before, const ReaderSide& after, c
           const double difference = new_output - old_output;
           differences[row] += difference * difference;
           lengths[row] += old_output * old_output;
-          if (squares > 0.0)
-            largest = std::max(largest, std::abs(difference) / (radius * std::sqrt(squares)));
+          if (most > 0.0) largest = std::max(largest, std::abs(difference) / most);
         }
         const std::scoped_lock lock(mutex);
         result.largest = std::max(result.largest, largest);

@@ -187,52 +187,123 @@ double smallest_normal(Dtype dtype) { return float_format_of(dtype).smallest_nor
 
 double unit_roundoff(Dtype dtype) { return float_format_of(dtype).unit_roundoff; }
 
-void scale_inputs(const StoredMatrix& matrix, const NormSpec& norm, double longest, double input_error,
-                  unsigned threads, const Sink& sink, Certificate& certificate, UndoPart& part) {
-  const std::vector<Probe> outputs_of_norm = norm_probes(norm);
-  std::vector<Probe> scaled = outputs_of_norm;
-  for (std::size_t j = 0; j < scaled.size(); ++j) {
-    for (double& value : scaled[j]) value *= norm.gain_at(j);
-  }
+double length_of(std::span<const double> x) { return std::sqrt(product(x, x)); }
+
+double half_range(const NormSpec& norm, double squares, double sum) {
+  const bool centers = norm.centers() && norm.groups == 1;
+  const double mean = centers ? sum * sum / static_cast<double>(norm.width) : 0.0;
+  // What is left of a constant row is its rounding.
+  return squares - mean > 0x1p-40 * squares ? norm.radius() * std::sqrt(squares - mean) : 0.0;
+}
+
+std::vector<double> half_ranges(const StoredMatrix& matrix, const NormSpec& norm, unsigned threads) {
+  double largest = 0.0;
+  for (std::size_t j = 0; j < norm.width; ++j) raise(largest, std::abs(norm.gain_at(j)));
+  std::vector<double> result(matrix.map.stored_out);
+  if (largest == 0.0) return result;
+  // A power of two keeps all products within the range of the dtype.
+  const double unit = std::exp2(std::ceil(std::log2(largest)));
   std::vector<double> gain(norm.width);
-  for (std::size_t j = 0; j < gain.size(); ++j) gain[j] = norm.gain_at(j);
+  for (std::size_t j = 0; j < gain.size(); ++j) gain[j] = norm.gain_at(j) / unit;
+  const std::vector<Probe> ones(norm.width, Probe{1.0});
+  std::vector<std::byte> unused;
+  const auto [outputs, lengths] =
+      rewrite_matrix(matrix, {.factor = gain}, ones, ones, true, threads, [&](std::size_t size) {
+        unused.resize(size);
+        return std::span(unused);
+      });
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    result[i] = unit * half_range(norm, lengths[i].exact, outputs[i].exact[0]);
+  }
+  return result;
+}
+
+double rounding_of_constants(const KeptParts& kept, double row) {
+  return 0x1p-51 * static_cast<double>(kept.new_bias.size()) * row * length_of(kept.new_bias);
+}
+
+void scale_inputs(const StoredMatrix& matrix, const NormSpec& norm, const KeptParts& kept, unsigned threads,
+                  const Sink& sink, Certificate& certificate, UndoPart& part) {
+  constexpr std::size_t of_bias = 1;
+  constexpr std::size_t of_ones = 3;
+  const bool keeps_bias = !kept.old_bias.empty();
+  const bool migrates = !kept.old_gain.empty();
+  std::vector<Probe> new_inputs = norm_probes(norm);
+  std::vector<Probe> old_inputs = new_inputs;
+  std::vector<double> gain(norm.width);
+  for (std::size_t j = 0; j < gain.size(); ++j) {
+    gain[j] = norm.gain_at(j);
+    for (double& value : old_inputs[j]) value *= gain[j];
+    if (norm.centers()) old_inputs[j][of_ones] = gain[j];
+    if (!keeps_bias) continue;
+    old_inputs[j][of_bias] = kept.old_bias[j];
+    new_inputs[j][of_bias] = kept.new_bias[j];
+  }
   const Dtype dtype = matrix.tensor.dtype;
   const std::size_t columns = matrix.columns();
   const bool out_in = matrix.map.layout == Layout::out_in;
   LostValues lost;
-  const auto [outputs, lengths] = rewrite_matrix(
-      matrix, {.factor = gain}, scaled, outputs_of_norm, true, threads, sink,
+  const MatrixSums sums = rewrite_matrix(
+      matrix, {.factor = gain}, old_inputs, new_inputs, true, threads, sink,
       [&](std::uint64_t at, double old, double stored) {
         const double factor = gain[static_cast<std::size_t>(out_in ? at % columns : at / columns)];
         if (is_lost(dtype, old, stored, factor)) lost.add(at, old);
       });
   lost.move_to(dtype, part);
+  const std::vector<OutputSums>& outputs = sums.outputs;
+  const std::vector<Lengths>& lengths = sums.lengths;
 
+  // Where scales migrate, ranges are needed only if something rounds.
+  std::vector<double> ranges;
+  bool rounds = !migrates || kept.gain_error > 0.0;
+  for (const Lengths& length : lengths) rounds = rounds || length.error > 0.0;
+  for (std::size_t j = 0; j < kept.old_bias.size(); ++j) {
+    rounds = rounds || kept.new_bias[j] * gain[j] != kept.old_bias[j];
+  }
+  if (migrates && rounds) {
+    NormSpec before = norm;
+    before.gain = kept.old_gain;
+    ranges = half_ranges(matrix, before, threads);
+  }
   const double radius = longest_output(norm);
+  const auto largest_output = [&](std::size_t i) {
+    if (!rounds) return radius * std::sqrt(lengths[i].exact) * kept.largest_gain;
+    const double half = migrates ? ranges[i] : half_range(norm, lengths[i].exact, outputs[i].old[of_ones]);
+    if (!keeps_bias || kept.constants.empty()) return half;
+    return half + std::abs(outputs[i].old[of_bias] + kept.constants[i]);
+  };
+  // Inputs are tried without the gain that the norm keeps.
+  const auto scale_of = [&](std::size_t i) {
+    return migrates ? radius * std::sqrt(lengths[i].exact) : largest_output(i);
+  };
   std::size_t worst = 0;
   for (std::size_t i = 0; i < lengths.size(); ++i) {
-    const double scale = radius * std::sqrt(lengths[i].exact);
-    const double bound = (radius * std::sqrt(lengths[i].error) + in_double * scale) * of_the_bound;
-    const double by_inputs =
-        input_error * (std::sqrt(lengths[i].exact) + std::sqrt(lengths[i].error)) * of_the_bound;
-    raise(certificate.bound, bound / radius * longest + by_inputs);
-    if (scale == 0.0) continue;
-    const double relative = bound / scale + (by_inputs > 0.0 ? by_inputs / (scale / radius * longest) : 0.0);
-    if (relative > certificate.relative_bound) worst = i;
-    raise(certificate.relative_bound, relative);
+    const double row = std::sqrt(lengths[i].exact);
+    const double error = std::sqrt(lengths[i].error);
+    double bound = radius * (kept.largest_gain * (error + in_double * row) + kept.gain_error * row);
+    if (keeps_bias && rounds) {
+      bound += std::abs(outputs[i].stored[of_bias] - outputs[i].old[of_bias]) +
+               rounding_of_constants(kept, row + error);
+    }
+    bound *= of_the_bound;
+    raise(certificate.bound, bound);
+    const double largest = largest_output(i);
+    if (largest == 0.0) continue;
+    if (bound / largest > certificate.relative_bound) worst = i;
+    raise(certificate.relative_bound, bound / largest);
     for (std::size_t k = 0; k < probe_count; ++k) {
+      if ((k == of_bias && keeps_bias) || (k == of_ones && norm.centers())) continue;
       const double before = outputs[i].old[k];
-      raise(certificate.observed_in_double, std::abs(outputs[i].exact[k] - before) / scale);
-      raise(certificate.observed_as_stored, std::abs(outputs[i].stored[k] - before) / scale);
+      raise(certificate.observed_in_double, std::abs(outputs[i].exact[k] - before) / scale_of(i));
+      raise(certificate.observed_as_stored, std::abs(outputs[i].stored[k] - before) / scale_of(i));
     }
   }
   // The input that the errors of the worst row point to.
-  if (lengths.empty() || lengths[worst].error == 0.0) return;
+  if (certificate.relative_bound == 0.0 || lengths[worst].error == 0.0) return;
   const std::vector<double> errors = errors_of(matrix, worst, norm);
   std::vector<double> row = errors;
   for (double& value : row) value *= 1e6 / std::sqrt(lengths[worst].error);
-  raise(certificate.observed_as_stored,
-        std::abs(product(errors, normalized(norm, row))) / (radius * std::sqrt(lengths[worst].exact)));
+  raise(certificate.observed_as_stored, std::abs(product(errors, normalized(norm, row))) / scale_of(worst));
 }
 
 void center_outputs(const StoredMatrix& matrix, const NormSpec& reader, unsigned threads, const Sink& sink,

@@ -42,11 +42,32 @@ struct StoredMatrix {
 /// Bound of `Certificate::undo_roundings` for an edit of the plan.
 [[nodiscard]] double undo_roundings(const Plan& plan, const Edit& edit);
 
+/// What a norm whose readers are rewritten keeps of its gain G and bias b, and how that is stored.
+struct KeptParts {
+  std::vector<double> old_bias{};   ///< b; empty if the norm keeps none
+  std::vector<double> new_bias{};   ///< as it is stored, rotated with the stream
+  std::vector<double> constants{};  ///< that the reader adds to its outputs; empty if not known
+  std::vector<double> old_gain{};   ///< G, where the readers take scales of it; empty where they take all
+  double largest_gain = 1.0;        ///< of those that are stored
+  double gain_error = 0.0;          ///< largest of an entry of the stored gain
+};
+
+/// Half the width of the range of every output over all inputs of the norm: r |W_i G|, or r |W_i G Π| where
+/// the norm subtracts the mean; no more than it for norms of groups and elementwise ones.
+///
+/// Cost      one pass over the matrix
+[[nodiscard]] std::vector<double> half_ranges(const StoredMatrix& matrix, const NormSpec& norm,
+                                              unsigned threads);
+/// The same of one output, by the sum and the sum of squares of its row W_i G.
+[[nodiscard]] double half_range(const NormSpec& norm, double squares, double sum);
+
+/// Bound of the rounding of |W' b' − W b| in float64, by the length of a row of W'.
+[[nodiscard]] double rounding_of_constants(const KeptParts& kept, double row);
+
 /// Writes W diag(gain); fills the errors of `certificate`, and adds to `part` the elements that a division by
-/// the gain does not restore. `longest` is the largest length of the vectors that the result reads, and
-/// `input_error` the largest length of an error of such a vector.
-void scale_inputs(const StoredMatrix& matrix, const NormSpec& norm, double longest, double input_error,
-                  unsigned threads, const Sink& sink, Certificate& certificate, UndoPart& part);
+/// the gain does not restore.
+void scale_inputs(const StoredMatrix& matrix, const NormSpec& norm, const KeptParts& kept, unsigned threads,
+                  const Sink& sink, Certificate& certificate, UndoPart& part);
 
 /// Writes W minus its mean over the output features; fills the errors of `certificate` and the means of
 /// `part`. `reader` is a norm that reads the stream.
@@ -67,6 +88,8 @@ void expect_held(const files::Tensor& tensor, std::span<const double> old, std::
 ///
 /// Errors    Unsupported, naming the tensor
 std::vector<double> store(const files::Tensor& tensor, std::span<const double> values, const Sink& sink);
+
+[[nodiscard]] double length_of(std::span<const double> x);
 
 /// Number of inputs tried at a time.
 inline constexpr std::size_t probe_count = 4;

@@ -65,12 +65,13 @@ struct MatrixSums {
 // Matrices that read a rotated residual stream, or write to it.
 
 /// Writes W diag(gain) Qᵀ, whose rows read Q n; fills the errors of `certificate` and `part`.
-void rotate_inputs(const StoredMatrix& matrix, const NormSpec& norm, const Rotation& rotation,
-                   unsigned threads, const Sink& sink, Certificate& certificate, UndoPart& part);
+void rotate_inputs(const StoredMatrix& matrix, const NormSpec& norm, const KeptParts& kept,
+                   const Rotation& rotation, unsigned threads, const Sink& sink, Certificate& certificate,
+                   UndoPart& part);
 
 /// Writes Q W, or, if `centers`, Q (W minus its mean over the output features). `reader` is a norm that reads
-/// the stream.
-void rotate_outputs(const StoredMatrix& matrix, const NormSpec& reader, bool centers,
+/// the stream; `head` is what the last one keeps, if the matrix is a table that reads it too.
+void rotate_outputs(const StoredMatrix& matrix, const NormSpec& reader, const KeptParts* head, bool centers,
                     const Rotation& rotation, unsigned threads, const Sink& sink, Certificate& certificate,
                     UndoPart& part);
 

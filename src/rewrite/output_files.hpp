@@ -224,11 +224,16 @@ class TensorWriter {
   void write(const files::TensorHeader& tensor, const Sink& sink, Written& written);
 
  private:
-  [[nodiscard]] double longest_input(std::size_t index) const;
-  [[nodiscard]] double input_error(std::size_t index) const;
+  [[nodiscard]] KeptParts kept_by(std::size_t index, const models::Linear& reader) const;
   /// What the model adds to stored entries of that gain, or bias.
   [[nodiscard]] double offset_of(std::size_t index, const models::Slice& part) const;
-  [[nodiscard]] std::vector<double> divided_by_scale(std::size_t index, const models::Slice& part) const;
+  struct Vector {
+    std::vector<double> values{};  ///< in float64
+    std::vector<double> sizes{};   ///< of the terms that are rounded for each of them
+    double in_double = 0.0;        ///< rounding of these, relative to them
+  };
+  [[nodiscard]] Vector vector_of(const Edit& edit) const;
+  [[nodiscard]] const Edit* edit_of(const models::Slice& part) const;
   void write_edit(const files::Tensor& tensor, const Edit& edit, const Sink& sink, Written& written);
   void write_vector(const files::Tensor& tensor, const Edit& edit, const Sink& sink,
                     Certificate& certificate);

@@ -71,12 +71,6 @@ using models::Layout;
 
 constexpr double of_that_bound = 1.0 + 1e-9;
 
-double length_of(std::span<const double> x) {
-  double squares = 0.0;
-  for (const double value : x) squares += value * value;
-  return std::sqrt(squares);
-}
-
 double distance_of(std::span<const double> a, std::span<const double> b) {
   double squares = 0.0;
   for (std::size_t j = 0; j < a.size(); ++j) squares += (a[j] - b[j]) * (a[j] - b[j]);
@@ -172,6 +166,38 @@ double dot_of(std::span<const double> a, std::span<const double> b) {
   double sum = 0.0;
   for (std::size_t j = 0; j < a.size(); ++j) sum += a[j] * b[j];
   return sum;
+}
+
+double sum_of(std::span<const double> x) {
+  double sum = 0.0;
+  for (const double value : x) sum += value;
+  return sum;
+}
+
+/// What rounding makes of a row whose rotation reads `norm`, and the largest value of its output.
+struct ReaderError {
+  double bound;
+  double range;
+};
+
+ReaderError reader_error(const NormSpec& norm, const KeptParts& kept, std::size_t output,
+                         const Rotation& rotation, std::span<const double> old, std::span<const double> exact,
+                         std::span<const double> stored) {
+  const double radius = longest_output(norm);
+  const double row = length_of(exact);
+  const double error = distance_of(stored, exact);
+  const double squares = row * row;
+  // Q maps ones to ones where the norm subtracts a mean, so the sum of W G stays.
+  ReaderError result{radius * (error + 2.0 * rotation.error() * row),
+                     half_range(norm, squares, sum_of(exact))};
+  if (!kept.old_bias.empty()) {
+    const double before = dot_of(old, kept.old_bias);
+    result.bound +=
+        std::abs(dot_of(stored, kept.new_bias) - before) + rounding_of_constants(kept, row + error);
+    if (!kept.constants.empty()) result.range += std::abs(before + kept.constants[output]);
+  }
+  result.bound *= of_that_bound;
+  return result;
 }
 
 std::vector<double> gains_of(const NormSpec& norm) {
@@ -271,8 +297,9 @@ void FiberPass::rewrite(const Change& change, const std::function<void(const Fib
   }
 }
 
-void rotate_inputs(const StoredMatrix& matrix, const NormSpec& norm, const Rotation& rotation,
-                   unsigned threads, const Sink& sink, Certificate& certificate, UndoPart& part) {
+void rotate_inputs(const StoredMatrix& matrix, const NormSpec& norm, const KeptParts& kept,
+                   const Rotation& rotation, unsigned threads, const Sink& sink, Certificate& certificate,
+                   UndoPart& part) {
   const bool along_rows = fibers_are_rows(matrix, true);
   const std::size_t width = rotation.width();
   const std::vector<double> gains = gains_of(norm);
@@ -281,8 +308,6 @@ void rotate_inputs(const StoredMatrix& matrix, const NormSpec& norm, const Rotat
   rotation.apply(new_inputs);
   for (std::size_t at = 0; at < old_inputs.size(); ++at) old_inputs[at] *= gains[at % width];
 
-  const double radius = longest_output(norm);
-  const double of_rotation = 2.0 * rotation.error();
   const Undone undone{rotation, gains, {}, threads};
   UndoCheck check(matrix, along_rows, undone, part);
   std::mutex mutex;
@@ -299,9 +324,8 @@ void rotate_inputs(const StoredMatrix& matrix, const NormSpec& norm, const Rotat
                 const auto old = fibers.row(fibers.old, i);
                 const auto exact = fibers.row(fibers.exact, i);
                 const auto stored = fibers.row(fibers.stored, i);
-                const double scale = radius * length_of(exact);
-                const double bound =
-                    (radius * distance_of(stored, exact) + of_rotation * scale) * of_that_bound;
+                const auto [bound, scale] =
+                    reader_error(norm, kept, fibers.first + i, rotation, old, exact, stored);
                 worst.bound = std::max(worst.bound, bound);
                 if (scale == 0.0) continue;
                 worst.relative_bound = std::max(worst.relative_bound, bound / scale);
@@ -329,7 +353,7 @@ void rotate_inputs(const StoredMatrix& matrix, const NormSpec& norm, const Rotat
   check.finish();
 }
 
-void rotate_outputs(const StoredMatrix& matrix, const NormSpec& reader, bool centers,
+void rotate_outputs(const StoredMatrix& matrix, const NormSpec& reader, const KeptParts* head, bool centers,
                     const Rotation& rotation, unsigned threads, const Sink& sink, Certificate& certificate,
                     UndoPart& part) {
   const bool along_rows = fibers_are_rows(matrix, false);
@@ -372,6 +396,12 @@ void rotate_outputs(const StoredMatrix& matrix, const NormSpec& reader, bool cen
               certificate.bound = std::max(certificate.bound, bound);
               if (scale > 0x1p-40 * length_of(old)) {
                 certificate.relative_bound = std::max(certificate.relative_bound, bound / scale);
+              }
+              if (head != nullptr) {
+                const auto [of_logit, range] =
+                    reader_error(reader, *head, fibers.first + i, rotation, old, exact, stored);
+                if (range > 0.0)
+                  certificate.relative_bound = std::max(certificate.relative_bound, of_logit / range);
               }
               const Probe& probe = probes[fibers.first + i];
               add_to(old_stream, old, probe);

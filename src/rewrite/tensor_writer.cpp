@@ -14,6 +14,7 @@
 
 #include "matrix.hpp"
 #include "matrix_rewrite.hpp"
+#include "planning.hpp"
 
 namespace normscope::rewrite {
 namespace {
@@ -119,61 +120,59 @@ TensorWriter::TensorWriter(const files::Checkpoint& checkpoint, const models::Mo
   }
 }
 
-/// Largest length of the vectors that a rewritten reader reads, without a bias that is folded into it.
-double TensorWriter::longest_input(std::size_t index) const {
-  const NormSpec& spec = plan_.specs[index];
-  const double radius = longest_output(spec);
-  if (!plan_.options.migrate) return radius;
-  const NormSpec norm = read_norm(checkpoint_, model_.norms[index]);
-  double stretch = 0.0;
-  double squares = 0.0;
-  for (std::size_t j = 0; j < spec.width; ++j) {
-    stretch = std::max(stretch, std::abs(norm.gain_at(j) / spec.gain_at(j)));
-    squares += norm.bias_at(j) * norm.bias_at(j) / (spec.gain_at(j) * spec.gain_at(j));
-  }
-  return radius * stretch + std::sqrt(squares);
-}
-
 double TensorWriter::offset_of(std::size_t index, const models::Slice& part) const {
   const models::Norm& norm = model_.norms[index];
   return norm.gain && norm.gain->tensor == part.tensor ? norm.gain_offset : 0.0;
 }
 
-/// The values of a gain or bias, as they are used, over the scales that migrate to the readers, minus the
-/// offset that the file leaves out.
-std::vector<double> TensorWriter::divided_by_scale(std::size_t index, const models::Slice& part) const {
-  const double offset = offset_of(index, part);
-  std::vector<double> values = read(*checkpoint_.find(part.tensor), part.offset, part.count);
-  for (std::size_t j = 0; j < values.size(); ++j) {
-    values[j] = (values[j] + offset) / plan_.specs[index].gain_at(j) - offset;
-  }
-  return values;
+const Edit* TensorWriter::edit_of(const models::Slice& part) const {
+  const auto found = edits_.find(part.tensor);
+  if (found == edits_.end()) return nullptr;
+  const auto& edits = found->second;
+  const auto edit = std::find_if(edits.begin(), edits.end(),
+                                 [&](const Edit* item) { return item->from.offset == part.offset; });
+  return edit == edits.end() ? nullptr : *edit;
 }
 
-/// Largest length of the error of what rewritten readers read, by gains and biases that their dtype rounds.
-double TensorWriter::input_error(std::size_t index) const {
-  if (!plan_.options.migrate) return 0.0;
+/// What a norm keeps when the readers' edits are those of the plan.
+KeptParts TensorWriter::kept_by(std::size_t index, const models::Linear& reader) const {
+  KeptParts kept;
   const models::Norm& norm = model_.norms[index];
-  double largest = 0.0;
-  double squares = 0.0;
-  for (const std::optional<models::Slice>* part : {&norm.gain, &norm.bias}) {
-    if (!*part) continue;
-    const std::vector<double> values = divided_by_scale(index, **part);
+  const NormSpec before = models::read_norm(checkpoint_, norm);
+  const auto stored = [&](const Edit& edit, const Vector& vector) {
     std::vector<std::byte> encoded;
-    const std::vector<double> stored =
-        store(*checkpoint_.find((*part)->tensor), values, [&](std::size_t size) -> std::span<std::byte> {
-          encoded.resize(size);
-          return encoded;
-        });
-    const double offset = offset_of(index, **part);
-    for (std::size_t j = 0; j < values.size(); ++j) {
-      const double error = std::abs(stored[j] - values[j]) +
-                           (offset == 0.0 ? 0.0 : of_an_offset * (std::abs(values[j]) + offset));
-      if (part == &norm.gain) largest = std::max(largest, error);
-      if (part == &norm.bias) squares += error * error;
+    return store(*checkpoint_.find(edit.from.tensor), vector.values, [&](std::size_t size) {
+      encoded.resize(size);
+      return std::span(encoded);
+    });
+  };
+  if (norm.bias) {
+    const Edit* const edit = edit_of(*norm.bias);
+    if (edit == nullptr || edit->change != Change::zero) {
+      kept.old_bias = before.bias;
+      kept.new_bias = edit == nullptr ? before.bias : stored(*edit, vector_of(*edit));
+      if (!reader.bias) {
+        kept.constants.assign(reader.stored_out, 0.0);
+      } else if (reader.bias->count == reader.stored_out) {
+        kept.constants =
+            read(*checkpoint_.find(reader.bias->tensor), reader.bias->offset, reader.bias->count);
+      }
     }
   }
-  return longest_output(plan_.specs[index]) * largest + std::sqrt(squares);
+  if (plan_.norms[index].fold != Fold::scales) return kept;
+  kept.old_gain = before.gain.empty() ? std::vector<double>(norm.width, 1.0) : before.gain;
+  if (!norm.gain) return kept;
+  const Edit& edit = *edit_of(*norm.gain);
+  const Vector exact = vector_of(edit);
+  const std::vector<double> gain = stored(edit, exact);
+  const double offset = offset_of(index, *norm.gain);
+  kept.largest_gain = 0.0;
+  for (std::size_t j = 0; j < gain.size(); ++j) {
+    kept.largest_gain = std::max(kept.largest_gain, std::abs(gain[j] + offset));
+    kept.gain_error =
+        std::max(kept.gain_error, std::abs(gain[j] - exact.values[j]) + exact.in_double * exact.sizes[j]);
+  }
+  return kept;
 }
 
 void copy_elements(const Tensor& tensor, std::uint64_t first, std::uint64_t count, const Sink& sink) {
@@ -215,11 +214,11 @@ void TensorWriter::write_edit(const Tensor& tensor, const Edit& edit, const Sink
   certificate.norm = model_.norms[*edit.norm].name;
   UndoPart part{static_cast<std::uint64_t>(&edit - plan_.edits.data())};
   if (edit.change == Change::scale_inputs) {
-    scale_inputs({tensor, edit.map}, plan_.specs[*edit.norm], longest_input(*edit.norm),
-                 input_error(*edit.norm), threads_, sink, certificate, part);
+    scale_inputs({tensor, edit.map}, plan_.specs[*edit.norm], kept_by(*edit.norm, edit.map), threads_, sink,
+                 certificate, part);
   } else if (edit.change == Change::rotate_inputs) {
-    rotate_inputs({tensor, edit.map}, plan_.specs[*edit.norm], *edit.rotation, threads_, sink, certificate,
-                  part);
+    rotate_inputs({tensor, edit.map}, plan_.specs[*edit.norm], kept_by(*edit.norm, edit.map), *edit.rotation,
+                  threads_, sink, certificate, part);
   } else if (edit.change == Change::center_outputs || edit.change == Change::rotate_outputs) {
     const models::Norm& norm = model_.norms[*edit.norm];
     NormSpec reader;
@@ -227,8 +226,12 @@ void TensorWriter::write_edit(const Tensor& tensor, const Edit& edit, const Sink
     reader.width = norm.width;
     reader.eps = norm.eps;
     if (edit.rotation) {
-      rotate_outputs({tensor, edit.map}, reader, edit.centers, *edit.rotation, threads_, sink, certificate,
-                     part);
+      std::optional<KeptParts> head;
+      if (is_head_table(model_, edit.map) && !plan_.untied) {
+        head = kept_by(*edit.norm, *model_.vocabulary->unembedding);
+      }
+      rotate_outputs({tensor, edit.map}, reader, head ? &*head : nullptr, edit.centers, *edit.rotation,
+                     threads_, sink, certificate, part);
     } else {
       center_outputs({tensor, edit.map}, reader, threads_, sink, certificate, part);
     }
@@ -241,61 +244,79 @@ void TensorWriter::write_edit(const Tensor& tensor, const Edit& edit, const Sink
   if (!is_exact) written.certificates.push_back(std::move(certificate));
 }
 
-void TensorWriter::write_vector(const Tensor& tensor, const Edit& edit, const Sink& sink,
-                                Certificate& certificate) {
-  std::vector<double> values(edit.from.count);
-  std::vector<double> scales(edit.from.count);
-  double in_double = 0.0;
-  if (edit.change == Change::neutral_gain) {
-    std::fill(values.begin(), values.end(), 1.0 - model_.norms[*edit.norm].gain_offset);
-  } else if (edit.change == Change::divide_by_gain) {
-    values = read(tensor, edit.from.offset, edit.from.count);
-    for (std::size_t j = 0; j < values.size(); ++j) {
-      if (values[j] != 0.0) values[j] /= plan_.specs[*edit.norm].gain_at(j);
-      scales[j] = std::abs(values[j]);
-    }
+TensorWriter::Vector TensorWriter::vector_of(const Edit& edit) const {
+  Vector result;
+  auto& [values, sizes, in_double] = result;
+  sizes.resize(edit.from.count);
+  if (edit.change == Change::neutral_gain || edit.change == Change::zero) {
+    const double gain = 1.0 - model_.norms[*edit.norm].gain_offset;
+    values.assign(edit.from.count, edit.change == Change::zero ? 0.0 : gain);
+    return result;
+  }
+  values = read(*checkpoint_.find(edit.from.tensor), edit.from.offset, edit.from.count);
+  const double length = length_of(values);
+  const bool divides = edit.change == Change::divide_by_gain || edit.divides;
+  for (std::size_t j = 0; divides && j < values.size(); ++j) {
+    if (values[j] != 0.0) values[j] /= plan_.specs[*edit.norm].gain_at(j);
+    sizes[j] = std::abs(values[j]);
     in_double = 0x1p-52;
-  } else if (edit.change == Change::divide_by_scale) {
+  }
+  if (edit.change == Change::divide_by_scale) {
     const double offset = offset_of(*edit.norm, edit.from);
-    values = divided_by_scale(*edit.norm, edit.from);
-    for (std::size_t j = 0; j < values.size(); ++j) scales[j] = std::abs(values[j]) + offset;
+    for (std::size_t j = 0; j < values.size(); ++j) {
+      values[j] = (values[j] + offset) / plan_.specs[*edit.norm].gain_at(j) - offset;
+      sizes[j] = std::abs(values[j]) + offset;
+    }
     in_double = offset == 0.0 ? 0.0 : of_an_offset;
   } else if (edit.change == Change::center) {
-    values = read(tensor, edit.from.offset, edit.from.count);
-    double squares = 0.0;
-    for (const double value : values) squares += value * value;
     center(values);
-    std::fill(scales.begin(), scales.end(), std::sqrt(squares));
+    std::fill(sizes.begin(), sizes.end(), length);
     in_double = 0x1p-50;
   } else if (edit.change == Change::rotate) {
-    values = read(tensor, edit.from.offset, edit.from.count);
-    for (std::size_t j = 0; edit.divides && j < values.size(); ++j) {
-      if (values[j] != 0.0) values[j] /= plan_.specs[*edit.norm].gain_at(j);
-    }
-    double squares = 0.0;
-    for (const double value : values) squares += value * value;
+    std::fill(sizes.begin(), sizes.end(), divides ? length_of(values) : length);
     if (edit.centers) center(values);
     edit.rotation->apply(values);
-    std::fill(scales.begin(), scales.end(), std::sqrt(squares));
     in_double = 2.0 * edit.rotation->error() + 0x1p-50;
   } else if (edit.change == Change::add_folded_bias) {
-    values = read(tensor, edit.from.offset, edit.from.count);
     const WeightedSums folded = sums_over_inputs({*checkpoint_.find(edit.map.weight.tensor), edit.map},
                                                  plan_.specs[*edit.norm].bias, threads_);
     for (std::size_t i = 0; i < values.size(); ++i) {
-      scales[i] = std::abs(values[i]) + folded.magnitude[i];
+      sizes[i] = std::abs(values[i]) + folded.magnitude[i];
       values[i] += folded.sum[i];
     }
     in_double = 0x1p-51;
   }
+  return result;
+}
+
+void TensorWriter::write_vector(const Tensor& tensor, const Edit& edit, const Sink& sink,
+                                Certificate& certificate) {
+  const auto [values, sizes, in_double] = vector_of(edit);
+  const std::optional<models::Slice>& bias = model_.norms[*edit.norm].bias;
+  const bool is_kept = bias && place_of(*bias) == place_of(edit.from);
   const std::vector<double> stored = store(tensor, values, sink);
+  std::vector<double> errors(values.size());
+  std::vector<double> bounds(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const double bound = (std::abs(stored[i] - values[i]) + in_double * scales[i]) * (1.0 + 1e-9);
-    certificate.bound = std::max(certificate.bound, bound);
-    if (scales[i] == 0.0) continue;
-    certificate.relative_bound = std::max(certificate.relative_bound, bound / scales[i]);
-    certificate.observed_as_stored =
-        std::max(certificate.observed_as_stored, std::abs(stored[i] - values[i]) / scales[i]);
+    errors[i] = std::abs(stored[i] - values[i]);
+    bounds[i] = (errors[i] + in_double * sizes[i]) * (1.0 + 1e-9);
+    certificate.bound = std::max(certificate.bound, bounds[i]);
+  }
+  if (edit.change == Change::add_folded_bias) {
+    const StoredMatrix reader{*checkpoint_.find(edit.map.weight.tensor), edit.map};
+    const std::vector<double> ranges = half_ranges(reader, plan_.specs[*edit.norm], threads_);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double largest = ranges[i] + std::abs(values[i]);
+      if (largest == 0.0) continue;
+      certificate.relative_bound = std::max(certificate.relative_bound, bounds[i] / largest);
+      certificate.observed_as_stored = std::max(certificate.observed_as_stored, errors[i] / largest);
+    }
+  } else if (edit.change == Change::center || (edit.change == Change::rotate && !is_kept)) {
+    const double length = length_of(values);
+    certificate.bound = length_of(bounds);
+    if (length <= 0x1p-40 * sizes.front()) return;  // as of `center_outputs`
+    certificate.relative_bound = certificate.bound / length;
+    certificate.observed_as_stored = length_of(errors) / length;
   }
 }
 

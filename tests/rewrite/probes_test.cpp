@@ -99,7 +99,7 @@ TEST(RewriteMatrix, ValuesThatAGainLosesAreKeptUpToALimit) {
   UndoPart part;
   Certificate certificate;
   std::vector<std::byte> scaled;
-  scale_inputs({ones.tensor, ones.map}, ones.norm, 4.0, 0.0, 0, test::appended_to(scaled), certificate, part);
+  scale_inputs({ones.tensor, ones.map}, ones.norm, {}, 0, test::appended_to(scaled), certificate, part);
   EXPECT_EQ(part.at.size(), most_kept + 1);
   EXPECT_TRUE(std::is_sorted(part.at.begin(), part.at.end()));
   EXPECT_EQ(part.values.size(), 2 * part.at.size());
@@ -116,7 +116,7 @@ TEST(RewriteMatrix, ValuesThatAGainLosesAreKeptInEveryBlockOfRows) {
   Certificate certificate;
   UndoEdit edit{.change = Change::rotate_inputs};
   std::vector<std::byte> rotated;
-  rotate_inputs({ones.tensor, ones.map}, norm, rotation, 1, test::appended_to(rotated), certificate,
+  rotate_inputs({ones.tensor, ones.map}, norm, {}, rotation, 1, test::appended_to(rotated), certificate,
                 edit.part);
   ASSERT_EQ(edit.part.at.size(), ones.map.out);
   files::Tensor stored = ones.tensor;

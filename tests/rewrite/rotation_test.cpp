@@ -203,7 +203,9 @@ TEST(RewriteRotation, OutputsStayWithinTheirBounds) {
           EXPECT_LE(certificate.observed_as_stored, certificate.relative_bound) << certificate.tensor;
         }
         if (certificate.change == Change::rotate_inputs || certificate.change == Change::rotate_outputs) {
-          EXPECT_LE(certificate.relative_bound, 1.01 * rounding) << certificate.tensor;
+          // A bias that the last norm keeps moves the logits too.
+          const bool keeps_bias = certificate.tensor == "lm_head.weight";
+          EXPECT_LE(certificate.relative_bound, (keeps_bias ? 2.5 : 1.01) * rounding) << certificate.tensor;
           EXPECT_GT(certificate.observed_as_stored, 0.0) << certificate.tensor;
         }
       }

@@ -28,7 +28,8 @@ inline constexpr std::size_t most_rows = 256;
 
 struct ReaderOnRows {
   std::string reader;
-  /// Largest |y' - y| of an output, in units of the certificates: of the largest value that W_i G u can take.
+  /// Largest |y' - y| of an output, in units of the certificates: of the largest value that the output can
+  /// take.
   double largest = 0.0;
   double relative = 0.0;  ///< largest |y' - y| / |y| of a row's outputs
 };
@@ -55,17 +56,20 @@ struct NormOnRows {
                                                       unsigned threads = 0);
 
 /// The error of one rewritten tensor, proved and measured. Errors are those of an output feature, relative to
-/// the largest value that the feature can take in the old model: r |W_i G| for a row W_i that reads a norm of
-/// radius r with gain G, |c_i| + Σ |W_ij b_j| for a bias into which a norm's bias was folded. Those of a
-/// matrix that writes to a stream are relative to the length of the vector that one input feature, or one row
-/// of a table, writes.
+/// the largest value that the feature can take in the old model: h_i + |W_i b + c_i|, where h_i = r |W_i G Π|
+/// for a row W_i that reads a norm of radius r with gain G and bias b, Π subtracts the mean where the norm
+/// does, and c_i is the reader's bias. Certificates of matrices take h_i alone unless the norm keeps its
+/// bias; then they contain what the roundings of W_i and of b do to W_i b. Gains and biases that a norm keeps
+/// therefore have a relative error of 0. Those of a matrix or bias that writes to a stream are relative to
+/// the length of the vector that one input feature, one row of a table, or the bias writes. Outputs without a
+/// largest value, and vectors of length 0, up to rounding in float64, have no relative error.
 struct Certificate {
   std::string tensor;  ///< in the form that the command accepts
   Change change = Change::zero;
   std::string norm{};  ///< whose gain or bias it took, or that reads what it writes
   Dtype dtype = Dtype::F32;
   double rounding = 0.0;        ///< unit roundoff of the dtype
-  double bound = 0.0;           ///< largest absolute error of an output, for every input
+  double bound = 0.0;           ///< largest absolute error of an output, for every input, or of a kept value
   double relative_bound = 0.0;  ///< proved
   /// Largest relative difference of old and new outputs over the inputs tried: before rounding to the dtype,
   /// and as stored. For changes without inputs to try, 0 and the largest error of a value.
@@ -101,9 +105,12 @@ using Describe = std::function<std::string(const Result&)>;
 ///           `expect_something`, or where a value leaves the range of its dtype or is not finite; Io, also if
 ///           another process writes there; Cancelled
 ///
-/// Accuracy  every certificate's bound (test: Rewrite.BoundsHoldForEveryInputTried)
+/// Accuracy  every certificate's bound (tests: Rewrite.BoundsHoldForEveryInputTried,
+///           tests/cli/rewrite_bounds_test.py)
 ///
-/// Cost      each matrix is read twice if its means are subtracted, otherwise once, and once more for a bias
+/// Cost      each matrix is read twice if its means are subtracted, otherwise once; twice more for a bias
+/// that
+///           takes a norm's, and once more where scales migrate and round
 ///
 /// Memory    48 MiB, what the checkpoint's files hold while they are read, 300 bytes a row and column of the
 ///           largest matrix, the tensors' names, the recipe, and where streams are rotated the largest matrix

@@ -540,9 +540,9 @@ def rotated_error(certificate, norm, old, new, q, means):
 
 def kept_bias(norm, w, v, old, new):
     """How far each output of a reader moves where the norm keeps its bias, and the size of the terms."""
-    if not norm["bias"] or norm["fold"] == "gain and bias":
+    bias, left = (at(model, norm["bias"]).ravel() if norm["bias"] else np.zeros(1) for model in (old, new))
+    if not left.any():  # `taken_from` asks where it went
         return 0.0, 0.0
-    bias, left = at(old, norm["bias"]).ravel(), at(new, norm["bias"]).ravel()
     return abs(v @ left - w @ bias), (abs(w) @ abs(bias) + abs(v) @ abs(left)).max()
 
 
@@ -582,7 +582,7 @@ def taken_from(norm, certificates, old, new):
         return []
     (gain, bias), (after, left) = (parameters(norm, model, at(model, stored).size) for model in (old, new))
     taken = [] if np.array_equal(gain, after) else [("scale_inputs", "rotate_inputs")]
-    kept = any(c["tensor"] == norm["bias"] for c in certificates) or np.array_equal(bias * after, left * gain)
+    kept = left.any() and any(c["tensor"] == norm["bias"] for c in certificates) or np.array_equal(bias * after, left * gain)
     return taken if kept else [*taken, ("add_folded_bias",)]
 
 

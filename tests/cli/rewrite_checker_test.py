@@ -76,6 +76,21 @@ class RewriteChecker(CommandTest):
             self.assertIn(wrong, " ".join(self.checked(document, source, "forged")))
             shutil.rmtree(self.folder / "forged")
 
+    # Its roundings are not those of the bias alone.
+    def test_the_error_of_a_bias_that_a_norm_keeps_is_not_left_out(self):
+        source = fixture("gpt2")
+        for rotation in [], ["random:3"]:
+            document = self.json("rewrite", source, "-o", "out", "--fold", "gains", "--untie", *(["--rotate", *rotation] if rotation else []))
+            self.assertEqual(self.checked(document, source, "out", *rotation), [])
+            place, head = next((i, item) for i, item in enumerate(document["certificates"]) if item["tensor"] == "lm_head.weight")
+            old, new = tensors(Path(source) / "model.safetensors"), tensors(self.folder / "out/model.safetensors")
+            w, v = old["transformer.wte.weight"], new["lm_head.weight"]
+            move = v @ new["transformer.ln_f.bias"] - w @ old["transformer.ln_f.bias"]
+            self.assertGreater(abs(move).max(), 0)
+            head["bound"] -= abs(move).min() + 1e-9 * head["bound"]
+            self.assertEqual([line.split(":")[0] for line in self.checked(document, source, "out", *rotation)], [f"certificates[{place}].bound"])
+            shutil.rmtree(self.folder / "out")
+
     def test_a_part_left_out_of_both_is_missed(self):
         source = fixture("gpt2")
         document = self.json("rewrite", source, "-o", "out", "--fold", "gains", "--center", "--untie")

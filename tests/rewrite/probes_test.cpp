@@ -134,6 +134,22 @@ TEST(RewriteMatrix, ValuesThatAGainLosesAreKeptInEveryBlockOfRows) {
   for (const double value : values) ASSERT_NEAR(value, 1.0, 0x1p-5);
 }
 
+TEST(RewriteMatrix, RangesLeaveOutTheMeanThatTheNormSubtracts) {
+  const Ones ones(2);
+  NormSpec norm{.kind = NormKind::rms, .width = 16};
+  EXPECT_EQ(half_ranges({ones.tensor, ones.map}, norm, 1), std::vector<double>(2, 16.0));
+  norm.kind = NormKind::layer;
+  EXPECT_EQ(half_ranges({ones.tensor, ones.map}, norm, 1), std::vector<double>(2, 0.0));
+  norm.gain.assign(16, 0.0);
+  norm.gain[3] = -3e5;
+  for (const double range : half_ranges({ones.tensor, ones.map}, norm, 1)) {
+    EXPECT_NEAR(range, 4.0 * 3e5 * std::sqrt(15.0 / 16.0), 1e-8);
+  }
+  // Every block of features has a sphere of its own.
+  norm = {.kind = NormKind::rms, .width = 16, .groups = 4};
+  EXPECT_EQ(half_ranges({ones.tensor, ones.map}, norm, 1), std::vector<double>(2, 8.0));
+}
+
 TEST(RewriteMatrix, AConstantTableBecomesZero) {
   const Ones ones(16);
   UndoPart part;

@@ -129,9 +129,6 @@ enum class Effect { none, scores, logits, everything };
 /// names without effect for the current architecture; '*' stands for any characters.
 [[nodiscard]] Effect effect_of(const Config::Field& field, std::span<const std::string_view> harmless);
 
-/// Whether no value of the field changes what the model computes: names and versions, training, generation.
-[[nodiscard]] bool is_inert(std::string_view key);
-
 /// Adds `what` to a list of features that are not modelled, unless it is empty or already there.
 void add_not_modelled(std::string& list, std::string_view what);
 

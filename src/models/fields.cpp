@@ -44,18 +44,23 @@ constexpr auto inert_fields = std::to_array<std::string_view>(
      "use_bfloat16", "pretraining_tp", "slow_but_exact", "reorder_and_upcast_attn", "chunk_size_feed_forward",
      "tf_legacy_loss",
      // generation
-     "*_token_id", "*_token_ids", "output_attentions", "output_hidden_states", "output_scores",
-     "return_dict*", "use_return_dict", "do_sample", "early_stopping", "num_beams", "num_beam_groups",
-     "num_return_sequences", "diversity_penalty", "temperature", "top_k", "top_p", "typical_p",
-     "repetition_penalty", "length_penalty", "exponential_decay_length_penalty", "no_repeat_ngram_size",
-     "encoder_no_repeat_ngram_size", "bad_words_ids", "suppress_tokens", "begin_suppress_tokens",
-     "min_length", "max_new_tokens", "remove_invalid_values"});
+     "output_attentions", "output_hidden_states", "output_scores", "return_dict*", "use_return_dict",
+     "do_sample", "early_stopping", "num_beams", "num_beam_groups", "num_return_sequences",
+     "diversity_penalty", "top_k", "top_p", "typical_p", "repetition_penalty", "length_penalty",
+     "exponential_decay_length_penalty", "no_repeat_ngram_size", "encoder_no_repeat_ngram_size",
+     "bad_words_ids", "suppress_tokens", "begin_suppress_tokens", "min_length", "max_new_tokens",
+     "remove_invalid_values"});
+
+// Fields that language models read in generation alone. Classes of other tasks pool at a token or divide by
+// the temperature, and those of encoders and decoders make inputs of the decoder.
+constexpr auto fields_of_generation = std::to_array<std::string_view>(
+    {"bos_token_id", "eos_token_id", "decoder_start_token_id", "forced_*_token_id", "temperature"});
 
 // Other fields that never affect scores or logits as functions of a norm's output: sizes that are known from
 // the tensors, activations and inputs of the stream.
 constexpr auto harmless_fields = std::to_array<std::string_view>(
     {"architectures", "model_type", "vision_config", "audio_config", "tie_encoder_decoder", "*_token_index",
-     "pad_token_id",
+     "*_token_id", "*_token_ids", "temperature",
      // sizes
      "vocab_size", "vocab_size_*", "hidden_size", "n_embd", "d_model", "intermediate_size", "n_inner",
      "ffn_dim", "d_ff", "ffn_hidden_size", "num_attention_heads", "n_head", "num_heads", "n_heads", "nhead",
@@ -74,8 +79,8 @@ constexpr auto harmless_fields = std::to_array<std::string_view>(
      "attention_bias", "mlp_bias", "qkv_bias", "qv_bias", "use_bias", "use_qkv_bias", "enable_bias", "bias",
      // activations and inputs of the stream
      "hidden_act", "hidden_activation", "activation_function", "add_cross_attention", "is_decoder",
-     "is_encoder_decoder", "cross_attention_hidden_size", "decoder_start_token_id", "pooler_*", "summary_*",
-     "classifier_*", "directionality", "output_past"});
+     "is_encoder_decoder", "cross_attention_hidden_size", "pooler_*", "summary_*", "classifier_*",
+     "directionality", "output_past"});
 
 struct Rule {
   std::string_view name;
@@ -242,20 +247,30 @@ Described described(const std::string& path, const Model& old_model, const Model
   return Described::nowhere;
 }
 
-}  // namespace
-
-bool is_inert(std::string_view key) {
-  // Position embeddings of RoBERTa's kind begin behind the padding token's number; ESM scales embeddings by
-  // what it drops in training.
-  if (key == "pad_token_id" || key == "token_dropout") return false;
-  return std::any_of(inert_fields.begin(), inert_fields.end(),
+template <std::size_t count>
+bool is_one_of(const std::array<std::string_view, count>& patterns, std::string_view key) {
+  return std::any_of(patterns.begin(), patterns.end(),
                      [&](std::string_view pattern) { return matches(pattern, key); });
 }
 
+/// Whether no value of the field changes what a model computes. ESM scales embeddings by what it drops in
+/// training.
+bool is_inert(std::string_view key) { return key != "token_dropout" && is_one_of(inert_fields, key); }
+
+/// Whether all that the model computes is the next token's logits, so that it reads `fields_of_generation`
+/// nowhere.
+bool is_language_model(const Model& model) {
+  const bool has_stacks = std::any_of(model.heads.begin(), model.heads.end(),
+                                      [](const Head& head) { return !head.stack.empty(); });
+  return model.decoder || (model.vocabulary && model.vocabulary->unembedding && !has_stacks);
+}
+
+}  // namespace
+
 Effect effect_of(const Config::Field& field, std::span<const std::string_view> harmless) {
   const auto names_it = [&](std::string_view pattern) { return matches(pattern, field.key); };
-  if (is_inert(field.key) || std::any_of(harmless.begin(), harmless.end(), names_it) ||
-      std::any_of(harmless_fields.begin(), harmless_fields.end(), names_it)) {
+  if (is_inert(field.key) || is_one_of(harmless_fields, field.key) ||
+      std::any_of(harmless.begin(), harmless.end(), names_it)) {
     return Effect::none;
   }
   for (const Rule& rule : rules) {
@@ -523,9 +538,11 @@ std::vector<ChangedField> changed_fields(const files::Checkpoint& old_file, cons
   const std::map<std::string, std::string> before = Config(old_file).fields();
   const std::map<std::string, std::string> after = Config(new_file).fields();
   const bool of_one_form = (old_file.format() == "gguf") == (new_file.format() == "gguf");
+  const bool only_generate = is_language_model(old_model) && is_language_model(new_model);
   std::vector<ChangedField> changes;
   const auto add = [&](const std::string& path, const std::string& a, const std::string& b) {
-    if (a == b || is_inert(key_of(path))) return;
+    const std::string_view key = key_of(path);
+    if (a == b || is_inert(key) || (only_generate && is_one_of(fields_of_generation, key))) return;
     // A form states what its format has a name for. What no description read may act on the stream.
     const bool one_states = !of_one_form && (a.empty() || b.empty());
     if (one_states && (!acts_on_stream(path) || old_model.fields_read.contains(path) ||

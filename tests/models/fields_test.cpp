@@ -339,12 +339,16 @@ TEST_P(FieldsOracle, ChangeInTheDescriptionWhatTheyChangeInTheRunningModel) {
 INSTANTIATE_TEST_SUITE_P(Fixtures, FieldsOracle, testing::ValuesIn(test::fixtures_with("fields.json")),
                          [](const auto& instance) { return instance.param; });
 
+Json read_config(const std::string& name) {
+  std::ifstream stored(test::fixture(name) / "config.json");
+  return Json::parse(stored);
+}
+
 /// The fixture with another value of a field.
 Model described_with(const std::string& name, const char* field, const Json& value) {
   const test::Scratch scratch;
   std::filesystem::create_symlink(test::fixture(name) / "model.safetensors", scratch / "model.safetensors");
-  std::ifstream stored(test::fixture(name) / "config.json");
-  Json config = Json::parse(stored);
+  Json config = read_config(name);
   config[field] = value;
   std::ofstream(scratch / "config.json") << config.dump();
   return describe(files::Checkpoint(scratch / ""));
@@ -387,6 +391,30 @@ TEST(FieldsOfPublishedFiles, ThatNoClassReadsRefuseNothing) {
   EXPECT_NE(described_with("mamba", "rms_norm", false).not_modelled, "");
   EXPECT_NE(described_with("nomic_bert", "prenorm", true).not_modelled, "");
   EXPECT_NE(described_with("phi3", "full_attn_mod", 2).heads.at(0).not_modelled, "");
+}
+
+// Their classes pool at these tokens, drop their embeddings or make inputs of the decoder.
+TEST(FieldsOfTokens, MayChangeWhatOtherThanLanguageModelsCompute) {
+  const auto changes = [](const std::string& name, const char* field) {
+    const test::Scratch scratch;
+    const files::Checkpoint before(test::fixture(name));
+    std::filesystem::create_symlink(test::fixture(name) / "model.safetensors", scratch / "model.safetensors");
+    Json config = read_config(name);
+    config[field] = 7;
+    std::ofstream(scratch / "config.json") << config.dump();
+    const files::Checkpoint after(scratch / "");
+    return changed_fields(before, describe(before), after, describe(after)).size();
+  };
+  for (const auto& [name, field] : {std::pair{"esm", "mask_token_id"},
+                                    {"clip_text", "eos_token_id"},
+                                    {"bart", "eos_token_id"},
+                                    {"bart", "decoder_start_token_id"},
+                                    {"qwen2_vl", "vision_start_token_id"}}) {
+    EXPECT_EQ(changes(name, field), 1u) << name << ": " << field;
+  }
+  for (const char* const name : {"llama", "gpt2", "mamba", "mixtral", "qwen2_vl"}) {
+    EXPECT_EQ(changes(name, "eos_token_id"), 0u) << name;
+  }
 }
 
 // The class makes no norms of queries and keys then, and passes over those of the file.

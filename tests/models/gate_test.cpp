@@ -190,6 +190,9 @@ TEST(ChangedFields, AreThoseThatMayHaveAnEffect) {
             Texts{"num_hidden_layers: 1 -> 2 ?"});
   EXPECT_EQ(changes(R"(, "pad_token_id": 1)", R"(, "pad_token_id": 2)"), Texts{"pad_token_id: 1 -> 2 ?"})
       << "where positions begin";
+  EXPECT_EQ(changes(R"(, "image_token_id": 1)", R"(, "image_token_id": 2)"),
+            Texts{"image_token_id: 1 -> 2 ?"})
+      << "where an image stands";
 }
 
 }  // namespace

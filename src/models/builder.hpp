@@ -97,8 +97,8 @@ struct DecoderStyle {
 enum class Need { required, optional };
 
 /// What biases are of: queries, keys, values and the output of attention; that output alone; MLPs; mixers;
-/// norms; the unembedding.
-enum class Biased { attention, attention_output, mlps, mixers, norms, unembedding };
+/// norms; the unembedding. Norms of queries and keys, which are wholly there or not, count among them.
+enum class Biased { attention, attention_output, mlps, mixers, norms, unembedding, norms_of_heads };
 
 enum class ParameterForm { matrix, row, column };
 
@@ -145,8 +145,8 @@ class Builder {
   void ignores(Config::Keys fields) const {
     for (const char* const field : fields) static_cast<void>(config_.has({field}));
   }
-  /// The class of this model_type has such biases only where one of `fields` is true, and passes over stored
-  /// ones of others; without any field it has none at all.
+  /// The class of this model_type has such biases, or norms of queries and keys, only where one of `fields`
+  /// is true, and passes over stored ones of others; without any field it has none at all.
   void biases_by(Biased of, Config::Keys fields) {
     biases_by_.push_back({of, {fields.begin(), fields.end()}});
   }

@@ -467,6 +467,12 @@ const Slice* Builder::first_bias(Biased of) {
     }
     return nullptr;
   }
+  if (of == Biased::norms_of_heads) {
+    for (const Norm& norm : model_.norms) {
+      if (norm.gain && (norm.role == "query norm" || norm.role == "key norm")) return &*norm.gain;
+    }
+    return nullptr;
+  }
   return first_bias([&](const Linear& map) {
     const auto begins = [&](std::initializer_list<std::string_view> words) {
       return std::any_of(words.begin(), words.end(),
@@ -494,7 +500,8 @@ void Builder::flag_biases() {
     add_not_modelled(model_, Effect::everything,
                      fields.empty() ? fmt::format("tensor \"{}\"", bias->tensor)
                      : config_.has({fields.front()})
-                         ? fmt::format("{}: false, beside biases", fields.front())
+                         ? fmt::format("{}: false, beside {}", fields.front(),
+                                       of == Biased::norms_of_heads ? "norms of heads" : "biases")
                          : fmt::format("tensor \"{}\" without {}", bias->tensor, fields.front()));
   }
 }

@@ -426,6 +426,32 @@ TEST(FieldsOfNorms, StoredNormsThatAreSwitchedOffAreNotModelled) {
   }
 }
 
+// Nor where no field states them and the class's default is to make none.
+TEST(FieldsOfNorms, StoredNormsThatNoFieldSwitchesOnAreNotModelled) {
+  for (const auto& [name, field, norm] :
+       {std::tuple{"glm4_moe", "use_qk_norm", "self_attn.q_norm"},
+        {"cohere_qk_norm", "use_qk_norm", "self_attn.q_norm"},
+        {"phi_qk_norm", "qk_layernorm", "self_attn.q_layernorm"},
+        {"stablelm_parallel", "qk_layernorm", "self_attn.q_layernorm.norms.0"}}) {
+    EXPECT_EQ(described_with(name, field, true).not_modelled, "") << name;
+    EXPECT_EQ(described_with(name, field, nullptr).not_modelled,
+              fmt::format("tensor \"model.layers.0.{}.weight\" without {}", norm, field));
+  }
+  // A class that has no such field makes none whatever it says.
+  EXPECT_NE(described_with("qwen3", "model_type", "qwen2").not_modelled, "");
+  EXPECT_NE(described_with("cohere_qk_norm", "model_type", "cohere2").not_modelled, "");
+  // Persimmon makes them unless it is told not to.
+  EXPECT_EQ(described_with("persimmon", "qk_layernorm", nullptr).not_modelled, "");
+}
+
+// The class then has attention and MLP side by side, and no norm between them.
+TEST(FieldsOfNorms, FalconsBranchesAreParallelUnlessAFieldSaysOtherwise) {
+  EXPECT_EQ(described_with("falcon_alibi", "parallel_attn", false).decoder->not_modelled, "");
+  const Model model = described_with("falcon_alibi", "parallel_attn", nullptr);
+  EXPECT_NE(model.decoder->not_modelled.find("h.0.post_attention_layernorm."), std::string::npos)
+      << model.decoder->not_modelled;
+}
+
 // Its class makes one layer.
 TEST(FieldsOfLayers, APassOverMoreLayersThanAreStatedIsNotModelled) {
   EXPECT_EQ(described_with("llama", "num_hidden_layers", 1).decoder->not_modelled,

@@ -23,6 +23,11 @@ void cohere_forward(Builder& b) {
   b.biases_by(Biased::norms, {});
   b.grouped_queries();
   const bool second = b.model_type() == "cohere2";
+  if (second) {
+    b.biases_by(Biased::norms_of_heads, {});
+  } else {
+    b.biases_by(Biased::norms_of_heads, {"use_qk_norm"});
+  }
   b.rotary({.interleaved = true, .theta = second ? 1e4 : 0.0, .windows_only = second});
   if (second) b.windows({.period = 4});
   b.logits(b.config().number({"logit_scale"}).value_or(0.0625));

@@ -11,9 +11,12 @@ void falcon_forward(Builder& b) {
   b.norms(
       {.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "layer_norm_epsilon"});
   const Config& config = b.config();
-  const bool grouped = config.flag({"new_decoder_architecture"}).value_or(b.has("h.0.ln_attn."));
+  // Code of other model_types, and files without one, leave it to the tensors.
+  const bool typed = b.model_type() == "falcon";
+  const bool grouped = config.flag({"new_decoder_architecture"}).value_or(!typed && b.has("h.0.ln_attn."));
   const bool one_key = config.flag({"multi_query"}).value_or(true) && !grouped;
-  const bool beside = config.flag({"parallel_attn"}).value_or(!b.has("h.0.post_attention_layernorm."));
+  const bool beside =
+      config.flag({"parallel_attn"}).value_or(typed || !b.has("h.0.post_attention_layernorm."));
   const bool parallel = grouped || beside;
   const std::uint64_t stated = config.count({"num_kv_heads", "n_head_kv"}).value_or(b.heads().heads);
   b.heads().key_value_heads = one_key ? 1 : stated;
@@ -29,7 +32,7 @@ void falcon_forward(Builder& b) {
   b.decoder({.activation = "gelu"});
   b.embedding("token embedding", "word_embeddings");
   b.each_layer("h.{}.", [&] {
-    const bool two = b.has("ln_attn.");
+    const bool two = grouped && b.has("ln_attn.");
     b.norm(two ? "ln_attn" : "input_layernorm", "attention input");
     const std::uint64_t attended = b.fused_attention(
         "self_attention.query_key_value", {.blocks = one_key ? std::uint64_t{1} : std::uint64_t{0}});

@@ -36,6 +36,7 @@ void ministral3_attention(Builder& b) {
 // Qwen 2 has biases of queries, keys and values whatever its configuration says, Seed-OSS unless it says so.
 void llama_biases(Builder& b, const std::string& type) {
   if (type == "internlm3" || type == "iquestcoder") return;
+  if (!type.starts_with("qwen3")) b.biases_by(Biased::norms_of_heads, {});
   if (type == "ernie4_5") {
     b.biases_by(Biased::attention, {"use_bias"});
     b.biases_by(Biased::mlps, {"use_bias"});

@@ -9,7 +9,8 @@ namespace {
 void persimmon_layer(Builder& b) {
   b.norm("input_layernorm", "attention input");
   const std::uint64_t attended = b.attention_fused_per_head("self_attn.query_key_value");
-  if (b.config().flag({"qk_layernorm"}).value_or(b.has("self_attn.q_layernorm."))) {
+  const bool by_default = !b.model_type().empty() || b.has("self_attn.q_layernorm.");
+  if (b.config().flag({"qk_layernorm"}).value_or(by_default)) {
     norms_of_queries_and_keys(b, "self_attn.q_layernorm", "self_attn.k_layernorm");
   }
   b.rotary_buffer("self_attn.rotary_emb.inv_freq");

@@ -21,6 +21,7 @@ void phi_layer(Builder& b) {
 LensBlocks phi_settings(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "layer_norm_eps"});
   b.decoder({.activation = "gelu_new"});
+  b.biases_by(Biased::norms_of_heads, {"qk_layernorm"});
   b.grouped_queries();
   b.rotary({.portion = 0.5});
   return LensBlocks::parallel;

@@ -45,6 +45,15 @@ void exaone_windows(Builder& b) {
   if (!b.config().states({"sliding_window"})) b.scores_not_modelled("sliding_window, which is not stated");
 }
 
+void qwen_moe_norms_of_heads(Builder& b, const std::string& type) {
+  if (type == "glm4_moe") {
+    b.biases_by(Biased::norms_of_heads, {"use_qk_norm"});
+  } else if (type == "qwen2_moe" || type == "ernie4_5_moe" || type == "solar_open" ||
+             type == "glm4v_moe_text") {
+    b.biases_by(Biased::norms_of_heads, {});
+  }
+}
+
 // Qwen 2 MoE has biases of queries, keys and values unless it says otherwise.
 void qwen_moe_biases(Builder& b, const std::string& type) {
   if (type == "ernie4_5_moe") {
@@ -78,6 +87,7 @@ void qwen_moe_forward(Builder& b) {
                         : type == "ernie4_5_moe"    ? ernie_routing(b)
                                                     : softmax_routing(b)});
   qwen_moe_biases(b, type);
+  qwen_moe_norms_of_heads(b, type);
   if (exaone) exaone_windows(b);
   if (type == "olmoe") b.scores({.clip = b.config().number({"clip_qkv"})});
   b.grouped_queries();

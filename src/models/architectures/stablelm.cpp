@@ -44,6 +44,7 @@ LensBlocks stablelm_settings(Builder& b) {
   if (b.model_type() == "stablelm") b.biases_by(Biased::attention, {"use_qkv_bias"});
   b.biases_by(Biased::attention_output, {});
   b.biases_by(Biased::mlps, {});
+  b.biases_by(Biased::norms_of_heads, {"qk_layernorm"});
   b.grouped_queries();
   b.rotary({.portion = 0.25, .portion_key = "rope_pct"});
   return blocks_of(b);

@@ -36,8 +36,9 @@ std::optional<Routing> softmax_routing(const Builder& b, std::optional<bool> nor
                  normalized ? *normalized : b.config().flag({"norm_topk_prob"}).value_or(false)};
 }
 
-std::optional<Routing> sigmoid_routing(const Builder& b) {
-  std::optional<Routing> routing = softmax_routing(b, b.config().flag({"norm_topk_prob"}).value_or(true));
+std::optional<Routing> sigmoid_routing(const Builder& b, std::optional<bool> normalized) {
+  if (!normalized) normalized = b.config().flag({"norm_topk_prob"}).value_or(true);
+  std::optional<Routing> routing = softmax_routing(b, normalized);
   const std::uint64_t groups = b.config().count({"n_group"}).value_or(1);
   if (!routing || b.config().count({"topk_group"}).value_or(1) < groups) return {};
   routing->sigmoid = true;

@@ -44,7 +44,7 @@ void gated_experts(Builder& b, const ExpertNames& names = {});
 [[nodiscard]] std::optional<Routing> softmax_routing(const Builder& b, std::optional<bool> normalized = {});
 /// By sigmoids of the router and a correction (DeepSeek-V3 and its relatives). Empty also where experts are
 /// chosen in groups.
-[[nodiscard]] std::optional<Routing> sigmoid_routing(const Builder& b);
+[[nodiscard]] std::optional<Routing> sigmoid_routing(const Builder& b, std::optional<bool> normalized = {});
 /// The correction of the router described last, where the file has one.
 void router_correction(Builder& b, std::string_view name);
 

@@ -452,6 +452,18 @@ TEST(FieldsOfNorms, FalconsBranchesAreParallelUnlessAFieldSaysOtherwise) {
       << model.decoder->not_modelled;
 }
 
+// Some classes normalize weights of experts unless they are told not to, some always.
+TEST(FieldsOfExperts, DefaultsAndIgnoredFieldsOfTheirWeightsAreTheClasss) {
+  const auto normalizes = [](const char* name, const Json& value) {
+    return described_with(name, "norm_topk_prob", value).decoder->routing->normalized;
+  };
+  EXPECT_TRUE(normalizes("mellum", nullptr));
+  EXPECT_FALSE(normalizes("mellum", false));
+  EXPECT_FALSE(normalizes("qwen3_moe", nullptr));
+  EXPECT_TRUE(normalizes("qwen3_moe", true));
+  for (const char* const name : {"qwen3_vl_moe", "minimax_m2"}) EXPECT_TRUE(normalizes(name, false)) << name;
+}
+
 // Its class makes one layer.
 TEST(FieldsOfLayers, APassOverMoreLayersThanAreStatedIsNotModelled) {
   EXPECT_EQ(described_with("llama", "num_hidden_layers", 1).decoder->not_modelled,

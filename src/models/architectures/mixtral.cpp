@@ -26,7 +26,8 @@ void mixtral_forward(Builder& b) {
            .eps_key = "rms_norm_eps"});
   // Phi-3.5-MoE leaves out experts far below the largest, and weighs the second without the first.
   if (!phi) {
-    b.decoder({.activation = "silu", .routing = minimax ? sigmoid_routing(b) : softmax_routing(b, true)});
+    b.decoder(
+        {.activation = "silu", .routing = minimax ? sigmoid_routing(b, true) : softmax_routing(b, true)});
   }
   if (phi) {
     b.biases_by(Biased::attention, {"attention_bias"});

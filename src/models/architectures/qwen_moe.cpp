@@ -29,6 +29,14 @@ std::optional<Routing> ernie_routing(const Builder& b) {
                  .least_sum = b.config().number({"moe_norm_min"}).value_or(1e-12)};
 }
 
+// Weights of chosen experts add up to 1 in Qwen 3 VL whatever the configuration says, in Mellum unless it
+// says otherwise.
+std::optional<Routing> qwen_routing(const Builder& b, const std::string& type) {
+  if (type == "qwen3_vl_moe_text") return softmax_routing(b, true);
+  if (type == "mellum") return softmax_routing(b, b.config().flag({"norm_topk_prob"}).value_or(true));
+  return softmax_routing(b);
+}
+
 std::optional<Routing> exaone_routing(const Builder& b) {
   std::optional<Routing> routing = sigmoid_routing(b);
   if (routing && !b.config().has({"routed_scaling_factor"})) routing->scale = 2.5;
@@ -85,7 +93,7 @@ void qwen_moe_forward(Builder& b) {
              .routing = glm || type == "solar_open" ? sigmoid_routing(b)
                         : exaone                    ? exaone_routing(b)
                         : type == "ernie4_5_moe"    ? ernie_routing(b)
-                                                    : softmax_routing(b)});
+                                                    : qwen_routing(b, type)});
   qwen_moe_biases(b, type);
   qwen_moe_norms_of_heads(b, type);
   if (exaone) exaone_windows(b);

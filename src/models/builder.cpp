@@ -491,12 +491,19 @@ void Builder::decoder(const DecoderStyle& style) {
   const bool is_sure = style.fixed_activation || !config_.model_types().empty();
   std::string name(is_sure ? style.activation : std::string_view());
   std::string field = "activation";
+  std::string another;
   for (const char* key : {"hidden_activation", "hidden_act", "activation_function", "activation"}) {
-    const std::optional<std::string> stated = style.reads_activation ? config_.text({key}) : std::nullopt;
-    if (stated) {
+    if (!style.reads_activation ||
+        (style.activation_key != nullptr && key != std::string_view(style.activation_key))) {
+      continue;
+    }
+    const std::optional<std::string> stated = config_.text({key});
+    if (!stated) continue;
+    if (field == "activation") {
       name = *stated;
       field = key;
-      break;
+    } else if (*stated != name) {
+      another = fmt::format("{}: {} beside {}: {}", field, name, key, *stated);
     }
   }
   const auto* const known = std::find_if(std::begin(kActivations), std::end(kActivations),
@@ -505,6 +512,10 @@ void Builder::decoder(const DecoderStyle& style) {
     decoder.activation = known->activation;
   } else if (!name.empty()) {
     decoder.not_modelled = fmt::format("{}: {}", field, name);
+  }
+  if (!another.empty()) {  // one of which the class does not read
+    decoder.activation.reset();
+    decoder.not_modelled = another;
   }
   if (style.clamped_gate && !(style.clamped_gate->limit > 0.0)) {
     decoder.not_modelled = fmt::format("swiglu_limit: {}", style.clamped_gate->limit);

@@ -81,8 +81,9 @@ struct WindowStyle {
 struct DecoderStyle {
   /// In Hugging Face's name, if the configuration has a model_type and states none.
   std::string_view activation{};
-  bool fixed_activation = false;  ///< whether it needs no configuration
-  bool reads_activation = true;   ///< whether the class takes it from the configuration
+  bool fixed_activation = false;         ///< whether it needs no configuration
+  bool reads_activation = true;          ///< whether the class takes it from the configuration
+  const char* activation_key = nullptr;  ///< the one field that the class reads; null: any that is stated
   std::optional<Activation> head_activation{};
   std::optional<ClampedGate> clamped_gate{};
   double embedding_scale = 1.0;

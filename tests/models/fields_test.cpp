@@ -452,6 +452,25 @@ TEST(FieldsOfNorms, FalconsBranchesAreParallelUnlessAFieldSaysOtherwise) {
       << model.decoder->not_modelled;
 }
 
+TEST(FieldsOfActivations, OfGemmaAreThoseThatItsClassReads) {
+  const auto activation = [](const char* name, const char* field, const char* value) {
+    return described_with(name, field, value).decoder->activation;
+  };
+  EXPECT_EQ(activation("gemma", "hidden_act", "gelu"), Activation::gelu_tanh);
+  EXPECT_EQ(activation("gemma", "hidden_act", "relu"), Activation::relu);
+  EXPECT_EQ(activation("gemma", "hidden_activation", "relu"), Activation::gelu_tanh);
+  EXPECT_EQ(activation("gemma2", "hidden_act", "relu"), Activation::gelu_tanh);
+  EXPECT_EQ(activation("gemma2", "hidden_activation", "gelu"), Activation::gelu);
+}
+
+// Any class reads one of them alone.
+TEST(FieldsOfActivations, ThatContradictEachOtherAreNotModelled) {
+  const Model model = described_with("llama", "hidden_activation", "relu");
+  EXPECT_EQ(model.decoder->activation, std::nullopt);
+  EXPECT_EQ(model.decoder->not_modelled, "hidden_activation: relu beside hidden_act: silu");
+  EXPECT_EQ(described_with("llama", "hidden_activation", "silu").decoder->not_modelled, "");
+}
+
 // Some classes normalize weights of experts unless they are told not to, some always.
 TEST(FieldsOfExperts, DefaultsAndIgnoredFieldsOfTheirWeightsAreTheClasss) {
   const auto normalizes = [](const char* name, const Json& value) {

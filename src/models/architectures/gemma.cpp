@@ -45,7 +45,16 @@ LensBlocks gemma_settings(Builder& b) {
            .gain_offset = 1.0,
            .eps = 1e-6,
            .eps_key = "rms_norm_eps"});
-  b.decoder({.activation = "gelu_pytorch_tanh", .embedding_times_root = true});
+  // What Gemma 1 calls "gelu" is the approximation. It does not read the field of later ones.
+  const bool first = b.model_type() == "gemma";
+  const bool legacy = first && b.config().text({"hidden_act"}) == "gelu";
+  const bool typed = !b.model_type().empty();
+  b.decoder({.activation = "gelu_pytorch_tanh",
+             .reads_activation = !legacy,
+             .activation_key = first   ? "hidden_act"
+                               : typed ? "hidden_activation"
+                                       : nullptr,
+             .embedding_times_root = true});
   const std::vector<std::string> types = b.config().model_types();
   if (!types.empty() && types.front().ends_with("paligemma")) {
     b.scores_not_modelled("paligemma, whose prompts also see later tokens");

@@ -471,6 +471,14 @@ TEST(FieldsOfActivations, ThatContradictEachOtherAreNotModelled) {
   EXPECT_EQ(described_with("llama", "hidden_activation", "silu").decoder->not_modelled, "");
 }
 
+// The class has a scaling of its own.
+TEST(FieldsOfPositions, OfApertusHaveToBeStated) {
+  for (const char* const name : {"apertus", "apertus1p5"}) {
+    const Model model = described_with(name, "rope_parameters", nullptr);
+    EXPECT_EQ(model.heads.at(0).not_modelled, "rope_parameters, which are not stated") << name;
+  }
+}
+
 // Some classes normalize weights of experts unless they are told not to, some always.
 TEST(FieldsOfExperts, DefaultsAndIgnoredFieldsOfTheirWeightsAreTheClasss) {
   const auto normalizes = [](const char* name, const Json& value) {

@@ -16,6 +16,8 @@ namespace {
 
 void aimv2_norms(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5, .eps_key = "rms_norm_eps"});
+  b.biases_by(Biased::attention, {"qkv_bias"});
+  b.biases_by(Biased::mlps, {"mlp_bias"});
 }
 
 void aimv2_layers(Builder& b) {

@@ -97,9 +97,20 @@ struct DecoderStyle {
 
 enum class Need { required, optional };
 
-/// What biases are of: queries, keys, values and the output of attention; that output alone; MLPs; mixers;
+/// What biases are of: queries, keys, values and the output of attention; each of them alone; MLPs; mixers;
 /// norms; the unembedding. Norms of queries and keys, which are wholly there or not, count among them.
-enum class Biased { attention, attention_output, mlps, mixers, norms, unembedding, norms_of_heads };
+enum class Biased {
+  attention,
+  queries,
+  keys,
+  values,
+  attention_output,
+  mlps,
+  mixers,
+  norms,
+  unembedding,
+  norms_of_heads
+};
 
 enum class ParameterForm { matrix, row, column };
 

@@ -480,6 +480,9 @@ const Slice* Builder::first_bias(Biased of) {
     };
     switch (of) {
       case Biased::attention: return begins({"query", "key", "value", "attention", "cross-attention"});
+      case Biased::queries: return begins({"query", "cross-attention query"});
+      case Biased::keys: return begins({"key", "cross-attention key"});
+      case Biased::values: return begins({"value", "cross-attention value"});
       case Biased::attention_output: return begins({"attention out", "cross-attention out"});
       case Biased::mlps: return begins({"mlp", "router", "shared expert"});
       case Biased::unembedding: return begins({"unembedding"});

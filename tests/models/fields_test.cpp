@@ -562,6 +562,13 @@ TEST(FieldsOfBiases, OneMoreBiasIsNotModelled) {
                                   {"mpt", "transformer.blocks.0.norm_1"},
                                   {"t5_encoder", "encoder.block.0.layer.0.SelfAttention.q"},
                                   {"deepseek_v3", "model.layers.0.mlp.gate_proj"},
+                                  {"gpt_neo", "transformer.h.0.attn.attention.q_proj"},
+                                  {"gpt_neo", "transformer.h.1.attn.attention.k_proj"},
+                                  {"whisper", "model.encoder.layers.0.self_attn.k_proj"},
+                                  {"whisper", "model.decoder.layers.1.encoder_attn.k_proj"},
+                                  {"beit", "beit.encoder.layer.0.attention.attention.key"},
+                                  {"reformer", "reformer.encoder.layers.0.attention.self_attention.key"},
+                                  {"reformer", "reformer.encoder.layers.0.attention.output.dense"},
                                   {"llama", "lm_head"}}) {
     const std::string found = with_bias(name, map).not_modelled;
     EXPECT_TRUE(found.starts_with(fmt::format("tensor \"{}.bias\"", map))) << name << ": " << found;
@@ -571,9 +578,14 @@ TEST(FieldsOfBiases, OneMoreBiasIsNotModelled) {
        {std::tuple{"llama", "attention_bias", "model.layers.0.self_attn.o_proj"},
         {"modernbert", "norm_bias", "model.final_norm"},
         {"mamba2", "use_bias", "backbone.layers.0.mixer.in_proj"},
+        {"dinov3_vit", "key_bias", "layer.0.attention.k_proj"},
+        {"aimv2_vision", "qkv_bias", "encoder.layers.0.attention.out_proj"},
+        {"aimv2_vision", "mlp_bias", "encoder.layers.0.ffn.down_proj"},
         {"falcon_7b", "bias", "transformer.h.0.mlp.dense_h_to_4h"}}) {
     EXPECT_EQ(with_bias(name, map).not_modelled, fmt::format("{}: false, beside biases", field)) << name;
   }
+  EXPECT_NE(described_with("dinov3_vit", "query_bias", false).not_modelled, "");
+  EXPECT_EQ(described_with("dinov3_vit", "query_bias", nullptr).not_modelled, "");
   // A bias of zeros, as GPTQ's writers store it, changes nothing.
   for (const char* const name : {"llama", "mistral"}) {
     EXPECT_EQ(with_bias(name, "model.layers.0.self_attn.q_proj", 0.0F).not_modelled, "") << name;

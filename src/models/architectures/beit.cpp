@@ -8,6 +8,7 @@ namespace {
 
 void beit_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-12, .eps_key = "layer_norm_eps"});
+  b.biases_by(Biased::keys, {});
   b.scores_not_modelled("relative_position_bias");
   b.embedding("class token", "embeddings.cls_token");
   b.embedding("mask token", "embeddings.mask_token", Need::optional);

@@ -9,9 +9,21 @@ namespace normscope::models::architectures {
 
 namespace {
 
+// Keys have no biases unless the configuration says so, the others unless it says otherwise.
+void dinov3_biases(Builder& b) {
+  b.biases_by(Biased::keys, {"key_bias"});
+  const auto unless_false = [&](const char* field, Biased of) {
+    if (!b.config().flag({field}).value_or(true)) b.biases_by(of, {});
+  };
+  unless_false("query_bias", Biased::queries);
+  unless_false("value_bias", Biased::values);
+  unless_false("proj_bias", Biased::attention_output);
+}
+
 // Patches turn by their place, the class and register tokens do not.
 void dinov3_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "layer_norm_eps"});
+  dinov3_biases(b);
   b.scores_not_modelled("rotation by row and column");
   b.embedding("class token", "embeddings.cls_token");
   b.other("embeddings.mask_token");  // of pre-training

@@ -10,6 +10,7 @@ LensBlocks gpt_neo_settings(Builder& b) {
   b.norms(
       {.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "layer_norm_epsilon"});
   b.decoder({.activation = "gelu_new"});
+  for (const Biased of : {Biased::queries, Biased::keys, Biased::values}) b.biases_by(of, {});
   b.scores({.scale = 1.0});
   b.windows({.kinds_key = "attention_layers"});
   if (!b.config().has({"attention_layers"})) b.scores_not_modelled("attention_types");

@@ -29,6 +29,7 @@ void reformer_attention(Builder& b) {
 // norm reads both side by side.
 void reformer_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-12, .eps_key = "layer_norm_eps"});
+  b.biases_by(Biased::attention, {});
   b.note("attention is within chunks of positions or buckets of hashes, so no head's scores are bounded");
   b.note("where queries are keys, keys are divided by their length, which is not analysed");
   b.embedding("token embedding", "embeddings.word_embeddings");

@@ -9,6 +9,7 @@ namespace {
 // BART's layers with norms before their branches, over two convolutions of a spectrogram.
 void whisper_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = ""});
+  b.biases_by(Biased::keys, {});
   b.stack("encoder");
   b.within("encoder.", [&] {
     b.partial_input("conv1.");

@@ -10,6 +10,7 @@ namespace {
 // (Voxtral) or one (Qwen2-Audio).
 void whisper_encoder_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = ""});
+  b.biases_by(Biased::keys, {});
   b.stack("audio");
   b.partial_input("conv1.");
   b.partial_input("conv2.");

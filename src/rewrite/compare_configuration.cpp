@@ -187,8 +187,15 @@ class Configurations {
     const models::Decoder& after = *new_.decoder;
     const bool gates_alike =
         before.clamped_gate.has_value() == after.clamped_gate.has_value() &&
-        (!before.clamped_gate || (equal_numbers(before.clamped_gate->alpha, after.clamped_gate->alpha) &&
-                                  equal_numbers(before.clamped_gate->limit, after.clamped_gate->limit)));
+        (!before.clamped_gate || equal_numbers(before.clamped_gate->alpha, after.clamped_gate->alpha));
+    if (gates_alike && before.clamped_gate &&
+        !equal_numbers(before.clamped_gate->limit, after.clamped_gate->limit)) {
+      // No gate or input may come near either limit.
+      unknown_.insert(Described::stream);
+      result_.not_compared.push_back(
+          fmt::format("the limit of clamped gates, which is {:g} in NEW, {:g} in OLD",
+                      after.clamped_gate->limit, before.clamped_gate->limit));
+    }
     if (!gates_alike) {
       differ(Described::stream, "the clamped gates of MLPs have other numbers in NEW");
     } else if (before.activation != after.activation && before.activation && after.activation) {

@@ -98,6 +98,14 @@ TEST(Witness, IsFoundForEachFault) {
   expect_witness(with_fault("mixtral", {}, "num_experts_per_tok", "1"), "experts of a token");
 }
 
+// Another limit tells only where something reaches it.
+TEST(Witness, AloneDecidesAboutTheLimitOfGates) {
+  expect_witness(with_fault("gpt_oss", {}, "swiglu_limit", "0.001"), "a limit that is reached");
+  const Comparison comparison = with_fault("gpt_oss", {}, "swiglu_limit", "1e6");
+  EXPECT_EQ(comparison.agreement, Agreement::undecided);
+  EXPECT_FALSE(comparison.witness);
+}
+
 // Random contexts miss the one token of many whose embedding differs.
 TEST(Witness, UsesTokensWhoseEmbeddingsDiffer) {
   Copy copy(fixture("llama"));

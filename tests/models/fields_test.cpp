@@ -533,22 +533,39 @@ TEST(FieldsOfBiases, StoredBiasesThatNoFieldSwitchesOnAreNotModelled) {
   }
 }
 
-/// The fixture with one more tensor: a bias of the map or norm `name`, of ones.
-Model with_bias(const std::string& fixture, const std::string& name, float value = 1.0F) {
+/// The fixture with one more tensor.
+Model with_tensor(const std::string& fixture, const std::string& tensor, std::uint64_t count, float value) {
   const test::Scratch scratch;
   const files::Checkpoint original(test::fixture(fixture));
   std::filesystem::create_symlink(test::fixture(fixture) / "config.json", scratch / "config.json");
   std::filesystem::create_symlink(test::fixture(fixture) / "model.safetensors", scratch / "a.safetensors");
-  const std::uint64_t count = original.find(name + ".weight")->shape[0];
   const std::vector<float> values(count, value);
-  const std::vector<files::NewTensor> bias = {
-      {name + ".bias", Dtype::F32, {count}, std::as_bytes(std::span(values))}};
-  files::write_safetensors(scratch / "b.safetensors", bias, {});
-  Json map = {{name + ".bias", "b.safetensors"}};
-  for (const files::Tensor& tensor : original.tensors()) map[std::string(tensor.name)] = "a.safetensors";
+  const std::vector<files::NewTensor> added = {
+      {tensor, Dtype::F32, {count}, std::as_bytes(std::span(values))}};
+  files::write_safetensors(scratch / "b.safetensors", added, {});
+  Json map = {{tensor, "b.safetensors"}};
+  for (const files::Tensor& stored : original.tensors()) map[std::string(stored.name)] = "a.safetensors";
   std::ofstream(scratch / "model.safetensors.index.json")
       << Json({{"metadata", Json::object()}, {"weight_map", map}}).dump();
   return describe(files::Checkpoint(scratch / ""));
+}
+
+/// Likewise a bias of the map or norm `name`, of ones.
+Model with_bias(const std::string& fixture, const std::string& name, float value = 1.0F) {
+  const files::Checkpoint original(test::fixture(fixture));
+  return with_tensor(fixture, name + ".bias", original.find(name + ".weight")->shape[0], value);
+}
+
+// As it lacks a norm.
+TEST(FieldsOfNorms, ANormOfQueriesThatTheClassLacksIsNotModelled) {
+  const std::string norm = "model.layers.0.self_attn.q_norm.weight";
+  for (const char* const name : {"llama", "qwen2_moe", "glm4", "granite", "gpt_oss", "mixtral", "gemma",
+                                 "gemma2", "starcoder2", "nemotron"}) {
+    const std::uint64_t width = describe(files::Checkpoint(test::fixture(name))).heads.at(0).head_dim;
+    EXPECT_EQ(with_tensor(name, norm, width, 2.0F).not_modelled, fmt::format("tensor \"{}\"", norm)) << name;
+  }
+  // OLMo's norms have no gains.
+  EXPECT_EQ(with_tensor("olmo", norm, 8, 2.0F).heads.at(0).not_modelled, fmt::format("tensor \"{}\"", norm));
 }
 
 // Its class lacks the bias, so that it has no effect.

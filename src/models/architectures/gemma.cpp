@@ -61,6 +61,7 @@ LensBlocks gemma_settings(Builder& b) {
   }
   b.biases_by(Biased::attention, {"attention_bias"});
   b.biases_by(Biased::mlps, {});
+  if (!third) b.biases_by(Biased::norms_of_heads, {});
   b.grouped_queries();
   b.rotary({.theta = third ? 1e6 : 1e4, .has_local_theta = third});
   if (second || third) b.windows({.period = third ? std::uint64_t{6} : std::uint64_t{2}});

@@ -28,6 +28,7 @@ void glm_forward(Builder& b) {
   b.decoder({.activation = "silu"});
   if (b.model_type() == "glm_ocr_text") b.biases_by(Biased::attention, {});
   b.biases_by(Biased::attention_output, {});
+  b.biases_by(Biased::norms_of_heads, {});
   b.biases_by(Biased::mlps, {});
   b.grouped_queries();
   if (sees) b.note("scores are bounded for text: the position of a part of an image is three numbers");

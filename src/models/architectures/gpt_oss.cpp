@@ -25,6 +25,7 @@ void gpt_oss_layer(Builder& b) {
 
 void gpt_oss_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5, .eps_key = "rms_norm_eps"});
+  b.biases_by(Biased::norms_of_heads, {});
   b.grouped_queries();
   b.rotary({.theta = 150'000.0});
   b.windows({.period = 2});

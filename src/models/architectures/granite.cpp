@@ -83,6 +83,7 @@ void granite_forward(Builder& b) {
     b.ignores({"rope_theta", "rope_parameters", "rope_scaling"});
   }
   b.biases_by(Biased::attention, {"attention_bias"});
+  b.biases_by(Biased::norms_of_heads, {});
   if (hybrid) b.biases_by(Biased::mixers, {"mamba_proj_bias"});
   if (b.model_type().starts_with("granitemoe")) {
     b.biases_by(Biased::mlps, {});

@@ -35,6 +35,7 @@ void mixtral_forward(Builder& b) {
     b.biases_by(Biased::attention, {});
   }
   b.biases_by(Biased::mlps, {});
+  if (!minimax) b.biases_by(Biased::norms_of_heads, {});
   b.grouped_queries();
   if (minimax) {
     const auto size = [&](const char* key) {

@@ -30,6 +30,7 @@ void nemotron_forward(Builder& b) {
     b.biases_by(Biased::attention, {"attention_bias"});
     b.biases_by(Biased::mlps, {"mlp_bias"});
   }
+  b.biases_by(Biased::norms_of_heads, {});
   b.grouped_queries();
   if (arcee || jais) {
     b.rotary({});

@@ -17,6 +17,7 @@ void starcoder2_layer(Builder& b) {
 void starcoder2_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "norm_epsilon"});
   b.decoder({.activation = "gelu_pytorch_tanh"});
+  b.biases_by(Biased::norms_of_heads, {});
   b.grouped_queries();
   b.rotary({});
   b.windows({.kinds_key = ""});

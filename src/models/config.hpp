@@ -147,9 +147,15 @@ struct RotaryStyle {
   std::optional<double> portion{};
   std::size_t dims = 0;           ///< or their number, which takes precedence
   bool windows_unscaled = false;  ///< "rope_scaling" does not concern layers with a window
-  /// Alternative names of the family for "rope_theta" and "partial_rotary_factor".
+  /// "rope_parameters" holds an object for each kind of layer, as it does with either of these two
+  /// properties.
+  bool by_kind = false;
+  /// The names under which the class reads its numbers outside of "rope_parameters".
   const char* theta_key = "rope_theta";
+  const char* local_theta_key = "rope_local_base_freq";
   const char* portion_key = "partial_rotary_factor";
+  /// A name of the portion that the class does not read, but other programs may.
+  const char* other_portion_key = "partial_rotary_factor";
   bool windows_only = false;  ///< layers without a window do not rotate
   bool sections = false;      ///< positions of images are several numbers, those of text one
   bool backwards = false;     ///< pairs turn the other way

@@ -40,49 +40,86 @@ std::string_view scaling_name(const Config& config) {
   return config.has({"rope_parameters"}) ? "rope_parameters" : "rope_scaling";
 }
 
-// A number that a section and the configuration around it may state. Versions of transformers differ in which
-// of the two they read.
-std::optional<double> number_of(const Config& config, const std::optional<Config>& section, Config::Keys keys,
-                                Place& place) {
-  const std::optional<double> outer = config.number(keys);
-  const std::optional<double> inner = section ? section->number(keys) : std::nullopt;
-  if (inner && outer && *inner != *outer && place.not_modelled.empty()) {
-    place.not_modelled =
-        fmt::format("{}: {} beside {} in \"{}\"", *keys.begin(), *outer, *inner, scaling_name(config));
+// Whether the class has parameters for each kind of layer. Other classes read none of the objects by kind.
+bool is_by_kind(const RotaryStyle& style) {
+  return style.by_kind || style.has_local_theta || style.windows_unscaled;
+}
+
+void refuse(std::string& not_modelled, std::string what) {
+  if (not_modelled.empty()) not_modelled = std::move(what);
+}
+
+// A field that only some versions of transformers read may state nothing but what is used anyway.
+void expect_same(const Config& config, const char* key, double used, std::string& not_modelled) {
+  const std::optional<double> stated = config.number({key});
+  if (stated && *stated != used)
+    refuse(not_modelled, fmt::format("{}: {} where the class uses {}", key, *stated, used));
+}
+
+// A number that a section and the configuration around it, there named `outer_key`, may state. Versions of
+// transformers differ in which of the two they read.
+std::optional<double> number_of(const Config& config, const std::optional<Config>& section, const char* key,
+                                const char* outer_key, std::string& not_modelled) {
+  const std::optional<double> outer = config.number({outer_key});
+  const std::optional<double> inner = section ? section->number({key}) : std::nullopt;
+  if (inner && outer && *inner != *outer) {
+    refuse(not_modelled,
+           fmt::format("{}: {} beside {} in \"{}\"", outer_key, *outer, *inner, scaling_name(config)));
   }
   return inner ? inner : outer;
+}
+
+// The object of a kind in "rope_parameters". What is beside such objects is not used, except "truncate".
+std::optional<Config> section_of(const Config& parameters, std::string_view kind, std::string& not_modelled) {
+  const std::string key(kind);
+  std::optional<Config> section = parameters.inside({key.c_str()});
+  if (!section) {
+    refuse(not_modelled, fmt::format("rope_parameters without \"{}\"", kind));
+    return section;
+  }
+  for (const Config::Field& beside : parameters.unread()) {
+    if (beside.value != "an object")
+      refuse(not_modelled, fmt::format("rope_parameters.{} beside \"{}\"", beside.key, kind));
+  }
+  return section;
 }
 
 // A section "rope_scaling" beside "rope_parameters" is left unread, and so reported: versions differ in which
 // of the two they use.
 Place place_of(const Config& config, const RotaryStyle& style, std::string_view kind) {
   Place place;
-  const Config::Keys theta = {"rope_theta", style.theta_key};
   const bool is_windowed = kind == "sliding_attention";
   const bool local = style.has_local_theta && is_windowed;
   const bool unscaled = local || (style.windows_unscaled && is_windowed);
   std::optional<Config> section = config.inside({"rope_parameters"});
-  if (!section) {
+  if (section && is_by_kind(style)) {
+    section = section_of(*section, kind, place.not_modelled);
+  } else if (!section) {
     section = config.inside({"rope_scaling"});
-    if (section && unscaled) section.reset();
-  } else if (!kind.empty()) {
-    const std::string key(kind);
-    if (section->has({key.c_str()})) {
-      section = section->inside({key.c_str()});
-    } else if (style.has_local_theta || style.windows_unscaled) {
-      place.not_modelled = fmt::format("rope_parameters without \"{}\"", kind);
-    }
+    if (unscaled) section.reset();
+  }
+  if (section && is_by_kind(style) && !section->flag({"truncate"}).value_or(true)) {
+    // transformers reads it beside the objects, its earlier versions inside.
+    refuse(place.not_modelled, fmt::format("{}: truncate: false, by kind", scaling_name(config)));
   }
   place.assumed_theta = local ? style.local_theta : style.theta;
   if (local) {
-    place.theta = section ? section->number(theta) : std::nullopt;
-    if (!place.theta) place.theta = config.number({"rope_local_base_freq"});
-    static_cast<void>(config.number(theta));  // read by the other layers
+    place.theta = section ? section->number({"rope_theta"}) : std::nullopt;
+    if (!place.theta) place.theta = config.number({style.local_theta_key});
+    static_cast<void>(config.number({style.theta_key}));  // read by the other layers
+  } else if (unscaled) {
+    // transformers gives the base of the configuration to the other layers alone, its earlier versions to
+    // all.
+    place.theta = section ? section->number({"rope_theta"}) : std::nullopt;
+    expect_same(config, style.theta_key, place.theta.value_or(style.theta), place.not_modelled);
   } else {
-    if (style.has_local_theta) static_cast<void>(config.number({"rope_local_base_freq"}));
-    place.theta = number_of(config, section, theta, place);
+    if (style.has_local_theta) static_cast<void>(config.number({style.local_theta_key}));
+    place.theta = number_of(config, section, "rope_theta", style.theta_key, place.not_modelled);
+    expect_same(config, "rope_theta", place.theta.value_or(style.theta), place.not_modelled);
   }
-  place.portion = number_of(config, section, {"partial_rotary_factor", style.portion_key}, place);
+  place.portion = number_of(config, section, "partial_rotary_factor", style.portion_key, place.not_modelled);
+  expect_same(config, style.other_portion_key, place.portion.value_or(style.portion.value_or(1.0)),
+              place.not_modelled);
   place.scaling = std::move(section);
   return place;
 }
@@ -163,7 +200,7 @@ double longrope_attention(const Config& scaling, double original, double context
   return factor <= 1.0 ? 1.0 : std::sqrt(1.0 + std::log(factor) / std::log(original));
 }
 
-void scale(const Config& config, const Config& scaling, double theta, StatedRotary& stated) {
+void scale(const Config& config, const Config& scaling, bool by_kind, double theta, StatedRotary& stated) {
   const std::string type = scaling.text({"rope_type", "type"}).value_or("default");
   if (type == "default") return;
   Rotary& rotary = stated.rotary;
@@ -172,15 +209,17 @@ void scale(const Config& config, const Config& scaling, double theta, StatedRota
     return;
   }
   const double context = static_cast<double>(rotary.context);
-  const Config::Keys original_key = {"original_max_position_embeddings"};
-  Place place;
-  const double original = number_of(config, scaling, original_key, place).value_or(context);
-  if (!place.not_modelled.empty()) {
-    stated.not_modelled = place.not_modelled;
-    return;
+  const char* const original_key = "original_max_position_embeddings";
+  double original = 0.0;
+  if (by_kind) {
+    original = scaling.number({original_key}).value_or(context);
+    expect_same(config, original_key, original, stated.not_modelled);
+  } else {
+    original = number_of(config, scaling, original_key, original_key, stated.not_modelled).value_or(context);
   }
+  if (!stated.not_modelled.empty()) return;
   if (original <= 1.0 && (type == "llama3" || type == "yarn" || type == "longrope" || type == "su")) {
-    stated.not_modelled = fmt::format("{} without \"{}\"", field(config, type), *original_key.begin());
+    stated.not_modelled = fmt::format("{} without \"{}\"", field(config, type), original_key);
     return;
   }
   const bool has_default_factor = type == "yarn" || type == "longrope" || type == "su" || type == "dynamic";
@@ -252,7 +291,7 @@ StatedRotary stated_rotary(const Config& config, const RotaryStyle& style, std::
   const Place place = style.is_fixed ? Place{.theta = style.theta} : place_of(config, style, kind);
   const double theta = place.theta.value_or(place.assumed_theta);
   stated.not_modelled = place.not_modelled;
-  if (!place.theta && theta == 0.0) stated.not_modelled = "rope_theta: not stated";
+  if (!place.theta && theta == 0.0) refuse(stated.not_modelled, "rope_theta: not stated");
   if (!stated.not_modelled.empty()) return stated;
   if (!place.theta) {
     stated.notes.push_back(
@@ -283,7 +322,7 @@ StatedRotary stated_rotary(const Config& config, const RotaryStyle& style, std::
               rotary.frequencies.end(), 0.0);
   }
   if (place.scaling) {
-    scale(config, *place.scaling, theta, stated);
+    scale(config, *place.scaling, is_by_kind(style), theta, stated);
     if (stated.not_modelled.empty())
       stated.not_modelled = unknown_field(config, *place.scaling, style.sections);
   }

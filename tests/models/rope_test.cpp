@@ -1,8 +1,15 @@
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <normscope/files/checkpoint.hpp>
 
 #include "models/tiny_models.hpp"
+#include "support/fixtures.hpp"
+#include "support/scratch.hpp"
 
 namespace normscope::models {
 namespace {
@@ -224,6 +231,98 @@ TEST(Rope, HasABaseOfItsOwnInGemma3sWindows) {
   EXPECT_NEAR(silent.heads[5].rotary->frequencies[4], 1e-3, 1e-15);
   EXPECT_NEAR(silent.heads[6].rotary->frequencies[4], 1e-2, 1e-14);
   EXPECT_TRUE(notes_mention(silent, "rotary base 1000000 is assumed"));
+}
+
+/// A fixture whose configuration is changed by a merge patch, in which null removes a field.
+Model patched(const std::string& fixture, const std::string& patch) {
+  const test::Scratch scratch;
+  const std::filesystem::path folder = scratch / "model";
+  std::filesystem::copy(test::fixture(fixture), folder);
+  std::ifstream file(folder / "config.json");
+  nlohmann::json config = nlohmann::json::parse(file);
+  config.merge_patch(nlohmann::json::parse(patch));
+  std::ofstream(folder / "config.json") << config;
+  return describe(files::Checkpoint(folder));
+}
+
+/// What is not modelled in the heads of the first layer and of the last one.
+std::string refused_ends(const Model& model) {
+  return model.heads.front().not_modelled + " | " + model.heads.back().not_modelled;
+}
+
+/// The base of a head's rotation.
+double base(const Head& head) {
+  return std::pow(head.rotary->frequencies.at(1), -0.5 * static_cast<double>(head.rotary->dims));
+}
+
+// Logits of these configurations were compared with those of the classes of transformers 5.24.
+
+TEST(Rope, OfKindsOfLayersReadsNoOriginalContextOutside) {
+  const std::string inside = R"("rope_parameters": {"full_attention": {"rope_type": "llama3", "factor": 8,
+                                "low_freq_factor": 1, "high_freq_factor": 4}})";
+  const auto with = [&](const std::string& outside) {
+    return patched("gemma3", "{" + inside + outside + "}");
+  };
+  EXPECT_EQ(refused_ends(with(R"(, "original_max_position_embeddings": 16)")),
+            " | original_max_position_embeddings: 16 where the class uses 32");
+  EXPECT_EQ(refused_ends(with(R"(, "original_max_position_embeddings": 32)")), " | ");
+  EXPECT_EQ(refused_ends(with("")), " | ");
+}
+
+TEST(Rope, OfOlmo3sWindowsReadsNoBaseOutside) {
+  const std::string unstated = R"({"rope_parameters": {"full_attention": {"rope_theta": null},
+                                   "sliding_attention": {"rope_theta": null}})";
+  const Model other = patched("olmo3", unstated + R"(, "rope_theta": 300})");
+  EXPECT_EQ(refused_ends(other), "rope_theta: 300 where the class uses 500000 | ");
+  EXPECT_NEAR(base(other.heads.back()), 300.0, 1e-9);
+  for (const char* const same : {"}", R"(, "rope_theta": 500000})"}) {
+    const Model model = patched("olmo3", unstated + same);
+    EXPECT_EQ(refused_ends(model), " | ");
+    EXPECT_NEAR(base(model.heads.front()), 5e5, 1e-6);
+  }
+}
+
+TEST(Rope, OfKindsOfLayersReadsNothingBesideTheirObjects) {
+  EXPECT_EQ(refused_ends(patched("olmo3", R"({"rope_parameters": {"factor": 2}})")),
+            "rope_parameters.factor beside \"sliding_attention\" | "
+            "rope_parameters.factor beside \"full_attention\"");
+  EXPECT_EQ(refused_ends(patched("olmo3", R"({"rope_parameters": {"full_attention": {"truncate": false}}})")),
+            " | rope_parameters: truncate: false, by kind");
+  EXPECT_EQ(
+      refused_ends(patched("gemma3", R"({"rope_parameters": null, "rope_scaling": {"truncate": false}})")),
+      " | rope_scaling: truncate: false, by kind");
+  EXPECT_EQ(refused_ends(patched("mellum", R"({"rope_parameters": {"full_attention": null}})")),
+            " | rope_parameters without \"full_attention\"");
+}
+
+TEST(Rope, OfClassesWithOneForAllLayersReadsNoObjectOfAKind) {
+  const std::string kind = R"({"layer_types": ["full_attention", "full_attention"],
+      "rope_parameters": {"rope_theta": 300, "full_attention": {"rope_type": "linear", "factor": 8}}})";
+  EXPECT_EQ(patched("qwen3", kind).heads[0].not_modelled, "rope_parameters.full_attention: an object");
+}
+
+TEST(Rope, HasNamesOfItsOwnInModernBertsDecoder) {
+  const Model model = patched("modernbert_decoder", R"({"rope_parameters": null, "global_rope_theta": 300,
+                                                        "local_rope_theta": 70})");
+  EXPECT_EQ(refused_ends(model), " | ");
+  EXPECT_NEAR(base(model.heads.front()), 300.0, 1e-9);
+  EXPECT_NEAR(base(model.heads.back()), 70.0, 1e-9);
+  EXPECT_EQ(refused_ends(patched("modernbert_decoder", R"({"rope_parameters": null, "rope_theta": 300})")),
+            "rope_theta: 300 where the class uses 160000 | ");
+  EXPECT_EQ(refused_ends(patched("modernbert_decoder", R"({"rope_parameters": null,
+                             "rope_scaling": {"rope_type": "linear", "factor": 2}})")),
+            "rope_scaling | rope_scaling");
+}
+
+TEST(Rope, IsNotModelledWhereOnlyOtherProgramsReadAField) {
+  const std::string neox = R"({"rope_parameters": null, "rotary_emb_base": 300, "rotary_pct": 1)";
+  EXPECT_EQ(refused_ends(patched("gpt_neox", neox + "}")), " | ");
+  EXPECT_EQ(refused_ends(patched("gpt_neox", neox + R"(, "rope_theta": 70})")),
+            "rope_theta: 70 where the class uses 300 | rope_theta: 70 where the class uses 300");
+  EXPECT_EQ(patched("stablelm", R"({"rope_parameters": {"partial_rotary_factor": null}, "rope_pct": 0.5})")
+                .heads[0]
+                .not_modelled,
+            "rope_pct: 0.5 where the class uses 0.25");
 }
 
 }  // namespace

@@ -10,7 +10,12 @@ namespace {
 // ModernBERT with a causal mask. The first attention reads the norm of the embeddings.
 void modernbert_decoder_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .eps_key = "norm_eps"});
-  b.rotary({.theta = 160'000.0, .has_local_theta = true});
+  b.rotary({.theta = 160'000.0,
+            .has_local_theta = true,
+            .theta_key = "global_rope_theta",
+            .local_theta_key = "local_rope_theta"});
+  // Versions of transformers differ in which layers it concerns.
+  if (b.config().has({"rope_scaling"})) b.scores_not_modelled("rope_scaling");
   b.windows({.period = 3, .first_is_full = true});
   b.biases_by(Biased::attention, {"attention_bias"});
   b.biases_by(Biased::mlps, {"mlp_bias"});
@@ -42,8 +47,7 @@ extern const Architecture modernbert_decoder = {
     .signature = {"layers.{}.attn.q_proj.", "layers.{}.mlp_norm.", "layers.{}.mlp.Wi."},
     .without = {},
     .describe = modernbert_decoder_forward,
-    .harmless = {"local_attention", "global_attn_every_n_layers", "decoder_bias", "classifier_activation",
-                 "*_rope_theta"},
+    .harmless = {"local_attention", "global_attn_every_n_layers", "decoder_bias", "classifier_activation"},
 };
 
 }  // namespace normscope::models::architectures

@@ -35,7 +35,7 @@ void nemotron_forward(Builder& b) {
   if (arcee || jais) {
     b.rotary({});
   } else {
-    b.rotary({.portion = 0.5, .portion_key = "rope_percent"});
+    b.rotary({.portion = 0.5, .other_portion_key = "rope_percent"});
   }
   llama_stack(b, {.layer = nemotron_layer});
 }

@@ -24,8 +24,9 @@ void flex_olmo_layer(Builder& b) {
 // Branches read the stream without a norm and their outputs are normalized; so are queries and keys, all
 // heads of a layer together (OLMo 2 and 3) or each of them (EXAONE 4). FlexOLMo has experts.
 void olmo2_forward(Builder& b) {
-  const bool exaone = b.model_type() == "exaone4";
-  const bool flex = b.model_type() == "flex_olmo";
+  const std::string type = b.model_type();
+  const bool exaone = type == "exaone4";
+  const bool flex = type == "flex_olmo";
   b.norms({.kind = NormKind::rms,
            .placement = Placement::pre,
            .eps = flex ? 1e-6 : 1e-5,
@@ -40,8 +41,8 @@ void olmo2_forward(Builder& b) {
   b.note("attention and MLP read the residual stream without a norm, so its heads' scores have no bound");
   const bool windows = b.config().has({"sliding_window"});
   // EXAONE 4 rotates only in layers with a window, if there are any.
-  b.rotary({.theta = flex || b.model_type() == "olmo3" ? 5e5 : 1e4,
-            .windows_unscaled = !exaone,
+  b.rotary({.theta = flex || type == "olmo3" ? 5e5 : 1e4,
+            .windows_unscaled = type == "olmo3" || (type.empty() && windows),
             .windows_only = exaone && windows});
   // EXAONE 4's pattern may be letters, beside a list of the kinds of layers.
   const bool letters = b.config().fields()["sliding_window_pattern"].starts_with('"');

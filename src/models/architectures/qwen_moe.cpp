@@ -107,8 +107,11 @@ void qwen_moe_forward(Builder& b) {
   } else if (type == "ernie4_5_moe") {
     b.rotary({.interleaved = true, .theta = 5e5});
   } else {
-    b.rotary({.theta = type == "solar_open" ? 1e6 : 1e4,
+    b.rotary({.theta = type == "mellum"       ? 0.0
+                       : type == "solar_open" ? 1e6
+                                              : 1e4,
               .portion = half,
+              .by_kind = type == "mellum",
               .windows_only = exaone && b.config().has({"sliding_window"})});
   }
   // The class has a base for each kind of layer.

@@ -46,7 +46,7 @@ LensBlocks stablelm_settings(Builder& b) {
   b.biases_by(Biased::mlps, {});
   b.biases_by(Biased::norms_of_heads, {"qk_layernorm"});
   b.grouped_queries();
-  b.rotary({.portion = 0.25, .portion_key = "rope_pct"});
+  b.rotary({.portion = 0.25, .other_portion_key = "rope_pct"});
   return blocks_of(b);
 }
 

@@ -132,11 +132,14 @@ std::vector<double> base_frequencies(double theta, std::size_t dims) {
   return frequencies;
 }
 
-// Long wavelengths are stretched, short ones are unchanged, and those in between are interpolated.
-void stretch_llama3(const Config& scaling, double factor, double context, std::vector<double>& frequencies) {
+// Long wavelengths are stretched, short ones are unchanged, and those in between are interpolated. If none
+// are in between, those that are both long and short are stretched in some programs and unchanged in others.
+void stretch_llama3(const Config& scaling, double factor, double context, StatedRotary& stated) {
   const double low = positive(scaling, {"low_freq_factor"}, 1.0);
   const double high = positive(scaling, {"high_freq_factor"}, 4.0);
-  for (double& frequency : frequencies) {
+  if (low > high)
+    stated.not_modelled = fmt::format("low_freq_factor: {} above high_freq_factor: {}", low, high);
+  for (double& frequency : stated.rotary.frequencies) {
     const double turns = context * frequency / (2.0 * kPi);
     if (turns > high) continue;
     const double kept = turns < low ? 0.0 : (turns - low) / (high - low);
@@ -231,7 +234,7 @@ void scale(const Config& config, const Config& scaling, bool by_kind, double the
   if (type == "linear") {
     for (double& frequency : rotary.frequencies) frequency /= factor;
   } else if (type == "llama3") {
-    stretch_llama3(scaling, factor, original, rotary.frequencies);
+    stretch_llama3(scaling, factor, original, stated);
   } else if (type == "yarn") {
     const double attention = yarn_attention(scaling, factor);
     rotary.score_factor = attention * attention;

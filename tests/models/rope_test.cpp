@@ -325,5 +325,14 @@ TEST(Rope, IsNotModelledWhereOnlyOtherProgramsReadAField) {
             "rope_pct: 0.5 where the class uses 0.25");
 }
 
+TEST(Rope, OfLlama3IsNotModelledWhereWavesAreBothLongAndShort) {
+  EXPECT_EQ(rotary_llama(R"("model_type": "llama", "rope_scaling": {"rope_type": "llama3", "factor": 8.0,
+                           "low_freq_factor": 4.0, "high_freq_factor": 1.0,
+                           "original_max_position_embeddings": 8192})")
+                .heads[0]
+                .not_modelled,
+            "low_freq_factor: 4 above high_freq_factor: 1");
+}
+
 }  // namespace
 }  // namespace normscope::models

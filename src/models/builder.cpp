@@ -40,7 +40,7 @@ void Builder::parameter(std::string_view role, std::string_view name, ParameterF
   const std::span<const std::uint64_t> shape = found->shape;
   const bool is_matrix = form == ParameterForm::matrix;
   if (found->slice.count == 0 || (is_matrix && shape.size() != 2)) reject(*found, "[any, any]");
-  const bool transposed = is_matrix && layout_ == Layout::in_out;
+  const bool transposed = is_matrix && layout_of(*found) == Layout::in_out;
   Linear map;
   map.role = role;
   map.weight = found->slice;
@@ -252,6 +252,10 @@ void Builder::section(const char* key) {
   earlier_towers_.push_back(config_);
   if (const std::optional<Config> inner = earlier_towers_.front().inside({key})) config_ = *inner;
   read_sizes();
+}
+
+bool Builder::packs_outputs_first() const {
+  return checkpoint_.quantization() == "gptq" || checkpoint_.quantization() == "awq";
 }
 
 std::string Builder::model_type() const {

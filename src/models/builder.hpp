@@ -138,6 +138,8 @@ class Builder {
   [[nodiscard]] const Config& config() const { return config_; }
   /// The innermost "model_type", empty without one.
   [[nodiscard]] std::string model_type() const;
+  /// Whether the file's packed matrices are [out, in], in whatever layout it has the others: GPTQ and AWQ.
+  [[nodiscard]] bool packs_outputs_first() const;
   /// Whether some tensor's name has this prefix.
   [[nodiscard]] bool has(std::string_view name) const;
   /// The shape of a tensor, by its full name; empty if it is missing.
@@ -414,6 +416,7 @@ class Builder {
   std::optional<Linear> find_linear(std::string_view role, std::string_view name, std::uint64_t in,
                                     std::uint64_t out);
   [[nodiscard]] bool is_packed(const Parameter& weight) const;
+  [[nodiscard]] Layout layout_of(const Parameter& weight) const;
   [[nodiscard]] Linear packed_linear(std::string_view role, const Parameter& weight, std::uint64_t in,
                                      std::uint64_t out) const;
   std::optional<Linear> find_map_of_inputs(std::string_view role, std::string_view name, std::uint64_t out);

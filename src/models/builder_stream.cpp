@@ -152,6 +152,10 @@ Linear Builder::packed_linear(std::string_view role, const Parameter& weight, st
   return linear;
 }
 
+Layout Builder::layout_of(const Parameter& weight) const {
+  return packs_outputs_first() && weight.tensor->quantized != nullptr ? Layout::out_in : layout_;
+}
+
 std::optional<Slice> Builder::find_bias(const std::string& name,
                                         std::initializer_list<std::string_view> endings,
                                         std::uint64_t width) {
@@ -184,7 +188,8 @@ std::optional<Linear> Builder::find_linear(std::string_view role, std::string_vi
     find(stem, {named_whole ? "bias" : ".bias"});
     return {};
   }
-  const bool transposed = layout_ == Layout::in_out;
+  const Layout layout = layout_of(*weight);
+  const bool transposed = layout == Layout::in_out;
   const std::uint64_t row_count = transposed ? in : out;
   const std::uint64_t column_count = transposed ? out : in;
   const bool is_matrix = weight->shape.size() == 2 || (folds_axes_ && weight->shape.size() == 3);
@@ -205,7 +210,7 @@ std::optional<Linear> Builder::find_linear(std::string_view role, std::string_vi
   Linear linear;
   linear.role = role;
   linear.weight = weight->slice;
-  linear.layout = layout_;
+  linear.layout = layout;
   linear.in = transposed ? rows : columns;
   linear.stored_out = linear.out = transposed ? columns : rows;
   // TransformerLens names the bias of "W_Q" "b_Q".

@@ -210,6 +210,34 @@ class Packed(CommandTest):
             done = self.run_command("compare", values, packed, "--check")
             self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
 
+    def test_packed_matrices_of_gpt2_are_outputs_by_inputs_beside_those_that_are_not(self):
+        draws = np.random.default_rng(4)
+        shapes = {"wte": (TOKENS, WIDTH), "wpe": (64, WIDTH), "ln_f": (WIDTH,), "h.0.ln_1": (WIDTH,), "h.0.ln_2": (WIDTH,),
+                  "h.0.attn.c_attn": (WIDTH, 3 * WIDTH), "h.0.attn.c_proj": (WIDTH, WIDTH), "h.0.mlp.c_fc": (WIDTH, INNER),
+                  "h.0.mlp.c_proj": (INNER, WIDTH)}
+        values = {f"{name}.weight": (draws.normal(size=shape) * 0.2).astype(np.float32) for name, shape in shapes.items()}
+        values |= {f"{name}.bias": np.zeros(shape[-1], np.float32) for name, shape in shapes.items() if name not in ("wte", "wpe")}
+        config = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": WIDTH, "n_head": 4, "n_layer": 1, "n_inner": INNER,
+                  "vocab_size": TOKENS, "n_positions": 64, "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new"}
+
+        def folder_of(name, tensors, extra):
+            folder = self.folder_of(name, tensors)
+            (folder / "config.json").write_text(json.dumps(config | extra))
+            return folder
+
+        for kind, ending in ((kind, ending) for kind in ("gptq", "awq") for ending in ("attn.c_proj", "c_attn", "mlp.c_proj", "c_fc", "")):
+            parts, unpacked = {}, dict(values)
+            for name, array in values.items():
+                if ".c_" in name and name.endswith(f"{ending}.weight"):
+                    packed, decoded = SCHEMES[kind].pack(name, array.T)
+                    parts, unpacked = parts | packed, unpacked | {name: np.ascontiguousarray(decoded.T, np.float32)}
+                else:
+                    parts[name] = array
+            folders = folder_of("packed_folder", parts, SCHEMES[kind].config), folder_of("values_folder", unpacked, {})
+            found, wanted = (self.json("trace", folder, "--tokens", "3,5,7,11", "--likeliest", str(TOKENS)) for folder in folders)
+            with self.subTest(kind=kind, packed=ending):
+                self.assertEqual(found["predictions"], wanted["predictions"])
+
     def test_compare_explains_every_matrix_and_names_a_wrong_block(self):
         for scheme, parts, original, packed, _ in self.each():
             found = self.json("compare", original, packed, "--tolerance", "quantization")

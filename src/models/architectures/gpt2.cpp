@@ -8,8 +8,9 @@ namespace normscope::models::architectures {
 namespace {
 
 // OpenAI's Conv1D stores [in, out], minGPT's Linear [out, in]. Square matrices are ambiguous, so the others
-// decide for the whole file.
+// decide for the whole file. What GPTQ and AWQ leave unpacked stays a Conv1D.
 Layout stored_layout(const Builder& b) {
+  if (b.packs_outputs_first()) return Layout::in_out;
   for (const char* name : {"h.0.attn.c_attn.weight", "h.0.mlp.c_fc.weight"}) {
     const std::vector<std::uint64_t> shape = b.shape(name);
     if (shape.size() == 2 && shape[0] != shape[1]) {

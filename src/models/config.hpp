@@ -150,6 +150,7 @@ struct RotaryStyle {
   /// "rope_parameters" holds an object for each kind of layer, as it does with either of these two
   /// properties.
   bool by_kind = false;
+  bool must_state = false;  ///< the class scales frequencies where neither of these sections is stated
   /// The names under which the class reads its numbers outside of "rope_parameters".
   const char* theta_key = "rope_theta";
   const char* local_theta_key = "rope_local_base_freq";

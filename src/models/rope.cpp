@@ -98,6 +98,7 @@ Place place_of(const Config& config, const RotaryStyle& style, std::string_view 
     section = config.inside({"rope_scaling"});
     if (unscaled) section.reset();
   }
+  if (style.must_state && !section) refuse(place.not_modelled, "rope_parameters, which are not stated");
   if (section && is_by_kind(style) && !section->flag({"truncate"}).value_or(true)) {
     // transformers reads it beside the objects, its earlier versions inside.
     refuse(place.not_modelled, fmt::format("{}: truncate: false, by kind", scaling_name(config)));

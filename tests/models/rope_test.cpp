@@ -255,7 +255,8 @@ double base(const Head& head) {
   return std::pow(head.rotary->frequencies.at(1), -0.5 * static_cast<double>(head.rotary->dims));
 }
 
-// Logits of these configurations were compared with those of the classes of transformers 5.24.
+// These configurations were compared with the classes of transformers 5.24: their logits, or for ModernBERT's
+// decoder their frequencies.
 
 TEST(Rope, OfKindsOfLayersReadsNoOriginalContextOutside) {
   const std::string inside = R"("rope_parameters": {"full_attention": {"rope_type": "llama3", "factor": 8,
@@ -323,6 +324,15 @@ TEST(Rope, IsNotModelledWhereOnlyOtherProgramsReadAField) {
                 .heads[0]
                 .not_modelled,
             "rope_pct: 0.5 where the class uses 0.25");
+}
+
+TEST(Rope, IsNotModelledWhereTheClassScalesWhatIsNotStated) {
+  for (const char* const name : {"gpt_oss", "apertus", "cwm"}) {
+    EXPECT_EQ(refused_ends(patched(name, "{}")), " | ") << name;
+    EXPECT_EQ(refused_ends(patched(name, R"({"rope_parameters": null, "rope_theta": 300})")),
+              "rope_parameters, which are not stated | rope_parameters, which are not stated")
+        << name;
+  }
 }
 
 TEST(Rope, OfLlama3IsNotModelledWhereWavesAreBothLongAndShort) {

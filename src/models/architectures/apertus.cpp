@@ -22,11 +22,7 @@ void apertus_forward(Builder& b) {
   b.biases_by(Biased::attention, {"attention_bias"});
   b.biases_by(Biased::mlps, {});
   b.grouped_queries();
-  b.rotary({.theta = 1.2e7});
-  // The class has a scaling of its own.
-  if (!b.config().has({"rope_parameters", "rope_scaling"})) {
-    b.scores_not_modelled("rope_parameters, which are not stated");
-  }
+  b.rotary({.theta = 1.2e7, .must_state = true});
   llama_stack(b, {.layer = apertus_layer});
 }
 

@@ -27,7 +27,7 @@ void gpt_oss_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5, .eps_key = "rms_norm_eps"});
   b.biases_by(Biased::norms_of_heads, {});
   b.grouped_queries();
-  b.rotary({.theta = 150'000.0});
+  b.rotary({.theta = 150'000.0, .must_state = true});
   b.windows({.period = 2});
   const double alpha = b.config().number({"swiglu_alpha"}).value_or(1.702);
   const double limit = b.config().number({"swiglu_limit"}).value_or(7.0);

@@ -18,11 +18,8 @@ double published_eps(const std::string& type) {
 
 // CWM's class has a scaling of its own, and windows in three layers of four, where none are stated.
 void cwm_attention(Builder& b) {
-  b.rotary({.theta = 1e6});
+  b.rotary({.theta = 1e6, .must_state = true});
   b.windows({.period = 4, .first_is_full = true});
-  if (!b.config().has({"rope_parameters", "rope_scaling"})) {
-    b.scores_not_modelled("rope_parameters, which are not stated");
-  }
 }
 
 // Ministral 3's class has a scaling of its own where none is stated, with a factor of queries that grows with

@@ -108,9 +108,8 @@ using Describe = std::function<std::string(const Result&)>;
 /// Accuracy  every certificate's bound (tests: Rewrite.BoundsHoldForEveryInputTried,
 ///           tests/cli/rewrite_bounds_test.py)
 ///
-/// Cost      each matrix is read twice if its means are subtracted, otherwise once; twice more for a bias
-/// that
-///           takes a norm's, and once more where scales migrate and round
+/// Cost      each matrix is read once, twice if its means are subtracted; twice more for a bias that takes a
+///           norm's, and once more where scales migrate and round
 ///
 /// Memory    48 MiB, what the checkpoint's files hold while they are read, 300 bytes a row and column of the
 ///           largest matrix, the tensors' names, the recipe, and where streams are rotated the largest matrix

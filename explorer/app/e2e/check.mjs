@@ -11,6 +11,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { chromium } from "playwright-core";
 import { contrastFailures } from "../../report/e2e/contrast.mjs";
+import { visitFigures } from "../../report/e2e/figures.mjs";
 import { staysCut, textCut } from "../../report/e2e/text_cut.mjs";
 import { explained, opens } from "./explanations.mjs";
 import { serve } from "./serve.mjs";
@@ -280,7 +281,7 @@ async function pictures(page, name) {
   for (const colorScheme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme });
     // What is far out of view is drawn when it comes near.
-    for (const figure of await page.$$("figure")) await figure.scrollIntoViewIfNeeded();
+    await visitFigures(page);
     await page.waitForTimeout(700);
     await page.evaluate(() => scrollTo(0, 0));
     await page.screenshot({ path: join(options.screenshots, `${name}-${colorScheme}.png`), fullPage: true });

@@ -5,6 +5,7 @@ import { parseArgs } from "node:util";
 import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 import { contrastFailures } from "./contrast.mjs";
+import { visitFigures } from "./figures.mjs";
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
@@ -46,7 +47,7 @@ for (const file of files) {
       ...mlps.filter((mlp) => mlp.old_expert !== mlp.new_expert),
     ]);
     expect(slanted === exchanged.length, `${slanted} lines lead to another place`);
-    for (const figure of await page.$$("figure")) await figure.scrollIntoViewIfNeeded();
+    await visitFigures(page);
     await page.waitForFunction(
       () => document.querySelector('figure[data-state="pending"], figure[data-state="drawing"]') === null,
     );

@@ -4,6 +4,7 @@ import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
+import { visitFigures } from "./figures.mjs";
 
 const {
   values: options,
@@ -28,7 +29,7 @@ const browser = await chromium.launch({
 const page = await browser.newPage({ viewport: { width, height }, colorScheme: "light" });
 await page.goto(pathToFileURL(resolve(report)).href);
 await page.waitForSelector("html[data-ready]");
-for (const figure of await page.$$(".causes figure")) await figure.scrollIntoViewIfNeeded();
+await visitFigures(page, ".causes figure");
 await page.waitForFunction(() => document.querySelector('.causes figure:not([data-state="ready"])') === null);
 await page.evaluate(() => scrollTo(0, 0));
 await page.screenshot({ path: out });

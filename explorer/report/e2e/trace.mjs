@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
+import { visitFigures } from "./figures.mjs";
 import { textCut } from "./text_cut.mjs";
 
 const { values: options, positionals } = parseArgs({
@@ -68,7 +69,7 @@ try {
       expect((await rows(title)) === items.length, `"${title}" has not ${items.length} rows`);
     for (const section of ["findings", "ranges", "guide"])
       expect((await page.$(`#${section}`)) === null, `${section} of reports is left`);
-    for (const figure of await page.$$("figure")) await figure.scrollIntoViewIfNeeded();
+    await visitFigures(page);
     await page.waitForFunction(
       () => document.querySelector('figure[data-state="pending"], figure[data-state="drawing"]') === null,
     );

@@ -385,7 +385,9 @@ TEST(FieldsOfPublishedFiles, ThatNoClassReadsRefuseNothing) {
     const Model model = described_with(name, field, value);
     EXPECT_EQ(model.not_modelled.find(field), std::string::npos) << model.not_modelled;
     for (const Head& head : model.heads) EXPECT_EQ(head.not_modelled.find(field), std::string::npos) << name;
-    if (model.vocabulary) EXPECT_EQ(model.vocabulary->not_modelled.find(field), std::string::npos) << name;
+    if (model.vocabulary) {
+      EXPECT_EQ(model.vocabulary->not_modelled.find(field), std::string::npos) << name;
+    }
   }
   // Other values of some would say something else.
   EXPECT_NE(described_with("mamba", "rms_norm", false).not_modelled, "");

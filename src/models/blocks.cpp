@@ -90,6 +90,16 @@ void timm_block(Builder& b) {
   branch_scale(b, "ls2.gamma");
 }
 
+void vit_layer(Builder& b) {
+  b.norm("layernorm_before", "attention input");
+  const std::uint64_t attended =
+      b.attention("attention.attention.query", "attention.attention.key", "attention.attention.value");
+  b.writes("attention out", "attention.output.dense", attended);
+  b.norm("layernorm_after", "mlp input");
+  const std::uint64_t inner = b.reads("mlp in", "intermediate.dense");
+  b.writes("mlp out", "output.dense", inner);
+}
+
 namespace {
 
 // One matrix computes the time step and the input and output vectors of the state (B and C); each part has

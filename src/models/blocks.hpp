@@ -55,6 +55,9 @@ void llama_experts(Builder& b);
 /// The forward pass of one vision-transformer block, in timm's names.
 void timm_block(Builder& b);
 
+/// A layer of ViT, in the names of transformers.
+void vit_layer(Builder& b);
+
 /// Which norms a state-space mixer has on the time step and on the input and output vectors of its state.
 enum class StateNorms { none, without_parameters, with_gains };
 

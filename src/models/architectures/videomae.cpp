@@ -1,6 +1,5 @@
-#include <cstdint>
-
 #include "architecture.hpp"
+#include "blocks.hpp"
 #include "builder.hpp"
 
 namespace normscope::models::architectures {
@@ -28,15 +27,7 @@ void classifier(Builder& b) {
 void videomae_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-12, .eps_key = "layer_norm_eps"});
   b.input_map("patch embedding", "embeddings.patch_embeddings.projection");
-  b.each_layer("encoder.layer.{}.", [&] {
-    b.norm("layernorm_before", "attention input");
-    const std::uint64_t attended =
-        b.attention("attention.attention.query", "attention.attention.key", "attention.attention.value");
-    b.writes("attention out", "attention.output.dense", attended);
-    b.norm("layernorm_after", "mlp input");
-    const std::uint64_t inner = b.reads("mlp in", "intermediate.dense");
-    b.writes("mlp out", "output.dense", inner);
-  });
+  b.each_layer("encoder.layer.{}.", [&] { vit_layer(b); });
   classifier(b);
 }
 

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "architecture.hpp"
+#include "blocks.hpp"
 #include "builder.hpp"
 
 namespace normscope::models::architectures {
@@ -32,13 +33,7 @@ void vit_forward(Builder& b) {
   b.input_map("patch embedding", "embeddings.patch_embeddings.projection");
   const std::vector<std::uint64_t> later = b.shape("encoder.mid_position_embeddings");
   b.each_layer("encoder.layer.{}.", [&] {
-    b.norm("layernorm_before", "attention input");
-    const std::uint64_t attended =
-        b.attention("attention.attention.query", "attention.attention.key", "attention.attention.value");
-    b.writes("attention out", "attention.output.dense", attended);
-    b.norm("layernorm_after", "mlp input");
-    const std::uint64_t inner = b.reads("mlp in", "intermediate.dense");
-    b.writes("mlp out", "output.dense", inner);
+    vit_layer(b);
     if (!later.empty()) later_positions(b, later[0]);
   });
   bool listens = false;
